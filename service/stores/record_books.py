@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+from uuid import uuid4
 
 import orjson
 
 from service.errors import NotFound, RegistryContended
 from service.stores.conditions import ANY, Condition
-from service.stores.connection import Client, register
+from service.stores.connection import PREFIX, Client, register
 from service.stores.records import encode, read_record
 from service.stores.routes import require_not_removed, users_key
 from streams import ControlRecord, ScriptValue, encode_control, stops_key
@@ -24,7 +25,8 @@ from streams import ControlRecord, ScriptValue, encode_control, stops_key
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_ATTEMPTS = 5
+_ATTEMPTS = 50
+_CALL_MS = 60_000
 
 _Form = TypeVar("_Form", bound="DataclassInstance")
 
@@ -85,9 +87,9 @@ class RecordBook:
         If ``change`` returns None, the record is kept. Returns the record after the call, and whether it changed;
         ``title`` names the record in errors.
 
-        A script whose reply was lost is sent again, and finds the new record in place of the old. So if exactly the
-        computed record or version is stored, the change has been committed.
+        A script whose reply was lost is sent again. It then finds the key of this call, which the commit has set.
         """
+        call = f"{PREFIX}change:{uuid4().hex}"
         for _ in range(_ATTEMPTS):
             current = self.get(key, field)
             computed = change(current)
@@ -98,11 +100,12 @@ class RecordBook:
             if computed.version:
                 places.append((versions_key, version_of(field, computed.version)))
             commands = [_command_of(place, computed.record) for place in places] + list(computed.commands)
-            commit = partial(self._call_script, computed, [(key, field, current or b""), *computed.checks], commands)
+            checks = [(key, field, current or b""), *computed.checks]
+            commit = partial(self._call_script, call, computed, checks, commands)
             reply = commit() if self._append is None else self._append(commit)
             for log_change in computed.log:
                 require_not_removed(log_change.stream, reply)
-            if reply or (self.client.hget(*places[-1]) or b"") == computed.record:
+            if reply:
                 return computed.record, True
         raise RegistryContended.over(title)
 
@@ -123,6 +126,7 @@ class RecordBook:
 
     def _call_script(
         self,
+        call: str,
         change: Change,
         checks: Sequence[Sequence[ScriptValue]],
         commands: Sequence[Sequence[ScriptValue]],
@@ -132,8 +136,8 @@ class RecordBook:
     ) -> Any:
         """Run the script for a change; returns its reply.
 
-        ``checks``: records that must be unchanged; ``shards``: keys of the log's shards, none if the log stays
-        unchanged.
+        ``call``: the key of this call; ``checks``: records that must be unchanged; ``shards``: keys of the log's
+        shards, none if the log stays unchanged.
         """
         routes = [
             (users_key(log_change.stream), log_change.stream, log_change.user, log_change.route)
@@ -149,6 +153,8 @@ class RecordBook:
         word_lists = [[word for row in part for word in row] for part in (checks, routes, controls, stops)]
         stop = [[stream, kind, body.decode()] for stream, kind, body in controls] if change.stops else []
         return self._commit(
+            call=call,
+            call_ms=_CALL_MS,
             shards=shards,
             shard_count=shard_count,
             stop=orjson.dumps(stop),

@@ -65,21 +65,23 @@ class EventTypeStore:
         self, stream: str, name: str, schema: Mapping[str, Any], now_us: int, condition: Condition = ANY
     ) -> tuple[EventType, bool]:
         """Set the schema of a type unless it is the same; returns the type, and whether it had no schema before."""
-        is_new = False
+        outcomes: list[tuple[EventType, bool]] = []
 
         def written(version: int) -> bytes | None:
-            nonlocal is_new
             types = self.all(stream)
-            condition.check_record(types.get(name))
-            if name in types and orjson.dumps(types[name].schema) == orjson.dumps(schema):
+            former = types.get(name)
+            condition.check_record(former)
+            if former is not None and orjson.dumps(former.schema) == orjson.dumps(schema):
+                outcomes.append((former, False))
                 return None
-            if name not in types and len(types) >= _MOST_TYPES:
+            if former is None and len(types) >= _MOST_TYPES:
                 raise TooManyEventTypes(f"{_MOST_TYPES} types of {stream!r} have schemas, the maximum")
-            is_new = name not in types
-            return encode(**asdict(EventType(name=name, schema=schema, version=version, registered_us=now_us)))
+            event_type = EventType(name=name, schema=schema, version=version, registered_us=now_us)
+            outcomes.append((event_type, former is None))
+            return encode(**asdict(event_type))
 
         self._apply(stream, name, written)
-        return self.get(stream, name), is_new
+        return outcomes[-1]
 
     def remove(self, stream: str, name: str, condition: Condition = ANY) -> None:
 

@@ -1,6 +1,7 @@
 """Every Lua file on a real server: a script ``room/name.lua`` is tested by ``test_room_name``."""
 
 import re
+from itertools import count
 from pathlib import Path
 
 import orjson
@@ -244,17 +245,23 @@ def test_log_switch_layout(run, client):
 
 
 def test_registry_commit(run, client):
-    def commit(before, *commands, routes=(), controls=("s", "on", "b"), stops=(), shards=("log:0", "log:1"), count=2):
+    calls = count(1)
+
+    def commit(before, *commands, routes=(), controls=("s", "on", "b"), stops=(), of="log:0 log:1", call=None):
         parts = ["records", "p", before], routes, controls, stops, *commands
         words = [word for part in parts for word in (len(part), *part)]
-        keys = {"layout": "layout", "routes": "routes", "shards": list(shards)}
-        return run("registry/commit", **keys, shard_count=count, stop="[1]", words=words)
+        keys = {"call": call or f"call:{next(calls)}", "layout": "layout", "routes": "routes", "shards": of.split()}
+        counted = {"shard_count": len(of.split()) or "", "call_ms": 60_000}
+        return run("registry/commit", **keys, **counted, stop="[1]", words=words)
 
     def set_to(record):
         return "HSET", "records", "p", record
 
-    assert commit("other", set_to("1")) == 0
-    assert commit("", set_to("1"), routes=["users", "s", "p", "by"]) == 1
+    assert commit("other", set_to("1"), call="mine") == 0
+    assert not client.exists("mine")
+    first = {"routes": ["users", "s", "p", "by"], "call": "mine"}
+    assert [commit("", set_to("1"), **first) for _ in range(2)] == [1, 1]
+    assert 0 < client.pttl("mine") <= 60_000
     assert client.hgetall("records") == {b"p": b"1"}
     assert (client.hgetall("users"), client.hgetall("routes")) == ({b"p": b"by"}, {b"s": b"by"})
     for shard in (0, 1):
@@ -285,7 +292,7 @@ def test_registry_commit(run, client):
     client.hset("layout", "resharding", "token")
     assert commit("3", set_to("4")) == b"resharding"
     assert client.hgetall("records") == {b"p": b"3"}
-    assert commit("3", ("HDEL", "records", "p"), controls=(), shards=(), count="") == 1
+    assert commit("3", ("HDEL", "records", "p"), controls=(), of="") == 1
     assert not client.exists("records")
 
 
