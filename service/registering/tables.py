@@ -126,10 +126,14 @@ class TableLibrary:
             raise TableRefused(f"the {title_of(name)} has no rows to change; declare it again", field="name")
         if record.changes >= _MOST_CHANGES:
             self.register(self._merged(record), Condition(matches=(record.tag,)))
-        row_key, values = read_row(record.table.form, key, row)
         users = self._users_of(name)
-        self._require_rows(users, self._opened(record).with_row(name, row_key, values))
-        changed = self.store.change_row(name, row_key, values, condition)
+
+        def read(record: RegisteredTable) -> tuple[str, tuple[Any, ...] | None]:
+            row_key, values = read_row(record.table.form, key, row)
+            self._require_rows(users, self._opened(record).with_row(name, row_key, values))
+            return row_key, values
+
+        changed = self.store.change_row(name, read, condition)
         return TableReport(record=changed, users=_distinct(users), is_new=True)
 
     def table(self, name: str) -> TableReport:

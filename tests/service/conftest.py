@@ -1,5 +1,7 @@
 """A real server for the tests of this folder, started when a test first asks."""
 
+from itertools import count
+
 import pytest
 
 from service import Stores
@@ -31,3 +33,26 @@ def stores(client, server_url, settings):
 @pytest.fixture
 def clock():
     return HandClock()
+
+
+@pytest.fixture
+def other(client, server_url, settings):
+    """The stores of another process."""
+    return Stores(client, server_url, settings)
+
+
+@pytest.fixture
+def late():
+    """Makes the first commit of a book late: the given change comes first."""
+
+    def make(book, change):
+        commit, calls = book._commit, count()
+
+        def commit_late(**given):
+            if next(calls) == 0:
+                change()
+            return commit(**given)
+
+        book._commit = commit_late
+
+    return make

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
 import orjson
@@ -60,6 +60,10 @@ class RegisteredTable:
         return TableVersion(name=self.name, version=self.version, form=form, digest=self.digest, rows=self.rows)
 
 
+ReadRow: TypeAlias = Callable[[RegisteredTable], tuple[str, tuple[Any, ...] | None]]
+"""Returns the key of a row, in the form of ``streams.tables.key_texts``, and its values; None: the row is removed."""
+
+
 class TableStore(Records[RegisteredTable]):
     """The tables, by name."""
 
@@ -110,11 +114,12 @@ class TableStore(Records[RegisteredTable]):
         self._forget_old()
         return record, is_new
 
-    def change_row(self, name: str, key: str, row: tuple[Any, ...] | None, condition: Condition) -> RegisteredTable:
-        """Set one row, or remove it if ``row`` is None; ``key`` is in the form of ``streams.tables.key_texts``."""
+    def change_row(self, name: str, read: ReadRow, condition: Condition) -> RegisteredTable:
+        """Set or remove one row; ``read`` returns it for the version that is changed, may run again, and may raise."""
 
         def changed(stored: RegisteredTable | None) -> Change:
             record = self.require(stored, name, condition)
+            key, row = read(record)
             control = TableRow(name=name, version=record.version, key=key, row=row)
             change = _change(replace(record, changes=record.changes + 1), control)
             return replace(change, commands=(("HSET", _changes_key(record), key, orjson.dumps(row)),))

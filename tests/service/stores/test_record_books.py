@@ -1,11 +1,9 @@
 """Changes of records between whose reading and commit another process changes the same record."""
 
 from dataclasses import replace
-from itertools import count
 
 import pytest
 
-from service import Stores
 from service.errors import PreconditionFailed
 from service.stores import ANY, Condition, pattern_draft
 from service.stores.registry.event_types import versions_key
@@ -18,29 +16,6 @@ SCHEMA = {"type": "object"}
 
 
 @pytest.fixture
-def other(client, server_url, settings):
-    """The stores of another process."""
-    return Stores(client, server_url, settings)
-
-
-@pytest.fixture
-def late():
-    """Makes the first commit of a book late: the given change comes first."""
-
-    def make(book, change):
-        commit, calls = book._commit, count()
-
-        def commit_late(**given):
-            if next(calls) == 0:
-                change()
-            return commit(**given)
-
-        book._commit = commit_late
-
-    return make
-
-
-@pytest.fixture
 def limits(stores, tmp_path):
     """The store of a table with the row (x, 5)."""
     path = tmp_path / "rows.csv"
@@ -50,18 +25,23 @@ def limits(stores, tmp_path):
     return stores.tables
 
 
+def row(key, most):
+    """Reads a row under any version of the table."""
+    return lambda _: (key, (key, most))
+
+
 def test_of_two_changes_of_rows_both_are_stored(stores, other, late, limits):
-    late(limits._book, lambda: other.tables.change_row("limits", "b", ("b", 2), ANY))
-    record = limits.change_row("limits", "a", ("a", 1), ANY)
+    late(limits._book, lambda: other.tables.change_row("limits", row("b", 2), ANY))
+    record = limits.change_row("limits", row("a", 1), ANY)
     assert (record.changes, limits.changes(record)) == (2, {"a": ["a", 1], "b": ["b", 2]})
     assert [entry.kind.value for entry in stores.log.read_range(0)].count("table-row") == 2
 
 
 def test_of_two_changes_of_rows_with_one_tag_the_second_is_refused(other, late, limits):
     condition = Condition(matches=(limits.get("limits").tag,))
-    late(limits._book, lambda: other.tables.change_row("limits", "x", ("x", 2), condition))
+    late(limits._book, lambda: other.tables.change_row("limits", row("x", 2), condition))
     with pytest.raises(PreconditionFailed):
-        limits.change_row("limits", "x", ("x", 1), condition)
+        limits.change_row("limits", row("x", 1), condition)
     assert limits.changes(limits.get("limits")) == {"x": ["x", 2]}
 
 
@@ -111,7 +91,7 @@ def test_a_pause_of_the_backlog_meets_a_plain_pause(client, stores, other, late)
 
 
 def test_the_keys_of_calls_expire(client, limits):
-    limits.change_row("limits", "a", ("a", 1), ANY)
+    limits.change_row("limits", row("a", 1), ANY)
     calls = client.keys("forestall:change:*")
     assert calls
     assert all(0 < client.pttl(call) <= 60_000 for call in calls)
