@@ -22,7 +22,13 @@ from .errors import (
     TableRefused as TableRefused,
     TableUnknown as TableUnknown,
 )
-from .files import STORED as STORED, TableFiles as TableFiles, fetching as fetching, pieces_of_file as pieces_of_file
+from .files import (
+    STORED as STORED,
+    TableFiles as TableFiles,
+    fetching as fetching,
+    piece_count as piece_count,
+    pieces_of_file as pieces_of_file,
+)
 from .form import (
     VALUE_TYPES as VALUE_TYPES,
     Lookup as Lookup,

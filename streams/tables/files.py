@@ -58,6 +58,11 @@ def pieces_of_file(path: Path) -> Iterator[bytes]:
             yield len(part).to_bytes(_SIZE_BYTES, "little") + pa.compress(part, codec=_CODEC, asbytes=True)
 
 
+def piece_count(path: Path) -> int:
+    """The number of pieces of a file, which is never empty."""
+    return -(-path.stat().st_size // _PIECE_BYTES)
+
+
 class TableFiles:
     """Opens tables by the digest of their content.
 

@@ -11,15 +11,15 @@ from uuid import uuid4
 
 import orjson
 
-from service.errors import UnknownTable
+from service.errors import StoreUnavailable, UnknownTable
 from service.stores.conditions import ANY, Condition
-from service.stores.connection import PREFIX, Client
+from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
 from service.stores.record_books import Change, LogChange, RecordBook, Records, version_of
 from service.stores.records import encode
 from service.stores.server_facts import server_time_us
 from streams import ControlRecord, TableOff, TableOn, TableRow, log_key
-from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching, pieces_of_file, title_of
+from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching, piece_count, pieces_of_file, title_of
 
 _DRAFT_LIFE_S = 3_600
 _GRACE_S = 86_400
@@ -75,6 +75,8 @@ class TableStore(Records[RegisteredTable]):
     def __init__(self, client: Client, log: EventLog) -> None:
         super().__init__(RecordBook(client, log.layout.append))
         self._log = log
+        self._keep_piece = register(client, "registry/keep_piece")
+        self._forget = register(client, "registry/forget_tables", versions=self.versions_key)
         self.files = TableFiles(fetching(self._piece))
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownTable:
@@ -107,10 +109,10 @@ class TableStore(Records[RegisteredTable]):
                 size_bytes=path.stat().st_size,
                 since_ms=server_time_us(self._client) // 1_000,
             )
-            return _change(record, TableOn(record.table), version=record.version)
+            change = _change(record, TableOn(record.table), version=record.version)
+            return replace(change, commands=(("PERSIST", STORED + version.digest),))
 
         record, is_new = self.apply(version.name, changed)
-        self._client.persist(STORED + version.digest)
         self._forget_old()
         return record, is_new
 
@@ -159,13 +161,12 @@ class TableStore(Records[RegisteredTable]):
         }
         ends_ms |= {version.tag: version.since_ms for version in versions if not version.is_active}
         outdated = [version for version in versions if 0 < ends_ms.get(version.tag, 0) < needed_ms]
-        for version in outdated:
-            self._client.hdel(self.versions_key, version_of(version.name, version.version))
-            self._client.delete(_changes_key(version))
-            self._client.expire(STORED + version.digest, _GRACE_S)
-        if outdated:
-            for version in self._every_version():  # read again: other versions may have the same content
-                self._client.persist(STORED + version.digest)
+        self._forget(
+            changes=[_changes_key(version) for version in outdated],
+            contents=STORED,
+            life_s=_GRACE_S,
+            fields=[version_of(version.name, version.version) for version in outdated],
+        )
 
     def _every_version(self) -> list[RegisteredTable]:
         """All versions of all tables that are not forgotten, by name and version."""
@@ -179,14 +180,16 @@ class TableStore(Records[RegisteredTable]):
         return min(times, default=0)
 
     def _keep(self, digest: str, path: Path) -> None:
-        key, draft = STORED + digest, f"{STORED}{digest}:{uuid4().hex}"
-        if self._client.exists(key):
+        """Store the content of a file unless all its pieces are stored; it expires unless a version is registered."""
+        key, draft, pieces = STORED + digest, f"{STORED}{digest}:{uuid4().hex}", piece_count(path)
+        self._client.expire(key, _DRAFT_LIFE_S, gt=True)
+        if self._client.llen(key) == pieces:
             return
-        for piece in pieces_of_file(path):
-            self._client.rpush(draft, piece)
-            self._client.expire(draft, _DRAFT_LIFE_S)
-        self._client.persist(draft)
-        self._client.rename(draft, key)
+        for place, piece in enumerate(pieces_of_file(path)):
+            if not self._keep_piece(
+                draft=draft, content=key, place=place, pieces=pieces, life_s=_DRAFT_LIFE_S, piece=piece
+            ):
+                raise StoreUnavailable("Redis has lost a part of the table that was being stored; try again")
 
     def _piece(self, key: str, place: int) -> bytes | None:
         return cast("bytes | None", self._client.lindex(key, place))

@@ -296,6 +296,35 @@ def test_registry_commit(run, client):
     assert not client.exists("records")
 
 
+def test_registry_keep_piece(run, client):
+    def keep(place, draft="draft", pieces=2):
+        given = {"place": place, "pieces": pieces, "life_s": 60, "piece": f"piece {place}"}
+        return run("registry/keep_piece", draft=draft, content="content", **given)
+
+    assert [keep(0), keep(0), client.llen("draft"), client.ttl("draft")] == [1, 1, 1, 60]
+    assert keep(1, draft="lost") == 0
+    assert [keep(1), keep(1), keep(0, draft="late")] == [1, 1, 1]
+    whole = [b"piece 0", b"piece 1"]
+    assert (client.lrange("content", 0, -1), client.ttl("content"), client.keys()) == (whole, 60, [b"content"])
+    client.persist("content")
+    client.rpush("content", "piece 1")
+    assert [keep(0), keep(1)] == [1, 1]
+    assert (client.lrange("content", 0, -1), client.ttl("content")) == (whole, -1)
+
+
+def test_registry_forget_tables(run, client):
+    versions = {"1@t": "a", "2@t": "b", "3@t": "a", "1@u": "c"}
+    client.hset("versions", mapping={field: f'{{"digest":"{digest}"}}' for field, digest in versions.items()})
+    client.mset({f"table:{digest}": 1 for digest in "abc"})
+    client.hset("changes:1", "x", 1)
+    client.expire("table:c", 9)
+    given = {"versions": "versions", "changes": ["changes:1"], "contents": "table:", "life_s": 60}
+    for _ in range(2):
+        assert run("registry/forget_tables", **given, fields=["1@t", "2@t"]) == 1
+        assert [client.ttl(f"table:{digest}") for digest in "abc"] == [-1, 60, -1]
+    assert (client.hkeys("versions"), client.exists("changes:1")) == ([b"3@t", b"1@u"], 0)
+
+
 def test_registry_put_webhook(run, client):
     def put(id_, name, record):
         keys = {"webhooks": "webhooks", "names": "names", "mark": "mark"}
