@@ -6,13 +6,14 @@ A calendar is stored as a table, and gets versions like a table.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from service.errors import InvalidTableName, TableInUse, TooManyTables
+from service.errors import InvalidTableName, PreconditionFailed, RegistryContended, TableInUse, TooManyTables
 from service.registering.public_holidays import public_holidays
 from service.runtime import Stores
 from service.settings import PREFIX as SETTINGS_PREFIX
@@ -40,6 +41,7 @@ from streams.tables import (
     title_of,
 )
 
+_ATTEMPTS = 50
 _MOST_CHANGES = 10_000  # changes of single rows, which every shard holds in memory
 
 
@@ -119,13 +121,13 @@ class TableLibrary:
     ) -> TableReport:
         """Set the row of a key, or remove it if ``row`` is None; ``key`` has the values of the key columns in order.
 
+        After the most changes that a version may have, all of them make the next version together with this one.
+
         Raises ``TableRefused`` for a key of the wrong form, or a value that does not have the type of its column.
         """
-        record = self.store.get(name)
+        self.store.get(name)
         if name.startswith(PREFIX):
             raise TableRefused(f"the {title_of(name)} has no rows to change; declare it again", field="name")
-        if record.changes >= _MOST_CHANGES:
-            self.register(self._merged(record), Condition(matches=(record.tag,)))
         users = self._users_of(name)
 
         def read(record: RegisteredTable) -> tuple[str, tuple[Any, ...] | None]:
@@ -133,8 +135,15 @@ class TableLibrary:
             self._require_rows(users, self._opened(record).with_row(name, row_key, values))
             return row_key, values
 
-        changed = self.store.change_row(name, read, condition)
-        return TableReport(record=changed, users=_distinct(users), is_new=True)
+        for _ in range(_ATTEMPTS):
+            record = self.store.get(name)
+            if record.changes < _MOST_CHANGES:
+                changed = self.store.change_row(name, read, condition)
+                return TableReport(record=changed, users=_distinct(users), is_new=True)
+            condition.check_record(record)
+            with suppress(PreconditionFailed):  # another writer came first
+                return self.register(self._merged(record, *read(record)), Condition(matches=(record.tag,)))
+        raise RegistryContended.over(f"the {title_of(name)}")
 
     def table(self, name: str) -> TableReport:
         return TableReport(record=self.store.get(name), users=_distinct(self._users_of(name)))
@@ -168,9 +177,10 @@ class TableLibrary:
         """The columns and key of each table, by name."""
         return {record.name: record.table.form for record in self.store.all()}
 
-    def _merged(self, record: RegisteredTable) -> TableVersion:
-        """The current rows of a table, with all changes of single rows applied, as a new version."""
-        version = keep_rows(record.table.form, self._opened(record).rows(record.name))
+    def _merged(self, record: RegisteredTable, key: str, row: tuple[Any, ...] | None) -> TableVersion:
+        """The current rows of a table as a new version, with one more row changed, or removed if ``row`` is None."""
+        tables = self._opened(record).with_row(record.name, key, row)
+        version = keep_rows(record.table.form, tables.rows(record.name))
         return TableVersion.from_json({**version.to_json(), "name": record.name})
 
     def _opened(self, record: RegisteredTable) -> Tables:
