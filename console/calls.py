@@ -42,6 +42,11 @@ class Api:
         call = (path, tuple(sorted(query.items())))
         return await self.shared(call, age_s, lambda: self._client.request("GET", path, query=query))
 
+    async def tagged(self, path: str) -> tuple[Any, str]:
+        """GET a path; returns JSON with its ETag (empty: none), never from an earlier call."""
+        tagged = await self._client.find(path)
+        return tagged or (await self._client.request("GET", path), "")  # the second call raises what is missing
+
     async def ask(self, path: str, question: Any, *, age_s: float = 0.0) -> Any:
         """POST a question, which changes nothing; returns JSON, possibly from an equal call at most ``age_s`` ago."""
         call = (path, orjson.dumps(question))

@@ -21,6 +21,11 @@ _MOVES: Final[Mapping[str, tuple[str, ...]]] = {
     "retired": (),
 }
 _DONE: Final = {"activate": "activated", "pause": "paused", "resume": "resumed", "retire": "retired"}
+_RULES: Final = ("suppress", "incident", "resolves")  # members that the editor shows, and does not change
+_CHANGED: Final = (
+    "{} has been changed since this editor was opened, so nothing was registered. Open the editor again from the "
+    "pattern's page to see the current version; your text is kept below."
+)
 _MOST_DRAWN: Final = 500
 _MOST_VERSIONS: Final = 20
 _SAMPLE: Final = 500
@@ -73,6 +78,7 @@ async def show(page: Page) -> Response:
         statistics=statistics,
         versions=list(reversed(newest)),
         changes=changes,
+        rules={member: pattern[member] for member in _RULES if pattern[member]},
         moves=_MOVES.get(pattern["state"], ()),
         backtests=[
             backtest for backtest in backtests["items"] if name in [tried["name"] for tried in backtest["patterns"]]
@@ -103,7 +109,8 @@ async def edit(page: Page) -> Response:
     stream, names = await page.stream(is_derived=True)
     draft = {"stream": stream, "text": _EXAMPLE, "severity": "medium", "constraints": "on", "state": "active"}
     if name is not None:
-        draft |= await page.get(at("patterns", name))
+        pattern, tag = await page.api.tagged(at("patterns", name))
+        draft |= {**pattern, "etag": tag}
     draft["text"] = page.query("text") or draft["text"]
     return await _editor(page, name, draft, names)
 
@@ -121,6 +128,7 @@ async def _editor(
         draft=draft,
         names=names,
         error=error,
+        rules={member: draft[member] for member in _RULES if draft.get(member)},
         is_example=draft["text"] == _EXAMPLE,
         language=_LANGUAGE,
         **await _past(page, draft["stream"]),
@@ -155,14 +163,19 @@ async def save(page: Page) -> Response:
     body = {member: form.get(member, "") for member in ("stream", "text", "severity", "constraints", "state")}
     if form.get("start"):
         body["start"] = form["start"]
+    rules: dict[str, Any] = {}
     try:
         if name is None:
             registered = await page.api.send("POST", "/patterns", body, headers={"If-None-Match": "*"})
         else:
-            registered = await page.api.send("PUT", at("patterns", name), body)
+            pattern, tag = await page.api.tagged(at("patterns", name))
+            rules = {member: pattern[member] for member in _RULES}
+            condition = {"If-Match": form.get("etag") or tag}
+            registered = await page.api.send("PUT", at("patterns", name), {**body, **rules}, headers=condition)
     except ApiError as refusal:
         _, names = await page.stream(is_derived=True)
-        return await _editor(page, name, form, names, refusal.detail)
+        reason = _CHANGED.format(name) if refusal.code == "precondition-failed" else refusal.detail
+        return await _editor(page, name, {**form, **rules}, names, reason)
     for warning in registered["warnings"]:
         page.session.notify(f"Warning: {warning}")
     return page.go(

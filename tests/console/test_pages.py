@@ -1,6 +1,7 @@
 """Pages over real results: what they show, to whom, and what they do with texts of others."""
 
 import re
+from html import unescape
 
 import pytest
 
@@ -16,6 +17,8 @@ PAGES = (
 )
 CHANGING = re.compile(r'<form method="post" action="(?!/logout)')
 MAIL = {"kind": "email", "host": "127.0.0.1", "port": 9, "sender": "a@example.org", "recipients": ["b@example.org"]}
+HOURLY = {"by": ["key"], "for": "1 h"}
+GROUPED = {"by": ["key"], "close_after": "2 h"}
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -167,6 +170,43 @@ def test_a_pattern_is_written_paused_resumed_and_changed(reader, orders):
     assert '<span class="added">+ WITHIN 1 h</span>' in reader.text("/patterns/q")
     reader.submit("/patterns/q", action="retire")
     assert orders.get("/patterns/q").json()["state"] == "retired"
+
+
+@pytest.mark.parametrize("rules", [{"suppress": HOURLY, "incident": GROUPED}, {"resolves": {"pattern": "p"}}])
+def test_the_next_version_keeps_the_rules_of_alerts(reader, orders, rules):
+    former = {"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)", "incident": GROUPED}
+    assert orders.put("/patterns/p", json=former).status_code == 200
+    text = "PATTERN q EVENT SEQ(A a, C c)"
+    created = orders.post("/patterns", json={"stream": "orders", "text": text, **rules})
+    assert created.status_code == 201, created.text
+    orders.post("/patterns/q/pause")
+    editor = reader.text("/patterns/q/edit")
+    assert '<option value="paused" selected>' in editor
+    for name in rules:
+        assert name in editor
+        assert f"<dt>{name.capitalize()}</dt>" in reader.text("/patterns/q")
+    members = {"stream": "orders", "severity": "low", "constraints": "on", "state": "paused", "start": "fresh"}
+    answer = reader.submit("/patterns/q/edit", text=f"{text} WITHIN 1 h", **members)
+    assert answer.status_code == 303
+    stored = orders.get("/patterns/q").json()
+    assert (stored["version"], stored["state"]) == (2, "paused")
+    kept = ("suppress", "incident", "resolves")
+    assert {name: stored[name] for name in kept} == {name: created.json()[name] for name in kept}
+
+
+def test_a_version_of_somebody_else_is_not_replaced(reader, orders):
+    editor = reader.text("/patterns/p/edit")
+    tag = re.findall(r'name="etag" value="([^"]+)"', editor)[0]
+    mine, theirs = (f"PATTERN p EVENT SEQ(A a, B b) WITHIN {number} h" for number in (1, 2))
+    assert orders.put("/patterns/p", json={"stream": "orders", "text": theirs}).status_code == 200
+    members = {"stream": "orders", "severity": "low", "constraints": "on", "state": "active", "start": "fresh"}
+    for _ in range(2):
+        answer = reader.submit("/patterns/p/edit", text=mine, etag=unescape(tag), **members)
+        assert answer.status_code == 400
+        assert mine in answer.text
+        assert "has been changed since" in answer.text
+        tag = re.findall(r'name="etag" value="([^"]+)"', answer.text)[0]
+    assert orders.get("/patterns/p").json()["text"] == theirs
 
 
 def test_the_editor_begins_with_the_text_of_the_address(reader, orders):
