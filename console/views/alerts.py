@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -9,6 +10,7 @@ from starlette.responses import Response
 from console.calls import at
 from console.page import Page, all_of, allowed
 from console.views.webhooks import receivers_of
+from forestall import ApiError
 
 _PAGE: Final = 50
 _FILTERS: Final = ("stream", "pattern", "key", "since", "until", "acknowledged")
@@ -42,11 +44,11 @@ async def show(page: Page) -> Response:
     """Render one alert: events on a time line, why it matched, who handles it, and its deliveries."""
     alert = await page.get(at("alerts", page.place("id")))
     trace, pattern, deliveries = await all_of(
-        allowed(page.get(at("traces", alert["stream"], alert["key"]))),
+        _trace(page, alert),
         allowed(page.get(at("patterns", alert["pattern"]))),
         allowed(_deliveries(page, alert), []),
     )
-    events = trace["newest_events"] if trace else []
+    events = trace["newest_events"]
     bound = {event: alias for alias, ids in alert["bindings"].items() for event in ids}
     event_ids = {event["id"] for event in events}
     return page.render(
@@ -56,8 +58,30 @@ async def show(page: Page) -> Response:
         pattern=pattern,
         events=[{**event, "alias": bound.get(event["id"])} for event in events],
         unknown=[(alias, event) for event, alias in bound.items() if event not in event_ids],
+        why_unknown=_why_unknown(trace),
         deliveries=deliveries,
     )
+
+
+async def _trace(page: Page, alert: Any) -> dict[str, Any]:
+    """The transaction of an alert; without events, and with the ``refusal``, if the API does not show it."""
+    try:
+        trace: dict[str, Any] = await page.get(at("traces", alert["stream"], alert["key"]), by=alert.get("route"))
+    except ApiError as refusal:
+        return {"newest_events": [], "refusal": refusal}
+    return trace
+
+
+def _why_unknown(trace: Mapping[str, Any]) -> str:
+    """The reason why the time line lacks events of the alert."""
+    refusal, event_count = trace.get("refusal"), len(trace["newest_events"])
+    if refusal is not None:
+        return "No longer in the log" if refusal.status == 404 else f"No time line, because {refusal.detail}"
+    if trace["total_events"] > event_count:
+        return f"Not among the newest {event_count} events of the transaction"
+    if trace["earlier_events"]:
+        return "Not in the last transaction of this key"
+    return "No longer in the log" if trace["is_complete"] else "Not in the part of the log that was read"
 
 
 async def acknowledge(page: Page) -> Response:

@@ -75,17 +75,31 @@ def _time(text: str) -> datetime:
 
 
 async def find(page: Page) -> Response:
-    """Find the transaction of a key in any stream, and show it."""
+    """Find the transaction of a key, or of a value of a further key, in any stream, and show it."""
     key = page.query("key")
     if key is None:
         return page.go("/transactions")
-    _, names = await page.stream()
-    stories = await all_of(*(allowed(page.get(at("traces", stream, key))) for stream in names))
-    for stream, story in zip(names, stories, strict=True):
-        if story and story["total_events"]:
-            return page.go(at("transactions", stream, key))
+    streams = [stream for stream in await page.streams() if not stream["derived"]]
+    places = [(stream["name"], None) for stream in streams]
+    places += [(stream["name"], by) for stream in streams for by in stream["keys"]]
+    hits = await all_of(*(_has_events(page, stream, key, by) for stream, by in places))
+    for (stream, by), is_hit in zip(places, hits, strict=True):
+        if is_hit:
+            return page.go(at("transactions", stream, key), by=by)
+    names = [stream["name"] for stream in streams]
     reason = f"No event of a transaction {key} is in the log of {plural(len(names), 'stream')} ({', '.join(names)})."
     return page.render("refused.html", 404, title="Not found", reason=reason)
+
+
+async def _has_events(page: Page, stream: str, key: str, by: str | None) -> bool:
+    """Whether the log has events of a transaction; also if it has too many events to be shown."""
+    try:
+        story = await allowed(page.get(at("traces", stream, key), by=by))
+    except ApiError as refusal:
+        if refusal.code == "trace-too-long":
+            return True
+        raise
+    return bool(story and story["total_events"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,51 @@ def test_an_alert_is_shown_acknowledged_and_noted(reader, orders, stores):
     assert "Acknowledged by" in text
 
 
+def event(number, kind, **members):
+    """An event; those with larger numbers are later."""
+    return {"id": f"e{number}", "type": kind, "time": number * 1_000, **members}
+
+
+def test_an_alert_of_a_further_key_shows_its_events_and_transaction(reader, http, stores):
+    declared = {"name": "shop", "key": "data.id", "keys": {"customer": "data.customer"}}
+    assert http.post("/streams", json=declared).status_code == 201
+    habit = {"stream": "shop", "text": "PATTERN habit EVENT SEQ(A a, B b) WHERE [customer]"}
+    assert http.post("/patterns", json=habit).status_code == 201
+    orders = [event(1, "A", data={"id": "o1", "customer": "ann"}), event(2, "B", data={"id": "o2", "customer": "ann"})]
+    assert http.post("/events?stream=shop", json=orders).json()["rejected"] == []
+    add_alerts(stores, {"stream": "shop", "pattern": "habit", "key": "ann", "route": "customer"})
+    text = reader.text(f"/alerts/{0:032x}")
+    assert text.count('<li class="bound">') == 2
+    assert "No longer in the log" not in text
+    link = "/transactions/shop/ann?by=customer"
+    assert f'href="{link}"' in text
+    assert f'href="{link}"' in reader.text("/alerts")
+    reader.submit(f"/alerts/{0:032x}/acknowledge")
+    assert reader.get("/find?key=ann").headers["location"] == link
+    assert "habit" in reader.text(link)
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        (0, "No longer in the log: e1 (a), e2 (b)"),
+        (202, "Not among the newest 200 events of the transaction: e1 (a), e2 (b)"),
+        (5_002, "and at most 5000 are replayed"),
+    ],
+)
+def test_an_alert_says_why_its_time_line_lacks_events(reader, orders, stores, events, reason):
+    for first in range(1, events + 1, 1_000):
+        numbers = range(first, min(first + 1_000, events + 1))
+        posted = orders.post("/events?stream=orders", json=[event(number, "A", subject="long") for number in numbers])
+        assert posted.json()["rejected"] == []
+    add_alerts(stores, {"key": "long"})
+    path = f"/alerts/{0:032x}"
+    assert reason in reader.text(path)
+    reader.submit(f"{path}/acknowledge")
+    assert "Acknowledged by" in reader.text(path)
+    assert reader.get("/find?key=long").status_code == (303 if events else 404)
+
+
 def test_ten_thousand_alerts_are_paged(reader, orders, stores):
     add_alerts(stores, *({"id": f"{number:032x}"} for number in range(10_000)))
     seen: list[str] = []
