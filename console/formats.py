@@ -75,6 +75,13 @@ def number(value: float | None, digits: int = 0) -> str:
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
+def figure(value: float) -> str:
+    """A computed number: whole, with two decimals, or below 1 with three significant digits."""
+    if value == round(value, 0):
+        return number(value)
+    return number(value, 2) if abs(value) >= 1 else f"{value:.3g}"
+
+
 def rate(value: float | None) -> str:
     """A rate per second; large rates are whole numbers."""
     return NOTHING if value is None else f"{value:,.0f}/s" if value >= 10 or value == 0 else f"{value:,.2g}/s"
@@ -126,6 +133,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "ago": ago,
     "span": span,
     "number": number,
+    "figure": figure,
     "rate": rate,
     "size": size,
     "plural": plural,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import orjson
 from starlette.responses import Response
 
 from console.calls import at
@@ -67,18 +68,35 @@ def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any],
     by = [name for name in page.request.query_params.getlist("by") if name in attributes]
     if "by" not in page.request.query_params and attributes:
         by = attributes[:1]
-    where: dict[str, str] = {}
-    error = ""
-    for part in (page.query("where") or "").split(","):
-        name, sign, value = part.partition("=")
-        if sign:
-            where[name.strip()] = value.strip()
-        elif part.strip():
-            error = f"“{part.strip()}” is not a filter; write attribute=value, with commas between several."
+    where, error = read_filter(page.query("where") or "")
     question: dict[str, Any] = {"by": by, "where": where}
     if page.query("window"):
         question["window"] = page.query("window")
     return question, error
+
+
+def read_filter(text: str) -> tuple[dict[str, Any], str]:
+    """Read a filter such as ``region=north, level=2``: its values by attribute, and an error message (empty: none).
+
+    A JSON number, true and false have their type, as in the command; any other value is a text.
+    """
+    where: dict[str, Any] = {}
+    error = ""
+    for part in text.split(","):
+        name, sign, value = part.partition("=")
+        if sign:
+            where[name.strip()] = _constant(value.strip())
+        elif part.strip():
+            error = f"“{part.strip()}” is not a filter; write attribute=value, with commas between several."
+    return where, error
+
+
+def _constant(text: str) -> Any:
+    try:
+        parsed = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return parsed if isinstance(parsed, bool | int | float) else text
 
 
 def _ranked(groups: Sequence[Mapping[str, Any]], value: str | None) -> list[dict[str, Any]]:
