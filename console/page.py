@@ -85,8 +85,14 @@ class Page:
 
     def query(self, name: str) -> str | None:
         """A parameter of the address; None if missing or empty. ``stream`` defaults to ``only_stream``."""
-        value = self.request.query_params.get(name)
-        return value or (self.only_stream if name == "stream" else None)
+        return self.parameter(name) or (self.only_stream if name == "stream" else None)
+
+    def parameter(self, name: str) -> str | None:
+        """A parameter of the address; None if missing or empty, also ``stream``.
+
+        For lists that show only what the key may access, and therefore need no stream.
+        """
+        return self.request.query_params.get(name) or None
 
     @property
     def only_stream(self) -> str | None:
@@ -162,7 +168,7 @@ class Page:
 
     async def pattern_names(self) -> list[str]:
         """The names of the patterns that the key may access."""
-        listed = await self.get("/patterns", stream=self.only_stream, limit=1000, age_s=1.0)
+        listed = await self.get("/patterns", limit=1000, age_s=1.0)
         return [pattern["name"] for pattern in listed["items"]]
 
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:

@@ -102,7 +102,7 @@ async def add_note(page: Page) -> Response:
 
 async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
     """The attempts to deliver an alert, each with its receiver."""
-    candidates = await receivers_of(page, page.only_stream, _MOST_RECEIVERS, 1.0)
+    candidates = await receivers_of(page, None, _MOST_RECEIVERS, 1.0)
     receivers = [candidate for candidate in candidates if candidate["stream"] in (None, alert["stream"])]
     attempts = await all_of(
         *(page.get(f"{candidate['path']}/deliveries", result_id=alert["id"], age_s=5.0) for candidate in receivers)

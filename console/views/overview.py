@@ -47,7 +47,7 @@ async def show(page: Page) -> Response:
         receivers_of(page, stream, _MOST_WEBHOOKS, _QUIET_S),
         allowed(page.get("/incidents", stream=stream, state="open", limit=_MOST_INCIDENTS, age_s=_QUIET_S)),
         allowed(page.get("/dead-letters", stream=stream, limit=1, age_s=_QUIET_S), {"counts": []}),
-        allowed(page.api.shared("figures", _METRICS_AGE_S, lambda: _figures(page)), Figures({}, None)),
+        allowed(page.api.shared("figures", _METRICS_AGE_S, lambda: _figures(page)), Figures(None, None)),
         allowed(page.get("/alerts", stream=stream, limit=_SHOWN), {"items": []}),
     )
     alert_counts, ending_counts = _by_pattern(alerts["items"]), _by_pattern(endings["items"])
@@ -136,7 +136,7 @@ def _rows(
     summary: Sequence[Any],
     alerts: Mapping[str, Counter[int]],
     endings: Mapping[str, Counter[int]],
-    counted: Mapping[str, float],
+    counted: Mapping[str, float] | None,
     latest: int,
 ) -> list[dict[str, Any]]:
     """A row per pattern: alerts and early terminations, in total and by hour up to ``latest``."""
@@ -144,7 +144,7 @@ def _rows(
     return [
         {
             **pattern,
-            "alerts": counted.get(pattern["name"], 0),
+            "alerts": None if counted is None else counted.get(pattern["name"], 0),
             "ended": ended.get(pattern["name"], {"total": 0, "by_form": {}}),
             "chart": hourly(alerts.get(pattern["name"], {}), "alerts", latest),
             "ending_chart": hourly(endings.get(pattern["name"], {}), "early terminations", latest),
@@ -158,10 +158,11 @@ def _rows(
 class Figures:
     """Figures from the metrics: alerts by pattern since its registration, and the latency of alerts.
 
-    ``latency`` is the least bucket bound, in seconds, within which nine of ten alerts are found; None without alerts.
+    ``alerts`` is None if the key may not read the metrics. ``latency`` is the least bucket bound, in seconds, within
+    which nine of ten alerts are found; None without alerts.
     """
 
-    alerts: Mapping[str, float]
+    alerts: Mapping[str, float] | None
     latency: float | None
 
     @classmethod

@@ -67,7 +67,7 @@ async def show(page: Page) -> Response:
         page.get(at("patterns", name)),
         page.get(at("patterns", name, "statistics")),
         page.get(at("patterns", name, "versions"), limit=1000),
-        allowed(page.get("/backtests", stream=page.only_stream, limit=100), {"items": []}),
+        allowed(page.get("/backtests", limit=100), {"items": []}),
     )
     newest = versions["items"][-_MOST_VERSIONS:]
     changes = {new["version"]: _difference(old["text"], new["text"]) for old, new in pairwise(newest)}

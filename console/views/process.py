@@ -51,7 +51,7 @@ async def show(page: Page) -> Response:
         page.get("/deviations", stream=stream, limit=20, age_s=1.0),
         page.get("/endings", stream=stream, limit=NEWEST, age_s=_AGE_S),
         page.get(at("streams", stream, "events"), limit=NEWEST, age_s=_AGE_S),
-        page.picture(at("workflows", followed["workflow"], "picture.svg")),
+        allowed(page.picture(at("workflows", followed["workflow"], "picture.svg"))),
     )
     events = listed["items"]
     places = {} if cases is None else cases["counts_by_last_type"]
@@ -66,7 +66,7 @@ async def show(page: Page) -> Response:
         names=names,
         workflow=followed["workflow"],
         version=followed["version"],
-        picture=inline(picture, _badges(event_counts, places, broken, ended)),
+        picture=inline(picture, _badges(event_counts, places, broken, ended)) if picture else None,
         seen=event_counts,
         events=len(events),
         early=len(early),

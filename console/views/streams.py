@@ -112,12 +112,7 @@ async def _details(page: Page, streams: Sequence[Mapping[str, Any]]) -> list[dic
 
 async def _operators(page: Page) -> dict[str, dict[str, Any]]:
     """The operators that are not retired, by name."""
-    lists = await all_of(
-        *(
-            allowed(page.get(f"/{kind}", stream=page.only_stream, limit=1000, age_s=1.0), {"items": []})
-            for kind in _OPERATORS
-        )
-    )
+    lists = await all_of(*(allowed(page.get(f"/{kind}", limit=1000, age_s=1.0), {"items": []}) for kind in _OPERATORS))
     return {
         operator["name"]: {**operator, "plural": kind}
         for kind, listed in zip(_OPERATORS, lists, strict=True)

@@ -32,7 +32,7 @@ _USUAL: Final = ("alert", "correction", "pattern.suspended")
 
 async def show_list(page: Page) -> Response:
     """Render the webhooks and the other sinks with their health."""
-    stream = page.query("stream")
+    stream = page.parameter("stream")
     webhooks, sinks = await all_of(
         page.get("/webhooks", stream=stream, after=page.query("after"), limit=_MOST_SHOWN),
         allowed(page.get("/sinks", stream=stream, limit=1000), {"items": []}),
