@@ -33,7 +33,12 @@ MENU: Final = (
     ("/ask", "Ask"),
     ("/dead-letters", "Dead letters"),
 )
-_PARTS: Final = {"/backtests/": "/patterns", "/sinks/": "/webhooks"}  # pages without their own menu entry
+_PARTS: Final = {
+    "/backtests/": "/patterns",
+    "/editor": "/patterns",
+    "/trials/": "/patterns",
+    "/sinks/": "/webhooks",
+}  # pages without their own menu entry
 _THEMES: Final = ("light", "dark")
 _LARGEST_FORM_BYTES: Final = 1_000_000
 _PAGE_SIZE: Final = 50

@@ -69,7 +69,7 @@ document.getElementById("dry-run").addEventListener("click", async (event) => {
   trial.replaceChildren(...page.body.childNodes);
 });
 document.getElementById("f-stream").addEventListener("change", async (event) => {
-  const answer = await fetch(`?stream=${encodeURIComponent(event.target.value)}`);
+  const answer = await fetch(`/editor?stream=${encodeURIComponent(event.target.value)}`);
   const page = new DOMParser().parseFromString(trusted(await answer.text()), "text/html");
   for (const id of ["vocabulary", "past"]) document.getElementById(id).replaceChildren(...page.getElementById(id).childNodes);
 });

@@ -30,6 +30,14 @@ _MOST_DRAWN: Final = 500
 _MOST_VERSIONS: Final = 20
 _SAMPLE: Final = 500
 _EXAMPLE: Final = "PATTERN name\nEVENT SEQ(First a, Second b)\n"
+_NEW: Final[Mapping[str, Any]] = {
+    "stream": None,
+    "text": "",
+    "severity": "medium",
+    "constraints": "on",
+    "state": "active",
+    "etag": "",
+}
 _LANGUAGE: Final = """\
 PATTERN name                                          -- its alerts have this name
 EVENT SEQ(A a, B b)                                   -- an A, later a B of the same transaction
@@ -105,9 +113,9 @@ async def move(page: Page) -> Response:
 
 async def edit(page: Page) -> Response:
     """Render the editor for a new pattern, or for the next version of a registered one."""
-    name = page.request.path_params.get("name")
+    name = page.query("pattern")
     stream, names = await page.stream(is_derived=True)
-    draft = {"stream": stream, "text": _EXAMPLE, "severity": "medium", "constraints": "on", "state": "active"}
+    draft = {**_NEW, "stream": stream, "text": _EXAMPLE}
     if name is not None:
         pattern, tag = await page.api.tagged(at("patterns", name))
         draft |= {**pattern, "etag": tag}
@@ -135,6 +143,14 @@ async def _editor(
     )
 
 
+async def show_draft(page: Page, name: str | None, form: Mapping[str, str], error: str) -> Response:
+    """Render the editor again with a refused form and the reason."""
+    pattern = None if name is None else await allowed(page.get(at("patterns", name)))
+    rules = {member: pattern[member] for member in _RULES} if pattern else {}
+    _, names = await page.stream(is_derived=True)
+    return await _editor(page, name, {**_NEW, **form, **rules}, names, error)
+
+
 async def _past(page: Page, stream: str | None) -> dict[str, Any]:
     """The oldest and newest kept events of a stream, and the event types in a sample of new events, with attributes."""
     if not stream:
@@ -159,11 +175,10 @@ async def _past(page: Page, stream: str | None) -> dict[str, Any]:
 async def save(page: Page) -> Response:
     """Register the pattern in the editor; if refused, show the editor again with the reason."""
     form = await page.form()
-    name = page.request.path_params.get("name")
+    name = page.query("pattern")
     body = {member: form.get(member, "") for member in ("stream", "text", "severity", "constraints", "state")}
     if form.get("start"):
         body["start"] = form["start"]
-    rules: dict[str, Any] = {}
     try:
         if name is None:
             registered = await page.api.send("POST", "/patterns", body, headers={"If-None-Match": "*"})
@@ -173,9 +188,8 @@ async def save(page: Page) -> Response:
             condition = {"If-Match": form.get("etag") or tag}
             registered = await page.api.send("PUT", at("patterns", name), {**body, **rules}, headers=condition)
     except ApiError as refusal:
-        _, names = await page.stream(is_derived=True)
-        reason = _CHANGED.format(name) if refusal.code == "precondition-failed" else refusal.detail
-        return await _editor(page, name, {**form, **rules}, names, reason)
+        is_changed = name is not None and refusal.code == "precondition-failed"
+        return await show_draft(page, name, form, _CHANGED.format(name) if is_changed else refusal.detail)
     for warning in registered["warnings"]:
         page.session.notify(f"Warning: {warning}")
     return page.go(

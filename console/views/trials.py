@@ -71,8 +71,7 @@ async def begin_backtest(page: Page) -> Response:
         backtest = await page.api.send("POST", "/backtests", body)
     except ApiError as refusal:
         page.session.notify(refusal.detail, is_error=True)
-        name = form.get("against")
-        return page.go(f"{at('patterns', name)}/edit" if name else "/patterns/new", stream=form.get("stream"))
+        return page.go("/editor", pattern=form.get("against"), stream=form.get("stream"))
     return page.go(at("backtests", backtest["id"]))
 
 

@@ -44,7 +44,7 @@ def test_the_key_stays_on_the_server(visitor):
     assert KEY not in cookie
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
-    for path in ("/", "/alerts", "/patterns/new"):
+    for path in ("/", "/alerts", "/editor"):
         assert KEY not in visitor.text(path)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from urllib.parse import quote
 
 import pytest
 
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.redis
 
 EVIL = "<img src=x onerror=alert(1)>\"'&"
 PAGES = (
-    *("/", "/alerts", "/incidents", "/process", "/patterns", "/patterns/new", "/streams", "/webhooks", "/ask"),
+    *("/", "/alerts", "/incidents", "/process", "/patterns", "/editor", "/streams", "/webhooks", "/ask"),
     "/dead-letters",
 )
 CHANGING = re.compile(r'<form method="post" action="(?!/logout)')
@@ -201,9 +202,7 @@ def test_a_restricted_key_sees_its_stream(visitor, orders, stores, http):
 
 def test_a_pattern_is_written_paused_resumed_and_changed(reader, orders):
     text = "PATTERN q\nEVENT SEQ(A a, C c)"
-    answer = reader.submit(
-        "/patterns/new", stream="orders", text=text, severity="high", constraints="on", state="draft"
-    )
+    answer = reader.submit("/editor", stream="orders", text=text, severity="high", constraints="on", state="draft")
     assert answer.headers["location"] == "/patterns/q"
     assert orders.get("/patterns/q").json()["severity"] == "high"
     for action, state in (("activate", "active"), ("pause", "paused"), ("resume", "active")):
@@ -211,7 +210,7 @@ def test_a_pattern_is_written_paused_resumed_and_changed(reader, orders):
         assert orders.get("/patterns/q").json()["state"] == state
     better = f"{text}\nWITHIN 1 h"
     members = {"stream": "orders", "severity": "low", "constraints": "on", "state": "active", "start": "migrate"}
-    reader.submit("/patterns/q/edit", text=better, **members)
+    reader.submit("/editor?pattern=q", text=better, **members)
     assert '<span class="added">+ WITHIN 1 h</span>' in reader.text("/patterns/q")
     reader.submit("/patterns/q", action="retire")
     assert orders.get("/patterns/q").json()["state"] == "retired"
@@ -225,13 +224,13 @@ def test_the_next_version_keeps_the_rules_of_alerts(reader, orders, rules):
     created = orders.post("/patterns", json={"stream": "orders", "text": text, **rules})
     assert created.status_code == 201, created.text
     orders.post("/patterns/q/pause")
-    editor = reader.text("/patterns/q/edit")
+    editor = reader.text("/editor?pattern=q")
     assert '<option value="paused" selected>' in editor
     for name in rules:
         assert name in editor
         assert f"<dt>{name.capitalize()}</dt>" in reader.text("/patterns/q")
     members = {"stream": "orders", "severity": "low", "constraints": "on", "state": "paused", "start": "fresh"}
-    answer = reader.submit("/patterns/q/edit", text=f"{text} WITHIN 1 h", **members)
+    answer = reader.submit("/editor?pattern=q", text=f"{text} WITHIN 1 h", **members)
     assert answer.status_code == 303
     stored = orders.get("/patterns/q").json()
     assert (stored["version"], stored["state"]) == (2, "paused")
@@ -240,13 +239,13 @@ def test_the_next_version_keeps_the_rules_of_alerts(reader, orders, rules):
 
 
 def test_a_version_of_somebody_else_is_not_replaced(reader, orders):
-    editor = reader.text("/patterns/p/edit")
+    editor = reader.text("/editor?pattern=p")
     tag = re.findall(r'name="etag" value="([^"]+)"', editor)[0]
     mine, theirs = (f"PATTERN p EVENT SEQ(A a, B b) WITHIN {number} h" for number in (1, 2))
     assert orders.put("/patterns/p", json={"stream": "orders", "text": theirs}).status_code == 200
     members = {"stream": "orders", "severity": "low", "constraints": "on", "state": "active", "start": "fresh"}
     for _ in range(2):
-        answer = reader.submit("/patterns/p/edit", text=mine, etag=unescape(tag), **members)
+        answer = reader.submit("/editor?pattern=p", text=mine, etag=unescape(tag), **members)
         assert answer.status_code == 400
         assert mine in answer.text
         assert "has been changed since" in answer.text
@@ -255,19 +254,33 @@ def test_a_version_of_somebody_else_is_not_replaced(reader, orders):
 
 
 def test_the_editor_begins_with_the_text_of_the_address(reader, orders):
-    text = reader.text("/patterns/new?stream=orders&text=PATTERN+x+%3C%2Ftextarea%3E%3Cscript%3E")
+    text = reader.text("/editor?stream=orders&text=PATTERN+x+%3C%2Ftextarea%3E%3Cscript%3E")
     assert "PATTERN x &lt;/textarea&gt;&lt;script&gt;</textarea>" in text
-    assert "PATTERN y</textarea>" in reader.text("/patterns/p/edit?text=PATTERN+y")
+    assert "PATTERN y</textarea>" in reader.text("/editor?pattern=p&text=PATTERN+y")
 
 
 def test_a_name_that_exists_is_not_replaced(reader, orders):
     text = "PATTERN p EVENT SEQ(X x)"
-    answer = reader.submit(
-        "/patterns/new", stream="orders", text=text, severity="low", constraints="on", state="active"
-    )
+    answer = reader.submit("/editor", stream="orders", text=text, severity="low", constraints="on", state="active")
     assert answer.status_code == 400
     assert text in answer.text
     assert orders.get("/patterns/p").json()["version"] == 1
+
+
+@pytest.mark.parametrize("name", ["new", "x/edit", "new/edit", "editor"])
+def test_a_pattern_of_any_name_has_a_page_and_an_editor(reader, orders, name):
+    created = orders.post("/patterns", json={"stream": "orders", "text": f"PATTERN `{name}` EVENT SEQ(A a, C c)"})
+    assert created.status_code == 201, created.text
+    path = f"/patterns/{quote(name, safe='')}"
+    editor = re.findall(r'href="([^"]+)">Next version', reader.text(path))[0]
+    assert f"<h1>Next version of {name}</h1>" in reader.text(editor)
+    assert reader.submit(path, action="pause").status_code == 303
+    assert orders.get(path).json()["state"] == "paused"
+
+
+def test_an_incomplete_form_of_the_editor_is_refused(reader, orders):
+    for path in ("/editor", "/editor?pattern=p"):
+        assert reader.submit(path).status_code == 400
 
 
 def test_the_check_says_where_a_pattern_is_wrong(reader, orders):

@@ -49,7 +49,7 @@ PAGES = {
     "process": f"/process?stream={STREAM}",
     "patterns": f"/patterns?stream={STREAM}",
     "pattern": "/patterns/Q1",
-    "editor": f"/patterns/new?stream={STREAM}",
+    "editor": f"/editor?stream={STREAM}",
     "streams": f"/streams?stream={STREAM}",
     "operator": "/streams?operator=steps",
     "webhooks": f"/webhooks?stream={STREAM}",
@@ -208,7 +208,7 @@ def test_names_of_others_are_never_html(filled, address, browser):
 
 def test_a_pattern_is_written_tried_and_registered(filled, address, browser):
     with reading(browser, address, filled.api_key) as reader:
-        page = reader.go(f"/patterns/new?stream={STREAM}")
+        page = reader.go(f"/editor?stream={STREAM}")
         text = page.get_by_label("Pattern", exact=True)
         text.fill("PATTERN quick\nEVENT SEQ(ReceivePayment p, CancelOrder c)\nWHERE q.id = 1")
         expect(page.locator("#fault")).to_contain_text("^ q is not an alias")
