@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 from console.calls import at
 from console.charts import histogram
 from console.page import Page, all_of, rendered
+from console.views.patterns import show_draft
 from forestall import ApiError, ServiceUnreachable
 
 _KEPT_ALERTS: Final = 1_000
@@ -70,8 +71,7 @@ async def begin_backtest(page: Page) -> Response:
     try:
         backtest = await page.api.send("POST", "/backtests", body)
     except ApiError as refusal:
-        page.session.notify(refusal.detail, is_error=True)
-        return page.go("/editor", pattern=form.get("against"), stream=form.get("stream"))
+        return await show_draft(page, form.get("against") or None, form, refusal.detail)
     return page.go(at("backtests", backtest["id"]))
 
 

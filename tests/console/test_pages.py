@@ -283,6 +283,16 @@ def test_an_incomplete_form_of_the_editor_is_refused(reader, orders):
         assert reader.submit(path).status_code == 400
 
 
+def test_a_refused_backtest_keeps_the_text_of_the_editor(reader, orders):
+    members = {"stream": "orders", "text": "PATTERN mine EVENT SEQ(A a,", "severity": "high", "constraints": "off"}
+    for against in ({}, {"against": "p", "etag": "t"}):
+        answer = reader.submit("/trials/backtest", **members, **against)
+        assert answer.status_code == 400
+        assert members["text"] in answer.text
+        assert '<option value="off" selected>' in answer.text
+        assert f'action="/editor{"?pattern=p" if against else ""}"' in answer.text
+
+
 def test_the_check_says_where_a_pattern_is_wrong(reader, orders):
     token = reader.token()
     bad = reader.submit_raw("/trials/check", token=token, stream="orders", text="PATTERN q\nEVENT SEQ(A a")
