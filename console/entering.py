@@ -41,6 +41,8 @@ async def _log_in(request: Request) -> Response:
     if not is_own_change(request, "", ""):
         return _login(request, path, "The form was sent by another site.", 403)
     key = form.get("key", "").strip()
+    if not (key.isascii() and key.isprintable()):  # no header carries it
+        return _login(request, path, "This is not an API key: it has characters that no key has.", 403)
     sessions = request.app.state.sessions
     api = sessions.api(request.app.state.url, key or None)
     try:

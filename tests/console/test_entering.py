@@ -25,6 +25,13 @@ def test_a_wrong_key_is_refused_and_a_right_one_opens_a_session(visitor):
     assert "Overview" in visitor.text("/")
 
 
+@pytest.mark.parametrize("key", ["\u043a\u043b\u044e\u0447", "\u201cabc\u201d", "a\nb"])
+def test_a_key_that_no_header_can_carry_is_refused(visitor, key):
+    refused = visitor.log_in(key)
+    assert refused.status_code == 403
+    assert "not an API key" in refused.text
+
+
 def test_a_login_with_a_known_key_builds_no_second_client(monkeypatch):
     keys = []
 
