@@ -13,7 +13,7 @@ import yaml
 from service.cli.calling import Caller, Commands, without_none
 from service.cli.output import echo_json, printable, standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
-from service.client import Client, part
+from service.client import Client, condition, part
 from service.errors import FileUnreadable
 from streams import indefinite
 
@@ -60,6 +60,11 @@ def operator_commands(
     return app
 
 
+def kept_state(operator: Mapping[str, Any]) -> dict[str, str]:
+    """The member ``state`` with which the next version of a draft or paused operator is a draft or paused, too."""
+    return {"state": operator["state"]} if operator["state"] in ("draft", "paused") else {}
+
+
 def tell_operator(client: Caller, operator: Mapping[str, Any]) -> None:
     """Print the state of an operator after a change."""
     continuation = f"; it has kept its state since {operator['held_since']}" if operator.get("is_continued") else ""
@@ -87,11 +92,15 @@ def _add_add(app: typer.Typer, resource: Resource) -> None:
         body = {**read_document(document), **without_none(state="draft" if draft else None)}
         tell_operator(client, client.post(resource.path, body))
 
-    @app.command("change", help=f"Register another document as the next version of {indefinite(resource.one)}.")
+    meaning = f"Register another document as the next version of {indefinite(resource.one)}; a draft or a pause stays."
+
+    @app.command("change", help=meaning)
     def change(client: Caller, document: DocumentFile) -> None:
         body = read_document(document)
-        operator = client.request("PUT", f"{resource.path}/{part(str(body.get('name', '')))}", body=body)
-        tell_operator(client, operator)
+        path = f"{resource.path}/{part(str(body.get('name', '')))}"
+        stored = client.find(path) if body.get("name") else None
+        state, headers = (kept_state(stored.value), condition(stored.etag)) if stored else ({}, {})
+        tell_operator(client, client.request("PUT", path, body={**state, **body}, headers=headers))
 
 
 def _add_explain(app: typer.Typer, resource: Resource) -> None:

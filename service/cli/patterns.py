@@ -11,7 +11,7 @@ import typer
 from service.cli.calling import Caller, Commands, without_none
 from service.cli.choices import Incident, Resolves, Suppress, quiet_of, suppress_of
 from service.cli.inputs import read_patterns
-from service.cli.operators import add_moves, tell_operator
+from service.cli.operators import add_moves, kept_state, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.client import condition, part
 from service.errors import FileUnreadable
@@ -106,7 +106,7 @@ def change_pattern(
     incident: Incident = None,
     resolves: Resolves = None,
 ) -> None:
-    """Change a pattern; a new text is its next version, and omitted options stay as they are."""
+    """Change a pattern; a new text is its next version. Omitted options and a draft or a pause stay as they are."""
     quiet = quiet_of(suppress, incident, resolves)
     path = f"{_PATTERNS.path}/{part(name)}"
     if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
@@ -115,6 +115,7 @@ def change_pattern(
         stored, tag = client.find(path) or (client.get(path), "")  # no tag: the pattern does not exist
         members = {member: stored[member] for member in ("stream", "severity", "constraints", *quiet)}
         changes = without_none(severity=severity, constraints="off" if unguarded else None, **quiet)
+        changes |= kept_state(stored)
         form = {"text": stored["text"]} if pattern is None else _form(pattern)
         body = {**members, **changes, **form, **without_none(start="migrate" if migrate else None)}
         operator = client.request("PUT", path, body=body, headers=condition(tag))
