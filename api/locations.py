@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import Depends, Response, status
 
 from api.access.auth import VERSION
+from api.errors import WrongShape
 from api.requests.idempotency import once
 
 _LOCATION = {"Location": {"description": "Its address.", "required": True, "schema": {"type": "string"}}}
@@ -25,6 +26,15 @@ def creation(
         responses[status.HTTP_200_OK] = {"model": model, "description": again}
     dependencies = [Depends(once)]
     return {"status_code": status_code, "summary": summary, "dependencies": dependencies, "responses": responses}
+
+
+def require_segment(name: str, member: str) -> None:
+    """Check that a name can be a segment of a path; raises ``WrongShape`` for ``.`` and ``..``, which clients remove.
+
+    ``member`` is the path parameter with the name.
+    """
+    if name in (".", ".."):
+        raise WrongShape(f"path.{member}: '.' and '..' have a meaning of their own in paths; use another name")
 
 
 def give_location(response: Response, *parts: str) -> None:

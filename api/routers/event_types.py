@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Response, status
 
 from api.errors import UnsupportedMediaType, WrongShape
+from api.locations import require_segment
 from api.requests.bodies import MediaType, RawBody
 from api.requests.filters import WantedPart
 from api.requests.form import parse_document
@@ -48,7 +49,8 @@ def get_event_type(stream: str, event_type: TypeName, services: Served, response
 
 
 def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
-    """Stream and event type in the path; raises ``WrongShape`` if the type ends with ``/versions``."""
+    """Stream and event type in the path; raises ``WrongShape`` if the type ends with ``/versions``, or is dots."""
+    require_segment(event_type, "event_type")
     if event_type.endswith("/versions"):
         raise WrongShape("path.event_type: a type with a schema does not end with /versions; rename the type")
     return stream, event_type

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from api.locations import require_segment
 from api.requests.filters import WantedPart
 from api.schemas.projects import ProjectList, ProjectModel, ProjectResources
 from api.services import Served
@@ -33,6 +34,7 @@ def put_project(name: ProjectName, wanted: ProjectResources, services: Served) -
 
     `forestall apply` writes the list, and with `--prune` deletes only resources of it that no other project lists.
     """
+    require_segment(name, "name")
     record = wanted.to_domain(name, services.clock.now_us())
     services.stores.projects.put(record)
     return ProjectModel.from_domain(record)

@@ -274,8 +274,8 @@ def condition(etag: str | None) -> dict[str, str]:
 
 
 def part(name: str) -> str:
-    """Escape a name as one segment of a path."""
-    return quote(name, safe="")
+    """Escape a name as one segment of a path; the names ``.`` and ``..`` too, which would change the path."""
+    return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 
 def decoded(answer: httpx.Response) -> Any:

@@ -12,7 +12,7 @@ from service.stores.conditions import ANY, Condition
 from service.stores.records import decode
 from service.stores.registry.event_types import SchemaUse, read_use
 from service.stores.severities import USUAL_SEVERITY, Severity
-from shards import SUPPRESSION, PatternKind
+from shards import SUPPRESSION, OperatorRefused, PatternKind
 from streams import DeclarationError, Definition, Input, Start, StreamDeclaration
 
 FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
@@ -163,6 +163,8 @@ RegisteredPattern: TypeAlias = RegisteredOperator
 class OperatorDraft:
     """An operator to be registered.
 
+    Raises ``OperatorRefused`` for the names ``.`` and ``..``.
+
     Attributes:
         inputs: The streams and keys of the inputs; empty: the stream on which the operator is registered, by ``route``.
         route: Name of the further key of the first input; empty for the correlation key.
@@ -186,6 +188,14 @@ class OperatorDraft:
     condition: Condition = ANY
     into: str = ""
     parts: tuple[OperatorPart, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.name in (".", ".."):  # clients remove such segments from paths
+            raise OperatorRefused(
+                f"the {self.kind} cannot have the name {self.name!r}: its name is part of paths, and '.' and '..' have "
+                "a meaning of their own there; give it another name",
+                field="name",
+            )
 
     def start_after(self, record: RegisteredOperator) -> Start:
         """How the operator starts after a running version: ``keep`` if it can continue with that version's state."""
