@@ -21,6 +21,8 @@ _OldStream = Annotated[str | None, typer.Option("--stream", hidden=True)]  # the
 _Key = Annotated[str | None, typer.Option(metavar="KEY", help="Only events of this transaction.")]
 _Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")]
 
+_NEWEST = 1_000  # most events that the service returns without a cursor
+
 
 @events.command("list")
 def list_events(
@@ -37,10 +39,14 @@ def list_events(
 ) -> None:
     """List the newest events of a stream, or those after a cursor, the oldest first."""
     path, filters = f"/streams/{part(_named_stream(stream, old_stream))}/events", without_none(key=key, type=type_)
-    page = client.get(path, limit=min(limit, 1_000), **filters, **without_none(after=after))
+    page = client.get(path, limit=min(limit, _NEWEST), **filters, **without_none(after=after))
     if page["trimmed_until"] is not None:
         _note_gap(page["trimmed_until"])
     newest = page["items"][:limit]
+    if after is None and not page["next"] and len(newest) == _NEWEST < limit:
+        standard_error.notice(
+            f"only the newest {_NEWEST:,} events are listed; for all that are kept, start with --after 0"
+        )
     later_events = client.pages(path, on_gap=_note_gap, after=page["next"], **filters) if page["next"] else iter(())
     for event in islice((*newest, *islice(later_events, limit - len(newest))), limit):
         _show(client, event)

@@ -120,6 +120,20 @@ def test_events_are_listed_and_followed(call, service, at):
     assert [orjson.loads(line)["id"] for line in out.splitlines()] == ["e1", "e2"]
 
 
+def test_more_events_than_the_newest_page_has_are_not_left_out_silently(call, service, at):
+    many = [Event(id=f"e{number}", type="A", time_us=number, key="k", data={}) for number in range(1_001)]
+    send_events(service, "s", many, "many")
+    listing = ("events", "list", "s", *at, "--json")
+    for limit, after, count, notice in (
+        ("1001", (), 1_000, "only the newest 1,000 events are listed; for all that are kept, start with --after 0"),
+        ("1000", (), 1_000, ""),
+        ("1001", ("--after", "0"), 1_001, ""),
+    ):
+        status, out, err = call(*listing, "--limit", limit, *after)
+        assert (status, len(out.splitlines())) == (0, count)
+        assert notice in err if notice else err == ""
+
+
 def test_a_range_of_keys_is_finished(call, service, at):
     options = ("--from", "1", "--to", "5", "--by", "order", "--time", "2026-01-01T00:00:00Z")
     status, out, err = call("streams", "punctuate", "s", *options, *at, "--json")
