@@ -322,4 +322,4 @@ def as_commands(message: str, groups: Set[str]) -> str:
             return operation[0]
         return f"forestall {group} {verb}{'' if name is None else f' {name}'}"
 
-    return _OPERATION.sub(command, message)
+    return _OPERATION.sub(command, message.replace("?cascade=true", "--cascade"))

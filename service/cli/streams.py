@@ -12,6 +12,7 @@ from service.cli.inputs import chosen_key, further_keys
 from service.cli.output import printable, standard_error
 from service.cli.resources import Resource, Table, add_list, add_show
 from service.client import part
+from service.errors import StreamInUse
 from streams import AUTO, Late, Ties, key_text
 
 streams = Commands(help="Streams of the running service.")
@@ -228,6 +229,12 @@ def remove_stream(
     if not yes:
         if preview["items"]:
             _USES.show(client, preview["items"])
+        if not cascade and any(use["state"] != "retired" for use in preview["items"]):
+            raise StreamInUse(
+                f"the stream {name!r} is in use; delete what is listed first, or all of it with --cascade, which needs "
+                "a key with the scope admin",
+                stream=name,
+            )
         what = f"the stream {printable(name)}{' and all of this' if preview['items'] else ''}"
         _confirm(what)
     deleted = client.streams.delete(name, cascade=cascade)

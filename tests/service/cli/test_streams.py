@@ -107,6 +107,19 @@ def test_a_stream_is_deleted_after_asking(call, service, at, answer):
     assert "the stream s is deleted" in err
 
 
+def test_a_stream_in_use_is_refused_before_asking(call, service, at, answer):
+    service.post("/patterns", {"stream": "s", "text": "PATTERN p EVENT A a"})
+    answer("y\n")
+    status, out, err = call("streams", "delete", "s", *at)
+    assert (status, out.splitlines()[1:], "Delete the stream" in err) == (2, ["pattern  p     active"], False)
+    assert "the stream 's' is in use; delete what is listed first, or all of it with --cascade" in " ".join(err.split())
+    _, _, err = call("streams", "delete", "s", "--yes", *at)
+    assert ("--cascade" in err, "?cascade" in err) == (True, False)
+    service.post("/patterns/p/retire", None)
+    assert call("streams", "delete", "s", *at)[0] == 0
+    assert service.get("/streams")["items"] == []
+
+
 def test_events_are_listed_and_followed(call, service, at):
     send(service, 1, 2, 3)
     status, out, _ = call("events", "list", "s", "--limit", "2", *at)
