@@ -303,23 +303,47 @@ def _tell_usage(error: Any) -> None:
     typer.echo(orjson.dumps(document).decode(), err=True)
 
 
-_OPERATION = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE) (?:https?://[^/\s]+)?/v1/([a-z-]+)(?:/([^\s/;,)]+))?(?![\w/{])")
+_OPERATION = re.compile(
+    r"\b(GET|POST|PUT|PATCH|DELETE) (?:https?://[^/\s]+)?/v1/([a-z-]++)(?:/([^\s/;,)?]++))?+(?![\w/{?])"
+)
 _OF_ALL = {"GET": "list", "POST": "add"}
 _OF_ONE = {"GET": "show", "PUT": "add", "PATCH": "change", "DELETE": "delete"}
 _REPLACED = frozenset(("patterns", "joins", "aggregates", "taps"))  # changed by 'change'
-_UNCHANGED = frozenset(("workflows", "event-types", "keys", "tables"))  # without a command 'change'
+_BY_ROW = "tables"  # 'change' needs the key of a row
+_WHOLE = {
+    "GET /v1/pipeline": "forestall status",
+    "GET /v1/ready": "forestall status",
+    "GET /v1/traces/{stream}/{key}": "forestall traces show STREAM KEY",
+    "GET /v1/alerts?key=": "forestall alerts list --key KEY",
+    "with ?cascade=true": "with --cascade",
+}
+"""Commands for operations that have no group of their own, or whose form in messages has parameters."""
+
+_IN_WHOLE = re.compile(rf"({'|'.join(map(re.escape, _WHOLE))})(?![\w/{{?])")
 
 
 def as_commands(message: str, groups: Set[str]) -> str:
-    """Replace the API operations that a message names by the commands for them; ``groups``: the command groups."""
+    """Replace the API operations that a message names by the commands for them, if these exist.
+
+    ``groups``: the command groups.
+    """
 
     def command(operation: re.Match[str]) -> str:
         method, group, name = operation.groups()
         verb = (_OF_ALL if name is None else _OF_ONE).get(method)
         if method == "PUT" and group in _REPLACED:
             verb = "change"
-        if group not in groups or verb is None or (verb == "change" and group in _UNCHANGED):
+        if group not in groups or verb not in _verbs(group) or (verb == "change" and group == _BY_ROW):
             return operation[0]
+        if verb == "change" and group in _kinds() and not _kinds()[group].has_own_resource:
+            name = "FILE"  # the document has the name
         return f"forestall {group} {verb}{'' if name is None else f' {name}'}"
 
-    return _OPERATION.sub(command, message.replace("?cascade=true", "--cascade"))
+    return _OPERATION.sub(command, _IN_WHOLE.sub(lambda operation: _WHOLE[operation[0]], message))
+
+
+@cache
+def _verbs(group: str) -> Set[str]:
+    """The names of the commands of a group; none if the name is that of a command."""
+    groups = [registered.typer_instance for registered in build_app([group]).registered_groups]
+    return {command.name or "" for app in groups if app is not None for command in app.registered_commands}
