@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
@@ -22,6 +23,8 @@ _SINKS = Resource(
     table=Table(("id", "name", "address", "stream", "pattern", "kinds", "enabled", "description")),
     identified=partial(id_of, path="/sinks"),
 )
+
+_SERVER = re.compile(r"(?:\[(?P<address>[^\[\]]+)\]|(?P<name>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
 
 add_list_of_stream(sinks, _SINKS)
 add_show(sinks, _SINKS, "a sink, and the state of its deliveries")
@@ -60,8 +63,8 @@ def add_email(
     starttls: Annotated[bool, typer.Option("--starttls", help="Use STARTTLS (default: TLS from the start).")] = False,
 ) -> None:
     """Send results by e-mail."""
-    server, _, port = host.partition(":")
-    mail_server = {"host": server, "port": int(port) if port.isdigit() else None, "sender": sender, "recipients": to}
+    server, port = _server(host)
+    mail_server = {"host": server, "port": port, "sender": sender, "recipients": to}
     _add(client, kind="email", security="starttls" if starttls else None, user=user, **mail_server, **shared)
 
 
@@ -88,6 +91,17 @@ def add_kafka(
 add_deliveries(sinks, _SINKS)
 add_switches(sinks, _SINKS)
 add_delete(sinks, _SINKS, "Delete a sink with its queued deliveries; results that it has written stay.")
+
+
+def _server(text: str) -> tuple[str, int | None]:
+    """Parse ``HOST[:PORT]``, where an IPv6 address is in brackets; without a port it is None."""
+    parts = _SERVER.fullmatch(text)
+    port = int(parts["port"]) if parts and parts["port"] else None
+    if parts is None or not (port is None or 1 <= port <= 65_535):
+        raise typer.BadParameter(
+            f"{text!r} is not HOST[:PORT], such as smtp.example.org:587 or [2001:db8::1]:25", param_hint="--host"
+        )
+    return parts["address"] or parts["name"], port
 
 
 def _add(client: Caller, **members: Any) -> None:

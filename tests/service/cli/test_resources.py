@@ -189,6 +189,20 @@ def test_sinks_are_added_switched_and_deleted(run, printed, tmp_path):
     assert len(printed("sinks", "list")) == 1
 
 
+@pytest.mark.parametrize("host", ["mail:abc", "mail:", "mail:٢٥", "mail:65536", "mail:0", "2001:db8::1", "[::1", ""])
+def test_a_mail_server_that_cannot_be_read_is_refused(run, printed, host):
+    status, _, err = run("sinks", "add-email", "ann@example.org", "--sender", "f@example.org", "--host", host)
+    assert (status, "is not HOST[:PORT]" in " ".join(err.split()), printed("sinks", "list")) == (2, True, [])
+
+
+def test_a_mail_server_may_have_an_address_of_ipv6(run, printed):
+    mail = ("sinks", "add-email", "ann@example.org", "--sender", "f@example.org", "--host")
+    assert run(*mail, "[2001:4860:4860::8888]:25")[0] == run(*mail, "[2001:4860:4860::8888]")[0] == 0
+    assert [(sink["host"], sink["port"]) for sink in printed("sinks", "list")] == [
+        ("2001:4860:4860::8888", 25), ("2001:4860:4860::8888", 465),
+    ]  # fmt: skip
+
+
 def test_what_is_no_pattern_is_told(run, tmp_path):
     assert "is neither a file nor a pattern" in run("patterns", "add", "absent.pattern", "--stream", "orders")[2]
     (tmp_path / "two.pattern").write_text("PATTERN one EVENT A PATTERN two EVENT B")
