@@ -60,11 +60,29 @@ class ConstraintSets:
     ) -> ConstraintReport:
         """Let a stream follow a workflow, in addition to its hand-written constraints.
 
-        Without a mode, a stream that already follows the workflow keeps its mode. Refused if the mode is ``exact`` and
-        the workflow has no automaton, or if the hand-written constraints contradict the workflow.
+        Without a mode, a stream that already follows the workflow keeps its mode. A stream that follows a later version
+        of the workflow keeps this version. Refused if the mode is ``exact`` and the workflow has no automaton, or if
+        the hand-written constraints contradict the workflow.
         """
-        declaration = self._stores.registry.stream(stream)
-        return self._changed(declaration, lambda registered: _following(registered, derived, mode), condition)
+
+        def parts(registered: RegisteredConstraints | None) -> _Parts:
+            return _following(registered, self._latest(registered, derived), mode)
+
+        return self._changed(self._stores.registry.stream(stream), parts, condition)
+
+    def switch(self, stream: str, derived: Derived) -> bool:
+        """Switch a stream to a version of the workflow that it follows; returns whether the constraint set changed.
+
+        A stream that follows a later version keeps it. Raises ``NotFollowing`` if the stream has stopped following.
+        """
+
+        def parts(registered: RegisteredConstraints | None) -> _Parts:
+            following = None if registered is None else registered.following
+            if following is None or following.workflow != derived.workflow:
+                raise NotFollowing(f"the stream {stream!r} does not follow {derived.workflow!r}", stream=stream)
+            return _following(registered, self._latest(registered, derived), following.mode)
+
+        return self._changed(self._stores.registry.stream(stream), parts).is_new
 
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
         """Raise the error that ``follow`` would raise, if any; changes nothing."""
@@ -132,6 +150,13 @@ class ConstraintSets:
             if pattern.is_guarded and pattern.is_running
         ]
         return [build_query(pattern) for pattern in parsed if routed(pattern, declaration).has_whole_traces]
+
+    def _latest(self, registered: RegisteredConstraints | None, derived: Derived) -> Derived:
+        """The given version of a workflow; or the version that the stream already follows, if it is later."""
+        following = None if registered is None else registered.following
+        if following is None or following.workflow != derived.workflow or following.version <= derived.version:
+            return derived
+        return self.derived(following)
 
     def _with_workflow(self, parts: _Parts, registered: RegisteredConstraints | None) -> _Parts:
         """Add the workflow that the stream follows, if any, to the parts of its constraint set."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from constraints import Constraint
@@ -12,6 +13,7 @@ from service.errors import (
     ModelTooLarge,
     NotFollowing,
     StreamMissing,
+    UnknownStream,
     UnknownTrace,
     WorkflowFollowed,
 )
@@ -121,7 +123,7 @@ class WorkflowLibrary:
         model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)
         compiled = self._compile(model)
         derived = Derived.of(compiled, upload.name)
-        modes = self._modes_of_followers(upload, derived)
+        self._check_followers(upload, derived)
         record, is_new = self._stores.workflows.put(
             _unversioned(upload, compiled, self._clock.now_us()),
             upload.content,
@@ -129,8 +131,9 @@ class WorkflowLibrary:
             upload.condition,
         )
         derived = replace(derived, version=record.version)
-        for stream, mode in modes.items():
-            is_new = self._constraint_sets.follow(stream, derived, mode).is_new or is_new
+        if upload.stream is not None:
+            is_new = self._constraint_sets.follow(upload.stream, derived, upload.mode).is_new or is_new
+        is_new = self._switch_followers(derived) or is_new
         return WorkflowReport(record=record, is_new=is_new, followers=self._followers(record.name))
 
     def workflow(self, name: str, version: int | None = None) -> WorkflowReport:
@@ -196,7 +199,12 @@ class WorkflowLibrary:
     def follow(self, stream: str, name: str, mode: FollowMode = "auto", condition: Condition = ANY) -> ConstraintReport:
         """Let a stream follow the current version of a workflow, and each later version once it is registered."""
         self._stores.registry.stream(stream)
-        return self._constraint_sets.follow(stream, self.derived(name), mode, condition)
+        derived = self.derived(name)
+        report = self._constraint_sets.follow(stream, derived, mode, condition)
+        if self._is_replaced(derived):  # by an upload that did not find this follower
+            self._switch_followers(self.derived(name))
+            report = replace(self._constraint_sets.current(stream), is_new=True)
+        return report
 
     def following(self, stream: str) -> ConstraintReport:
         """The constraint set of a stream that follows a workflow; raises ``NotFollowing`` if the stream does not."""
@@ -244,8 +252,8 @@ class WorkflowLibrary:
                 f"{error.message}, or set {setting}", setting=setting, most=error.details["most"]
             ) from error
 
-    def _modes_of_followers(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
-        """The mode of each stream that will follow the uploaded version; raises an error if one of them cannot."""
+    def _check_followers(self, upload: ModelUpload, derived: Derived) -> None:
+        """Raise the error with which a stream that will follow the uploaded version would refuse it, if any does."""
         modes = {follower.stream: follower.mode for follower in self._followers(upload.name)}
         if upload.stream is not None:
             modes[upload.stream] = upload.mode
@@ -253,7 +261,25 @@ class WorkflowLibrary:
             derived.is_exact(upload.mode)
         for stream, mode in modes.items():
             self._constraint_sets.check_following(stream, derived, mode)
-        return modes
+
+    def _switch_followers(self, derived: Derived) -> bool:
+        """Switch the followers of a workflow to its current version, at first ``derived``; returns whether any changed.
+
+        A stream that begins to follow while this runs is found here, or finds the new version itself (``follow``).
+        """
+        is_changed, is_current = False, False
+        while not is_current:
+            for follower in self._followers(derived.workflow):
+                with suppress(NotFollowing, UnknownStream):  # another caller was faster
+                    is_changed = self._constraint_sets.switch(follower.stream, derived) or is_changed
+            is_current = not self._is_replaced(derived)
+            derived = derived if is_current else self.derived(derived.workflow)
+        return is_changed
+
+    def _is_replaced(self, derived: Derived) -> bool:
+        """Whether a workflow has a later version than ``derived``."""
+        current = self._stores.workflows.find(derived.workflow)
+        return current is not None and current.version > derived.version
 
     def _followers(self, name: str) -> tuple[Follower, ...]:
         return _followers_of(name, self._stores.registry.constraints.all())

@@ -22,6 +22,7 @@ from service.errors import (
 from service.intake.posting import Intake
 from service.registering.joining import Derived
 from service.registering.workflow_library import Marks, ModelUpload, WorkflowLibrary
+from service.runtime import open_stores
 from streams import ConstraintsOn, StreamDeclaration, decode_control
 from tests.builders.registering import register_pattern
 from tests.builders.service import put_constraints, settings_for
@@ -196,7 +197,7 @@ def test_a_new_version_is_followed_at_once_and_open_traces_keep_theirs(library, 
 def test_the_same_upload_again_puts_right_what_an_interrupted_one_left(library, registration, stores, monkeypatch):
     library.upload(upload_of(stream="orders"))
     with monkeypatch.context() as patch:
-        patch.setattr(registration.constraint_sets, "follow", lambda *_: replace_none())
+        patch.setattr(registration.constraint_sets, "switch", lambda *_: replace_none())
         with pytest.raises(InterruptedError):
             library.upload(upload_of(LONGER))
     assert library.workflow("order").followers[0].version == 1
@@ -205,6 +206,68 @@ def test_the_same_upload_again_puts_right_what_an_interrupted_one_left(library, 
 
 def replace_none():
     raise InterruptedError
+
+
+def interrupting(monkeypatch, target, name, other):
+    """Let another caller run ``other`` once, right after the first call of a method."""
+    inner = getattr(target, name)
+    calls: list[None] = []
+
+    def interrupted(*arguments):
+        result = inner(*arguments)
+        if not calls:
+            calls.append(None)
+            other()
+        return result
+
+    monkeypatch.setattr(target, name, interrupted)
+
+
+@pytest.fixture
+def other_library(settings, clock, server_url):
+    with open_stores(settings) as stores:
+        registration = Registration(stores, settings, clock)
+        yield WorkflowLibrary(stores, settings, clock, registration.constraint_sets)
+
+
+@pytest.mark.parametrize("stream", [None, "shop"])
+def test_of_two_uploads_at_once_followers_end_at_the_later(library, other_library, registration, monkeypatch, stream):
+    registration.declare_stream(StreamDeclaration(name="shop", key="key"))
+    library.upload(upload_of(stream="orders"))
+    with monkeypatch.context() as patch:
+        interrupting(patch, library._stores.workflows, "put", lambda: other_library.upload(upload_of(WIDE)))
+        assert library.upload(upload_of(LONGER, stream=stream)).record.version == 2
+    report = library.workflow("order")
+    assert report.record.version == 3
+    assert {follower.stream: follower.version for follower in report.followers} == {
+        "orders": 3,
+        **({} if stream is None else {stream: 3}),
+    }
+
+
+def test_a_stream_that_begins_to_follow_during_an_upload_ends_at_the_new_version(library, other_library, monkeypatch):
+    library.upload(upload_of())
+    interrupting(monkeypatch, library, "derived", lambda: other_library.upload(upload_of(LONGER)))
+    report = library.follow("orders", "order", "tables")
+    assert report.is_new
+    assert (report.record.following.version, report.record.following.mode) == (2, "tables")
+
+
+def test_an_upload_switches_a_stream_that_begins_to_follow_while_it_is_stored(library, other_library, monkeypatch):
+    library.upload(upload_of())
+    interrupting(monkeypatch, library, "_check_followers", lambda: other_library.follow("orders", "order"))
+    (follower,) = library.upload(upload_of(LONGER)).followers
+    assert (follower.stream, follower.version) == ("orders", 2)
+
+
+def test_a_stream_that_stops_following_during_an_upload_does_not_follow_again(
+    library, other_library, registration, monkeypatch
+):
+    library.upload(upload_of(stream="orders"))
+    unfollow = other_library._constraint_sets.unfollow
+    interrupting(monkeypatch, library, "_followers", lambda: unfollow("orders"))
+    library.upload(upload_of(LONGER))
+    assert library.workflow("order").followers == ()
 
 
 def test_what_is_written_by_hand_stays_beside_the_workflow(library, registration):
