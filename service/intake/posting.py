@@ -189,6 +189,7 @@ class Intake:
             context=self._context(),
             ids=ids,
             dropped=repeated,
+            since_ms=record.since_ms,
         )
         return _outcome(submission, self._log.append_events(submission), len(valid_events), rejected)
 

@@ -27,8 +27,9 @@ def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
 def remove_inner(stores: Stores, streams: Iterable[str]) -> None:
     """Remove the inner streams of a deleted operator, except streams that are in use."""
     for stream in sorted(streams):
-        with suppress(UnknownStream, StreamInUse):
-            stores.registry.removal.remove(stream, ANY, is_cascading=False)
+        with suppress(StreamInUse):
+            with suppress(UnknownStream):  # an interrupted call has removed it
+                stores.registry.removal.remove(stream, ANY, is_cascading=False)
             stores.derived.forget(stream)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from constraints import parse_constraints
+from service.errors import UnknownOperator
 from service.registering.derivations import Derivations, remove_inner
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
@@ -145,11 +146,22 @@ class OperatorLibrary:
         return record is not None and bool(parse_constraints(record.document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator, and the inner streams between its parts; its results are kept."""
+        """Delete an operator, and the inner streams between its parts; its results are kept.
+
+        The next call completes a deletion that was interrupted, although it raises ``UnknownOperator``.
+        """
         operators = self._registry.operators(kind)
-        inner_streams = {part.into for part in operators.get(name).parts}
-        operators.remove(name, condition)
-        remove_inner(self._stores, inner_streams)
+        try:
+            deleted = operators.remove(name, condition)
+        except UnknownOperator:
+            if (former := operators.stored(name)) is not None and not former.is_active:
+                self._remove_inner(former)
+            raise
+        self._remove_inner(deleted)
+
+    def _remove_inner(self, deleted: RegisteredOperator) -> None:
+        """Remove the inner streams between the parts of a deleted operator."""
+        remove_inner(self._stores, {part.into for part in deleted.parts})
 
     def _parts(self, kind: DocumentKind, definition: Definition) -> tuple[OperatorPart, ...]:
         parts = []

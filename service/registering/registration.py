@@ -106,11 +106,9 @@ class Registration:
         try:
             uses = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
         except UnknownStream:
-            self._end_alerts_on(name)
+            self._complete_removal(name)
             raise
-        self._stores.derived.forget(name)
-        self._stores.hours.forget(name)
-        self._end_alerts_on(name)
+        self._complete_removal(name)
         return uses
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
@@ -165,6 +163,13 @@ class Registration:
                 self._end_alerts(former)
             raise
         self._end_alerts(deleted)
+
+    def _complete_removal(self, stream: str) -> None:
+        """Remove what the script that removes a stream leaves: promises, hourly counts, open incidents."""
+        if self._stores.registry.removal.is_removed(stream):
+            self._stores.derived.forget(stream)
+            self._stores.hours.forget(stream)
+        self._end_alerts_on(stream)
 
     def _end_alerts_on(self, stream: str) -> None:
         """Close the incidents of the deleted patterns of a removed stream, and remove the patterns' inner streams."""

@@ -1,14 +1,24 @@
 """What INTO does when a pattern is registered: streams are declared, cycles refused, uses known."""
 
+from operator import attrgetter
+
 import pytest
 
 from service import Registration
-from service.errors import DerivationRefused, StreamDerived, StreamInUse, StreamNotDerived, UnknownStream
+from service.errors import (
+    DerivationRefused,
+    StreamDerived,
+    StreamInUse,
+    StreamNotDerived,
+    UnknownOperator,
+    UnknownStream,
+)
 from service.intake.announcing import Announcing
 from service.intake.posting import Intake
 from service.registering.derivations import uses_of
+from service.registering.operators import OperatorLibrary
 from service.stores import StreamUse, pattern_draft
-from streams import Punctuation, StreamDeclaration, TraceEnd
+from streams import DERIVED_PROMISES_KEY, Punctuation, StreamDeclaration, TraceEnd
 from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock
 
@@ -134,3 +144,32 @@ def test_a_derived_stream_is_not_deleted_while_something_feeds_it(stores, regist
     assert registration.remove_stream("hints") == []
     with pytest.raises(UnknownStream):
         stores.registry.stream("hints")
+
+
+JOIN = {
+    "name": "paid",
+    "inputs": [{"stream": "orders", "as": "o"}, {"stream": "pays", "as": "p"}],
+    "window": "24 h",
+    "return": {"order": "id(o)"},
+}
+
+
+@pytest.mark.parametrize("interrupted", ["registry.removal.remove", "derived.forget"])
+def test_an_interrupted_deletion_of_a_join_is_completed_by_the_next_one(
+    stores, registration, clock, client, monkeypatch, interrupted
+):
+    registration.declare_stream(StreamDeclaration(name="pays", key="key"))
+    library = OperatorLibrary(stores, clock)
+    library.put("join", JOIN)
+    assert stores.registry.stream("paid.inputs").derived
+    promised = stores.derived._fields("paid.inputs")
+    client.hset(DERIVED_PROMISES_KEY, mapping=dict.fromkeys(promised, "1"))
+    with monkeypatch.context() as patch:
+        owner, _, method = interrupted.rpartition(".")
+        patch.setattr(attrgetter(owner)(stores), method, None)
+        with pytest.raises(TypeError):
+            library.remove("join", "paid")
+    with pytest.raises(UnknownOperator):
+        library.remove("join", "paid")
+    assert "paid.inputs" not in {stream.name for stream in stores.registry.streams()}
+    assert client.hmget(DERIVED_PROMISES_KEY, promised) == [None] * len(promised)

@@ -45,6 +45,8 @@ class Submission:
         ids: For each event the digest of its identity, without repetitions, or None for an event without an identity;
             empty if the stream does not drop repeated events.
         dropped: The number of events left out because the batch or the log has them already.
+        since_ms: When the stream was declared, as in its record; None: not compared. Answers under the same idempotency
+            key to batches of a former stream of this name do not count.
     """
 
     stream: str
@@ -59,6 +61,7 @@ class Submission:
     context: str | None = None
     ids: Sequence[bytes | None] = ()
     dropped: int = 0
+    since_ms: int | None = None
 
     def without(self, numbers: Sequence[int]) -> Submission:
         """The submission without known events; ``numbers``: indexes as in ``known_rows``."""
@@ -182,7 +185,8 @@ class EventLog:
         key, life_ms = self._answer_key(submission)
         step = submission.step
         if step is None:
-            answer = encode(fingerprint=submission.fingerprint, answer=dict(submission.answer))
+            since = {} if submission.since_ms is None else {"since": submission.since_ms}
+            answer = encode(fingerprint=submission.fingerprint, answer=dict(submission.answer), **since)
         else:
             answer = step.after.to_bytes()
         return self._append_events(
@@ -211,6 +215,7 @@ class EventLog:
             ids_kept=self._limits.event_ids_kept,
             ids_ms=self._limits.event_id_life_s * 1_000,
             dropped=submission.dropped,
+            since="*" if submission.since_ms is None else submission.since_ms,
             rest=[
                 *(argument for part in parts for argument in (part.body, part.events, part.route)),
                 *(part for letter in submission.dead_letters for part in (letter.record, letter.counter)),

@@ -107,9 +107,12 @@ class StreamRemoval:
             if not is_cascading:
                 _require_none(stream, blocking, ", or let an admin key remove all of it with ?cascade=true")
             if self._committed(token, stream, before, mentions, plan):
-                self._forget_answers(stream)
                 return plan.uses
         raise RegistryContended.over(f"the stream {stream!r}")
+
+    def is_removed(self, stream: str) -> bool:
+        """Whether a stream was removed and not declared again."""
+        return self._client.hget(ROUTES_KEY, stream) == GONE
 
     def _checked(self, stream: str, condition: Condition) -> bytes:
         """The stored record of a stream, which must meet the caller's condition."""
@@ -178,11 +181,6 @@ class StreamRemoval:
             )
 
         return bool(self._log.layout.fitted(remove))
-
-    def _forget_answers(self, stream: str) -> None:
-        """Forget the idempotency keys of the stream, so that a stream declared again accepts the same batches."""
-        for key in self._client.scan_iter(match=f"{PREFIX}idempotency:{stream}:*", count=1_000):
-            self._client.unlink(key)
 
 
 def _mention(stream: str) -> bytes:

@@ -119,6 +119,7 @@ def append(run, **given):
         "ids_kept": 100,
         "ids_ms": 60_000,
         "dropped": 0,
+        "since": "*",
         "rest": [b"\x00one", 2, "", b"two", 3, "by", "letter", "reason"],
     }
     return run("log/append_events", **{**usual, **given})
@@ -150,6 +151,17 @@ def test_log_append_events(run, client):
     client.hset("layout", "shards", 3)
     assert append(run, **fresh) == b"moved"
     assert client.xlen("log:0") == client.xlen("dead") == 1
+
+
+def test_log_append_events_of_a_stream_declared_again(run, client):
+    assert append(run, digests=b"", since=7, answer='{"since":7}')[0] is None
+    assert append(run, digests=b"", since=7) == [b'{"since":7}']
+    assert append(run, digests=b"", since=8, answer='{"since":8}')[0] is None
+    assert append(run, digests=b"", since=8) == append(run, digests=b"") == [b'{"since":8}']
+    client.set("answer", "of an older release", px=40_000)
+    seconds, _ = client.time()
+    assert append(run, digests=b"", since=(seconds - 25) * 1_000) == [b"of an older release"]
+    assert append(run, digests=b"", since=(seconds - 15) * 1_000)[0] is None
 
 
 def test_log_append_events_of_a_feed(run, client):

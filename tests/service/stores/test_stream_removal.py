@@ -1,16 +1,31 @@
 """A stream changes and goes, with everything that is on it, on a real server."""
 
+from functools import partial
 from typing import Any, cast
 
+import orjson
 import pytest
 
 from service.errors import PreconditionFailed, RegistryContended, StreamInUse, UnknownStream
 from service.registering.registration import Registration
+from service.settings import Limits
 from service.stores import Condition, EventFilter, FeedMark, OperatorDraft, RegisteredWebhook, pattern_draft, tag_of
 from service.stores.log.event_log import Submission
 from service.stores.registry.removal import StreamRemoval
-from streams import Event, EventBatch, Input, StreamDeclaration, StreamOff, StreamOn, Tick, TraceEnd, decode_control
-from tests.builders.service import put_constraints
+from shards import ALERT
+from streams import (
+    DERIVED_PROMISES_KEY,
+    Event,
+    EventBatch,
+    Input,
+    StreamDeclaration,
+    StreamOff,
+    StreamOn,
+    Tick,
+    TraceEnd,
+    decode_control,
+)
+from tests.builders.service import as_old_as_the_log, put_constraints, sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -33,7 +48,7 @@ def event(number, key="k"):
     return Event(id=f"e{number}", type="A", time_us=number, key=key, data={"c": "x"})
 
 
-def post(stores, *events, stream="orders", token="t"):
+def post(stores, *events, stream="orders", token="t", key=None):
     return stores.log.append_events(
         Submission(
             stream=stream,
@@ -42,6 +57,8 @@ def post(stores, *events, stream="orders", token="t"):
             answer={"accepted": len(events), "rejected": []},
             fingerprint="f",
             token=token,
+            idempotency_key=key,
+            since_ms=stores.registry.since_ms(stream) if key else None,
             keys={"c": ("c",)},
             ids=[one.id.encode().ljust(12) for one in events],
         )
@@ -170,10 +187,58 @@ def test_nothing_is_appended_to_a_stream_that_went(registry, stores):
 
 
 def test_an_idempotency_key_may_be_used_again(registry, stores, client):
-    client.set("forestall:idempotency:orders:k", "x")
-    client.set("forestall:idempotency:orders2:k", "x")
+    post(stores, event(1), key="k")
+    answer = client.get("forestall:idempotency:orders:k")
     registry.removal.remove("orders", Condition(), is_cascading=False)
-    assert client.exists("forestall:idempotency:orders:k", "forestall:idempotency:orders2:k") == 1
+    registry.declare_stream(ORDERS)
+    client.set("forestall:idempotency:orders:k", answer, px=80_000_000)  # whether a removal leaves it or not
+    assert post(stores, event(1), key="k").earlier is None
+    assert post(stores, event(1), key="k").earlier is not None
+
+
+def test_a_removal_forgets_no_answer_of_the_stream_declared_again(registry, stores, monkeypatch):
+    committed = StreamRemoval._committed
+
+    def followed(self, *arguments):
+        is_removed = committed(self, *arguments)
+        registry.declare_stream(ORDERS)
+        post(stores, event(1), key="k")
+        return is_removed
+
+    monkeypatch.setattr(StreamRemoval, "_committed", followed)
+    registry.removal.remove("orders", Condition(), is_cascading=False)
+    assert post(stores, event(1), key="k").earlier is not None
+
+
+def test_answers_of_an_older_release_count_until_the_stream_is_declared_again(registry, stores, client):
+    life_ms = Limits().idempotency_life_s * 1_000
+    post(stores, event(1), key="k")
+    answer = orjson.loads(client.get("forestall:idempotency:orders:k"))
+    del answer["since"]
+    client.set("forestall:idempotency:orders:k", orjson.dumps(answer), px=life_ms - 5_000)
+    as_old_as_the_log(client, "orders")
+    assert post(stores, event(1), key="k").earlier == answer["answer"]
+    registry.removal.remove("orders", Condition(), is_cascading=False)
+    registry.declare_stream(ORDERS)
+    assert post(stores, event(1), key="k").earlier is None
+
+
+def test_an_interrupted_removal_is_completed_by_the_next_one(registry, library, stores, client, monkeypatch):
+    promised = stores.derived._fields("orders")
+    client.hset(DERIVED_PROMISES_KEY, mapping=dict.fromkeys(promised, "1"))
+    body = orjson.dumps({"id": "a", "pattern": "p", ALERT.timed_by: "2026-01-01T00:00:00Z"})
+    stores.alerts.append([sink_row(kind=ALERT.name, stream="orders", id="a", body=body)], [], 0)
+    counts = partial(stores.hours.read, ALERT, {"stream": "orders", "subject": None}, 0, 2**53)
+    assert len(counts()[0]) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(stores.derived, "forget", None)
+        with pytest.raises(TypeError):
+            library.remove_stream("orders")
+    for stream in ("orders", "nobody"):
+        with pytest.raises(UnknownStream):
+            library.remove_stream(stream)
+    assert client.hmget(DERIVED_PROMISES_KEY, promised) == [None] * len(promised)
+    assert counts()[0] == []
 
 
 def test_what_comes_between_reading_and_removing_is_seen(registry, stores, monkeypatch):

@@ -2,18 +2,28 @@
 --! keys: kept_answer, dead_letters, dead_letter_size, dead_letter_counts, appended, matched, routes, times, layout
 --! keys: contexts, event_ids, duplicates, shards*
 --! args: answer, answer_ms, stream, dead_letters_kept, feed_mark, most_events, most_bytes, known_routes, newest_us
---! args: shard_count, context, digests, digest_bytes, ids_kept, ids_ms, dropped, rest*
+--! args: shard_count, context, digests, digest_bytes, ids_kept, ids_ms, dropped, since, rest*
 -- Appends a batch of events with its dead letters, all or nothing, once.
 -- ``kept_answer``: the key of the answer; for a feed, the key of its mark, which must equal ``feed_mark`` ('': no
 -- feed). ``known_routes`` and ``shard_count``: the routes and shards for which the batch was divided. ``newest_us``: ''
--- without events. ``context``: '' if the request is not traced. ``rest``: for each shard the body, the number of its
--- events and its route; then for each dead letter the record and its counter.
+-- without events. ``context``: '' if the request is not traced. ``since``: when the stream was declared; answers of
+-- former streams of its name do not count; '*': all count. ``rest``: for each shard the body, the number of its events
+-- and its route; then for each dead letter the record and its counter.
 -- Returns the earlier answer; or false and the positions; or false, nothing, and the reason: the exceeded limit, the
 -- routes in use, or the known events; or the reply of ``misfit``.
+local moment = redis.call('TIME')
+local clock_ms = moment[1] * 1000 + math.floor(moment[2] / 1000)
+-- An answer of an older release names no declaration; when it was kept follows from the rest of its life.
+local function is_current(given)
+  if since == '*' then return true end
+  local named = string.match(given, '"since":(%d+)')
+  if named then return named == since end
+  return clock_ms - answer_ms + redis.call('PTTL', kept_answer) >= tonumber(since)
+end
 local earlier = redis.call('GET', kept_answer)
 if feed_mark ~= '' then
   if earlier ~= feed_mark then return {earlier or ''} end
-elseif earlier then
+elseif earlier and is_current(earlier) then
   return {earlier}
 end
 local unfit = misfit(layout, shard_count)
@@ -35,8 +45,6 @@ for at = 3 * #shards + 1, #rest, 2 do
 end
 -- Entries with events have rising positions over all shards, so that one position is a cursor for all of them; the
 -- clock of the server may be set back. A shard may have a newer control record.
-local moment = redis.call('TIME')
-local clock_ms = moment[1] * 1000 + math.floor(moment[2] / 1000)
 local newest = redis.call('HGET', appended, 'newest') or '0-0'
 local function rising(position)
   local ms, number = string.match(position, '^(%d+)-(%d+)$')
