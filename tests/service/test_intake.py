@@ -8,7 +8,7 @@ from service import Intake
 from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempotencyKey, UnknownStream
 from service.intake.posting import FeedPart
 from service.settings import Limits
-from service.stores import FeedMark, FeedStep
+from service.stores import Condition, FeedMark, FeedStep
 from streams import EventBatch, FieldMapping, StreamDeclaration, format_time, parse_time
 
 pytestmark = pytest.mark.redis
@@ -230,3 +230,18 @@ def test_events_of_one_time_keep_the_order_in_which_they_came(intake, stores, cl
     assert batch.arrivals is not None
     ordered = [batch.to_events()[row].id for row in np.argsort(batch.arrivals)]
     assert ordered == ["e3", "e1", "e7", "e0", "e8"]
+
+
+@pytest.mark.parametrize("members", [{"key": "data.n"}, {"derived": True}])
+def test_no_event_enters_a_stream_that_was_declared_again_meanwhile(intake, stores, monkeypatch, members):
+    append = stores.log.append_events
+
+    def late(submission):
+        stores.registry.removal.remove("orders", Condition(), is_cascading=False)
+        stores.registry.declare_stream(StreamDeclaration(name="orders", **members))
+        return append(submission)
+
+    monkeypatch.setattr(stores.log, "append_events", late)
+    with pytest.raises(UnknownStream, match="'orders'"):
+        intake.ingest("orders", [plain(1)])
+    assert logged(stores) == []

@@ -45,8 +45,8 @@ class Submission:
         ids: For each event the digest of its identity, without repetitions, or None for an event without an identity;
             empty if the stream does not drop repeated events.
         dropped: The number of events left out because the batch or the log has them already.
-        since_ms: When the stream was declared, as in its record; None: not compared. Answers under the same idempotency
-            key to batches of a former stream of this name do not count.
+        since_ms: When the stream was declared, as in its record; None: not compared. Nothing is appended to another
+            stream of this name, and answers to batches of a former one do not count.
     """
 
     stream: str
@@ -159,7 +159,7 @@ class EventLog:
             obstacle, *details = reply[2]
             if obstacle == b"known":
                 submission = submission.without(details[0])
-            elif obstacle == b"routes" and details[0] == GONE:
+            elif obstacle == b"gone" or (obstacle == b"routes" and details[0] == GONE):
                 raise UnknownStream.named(submission.stream)
             elif obstacle == b"routes":
                 self._routes[submission.stream] = from_text(details[0])

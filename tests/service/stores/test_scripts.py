@@ -102,6 +102,7 @@ def append(run, **given):
         "contexts": "contexts",
         "event_ids": "ids",
         "duplicates": "duplicates",
+        "streams": "streams",
         "shards": ["log:0", "log:1"],
         "answer": "taken",
         "answer_ms": 60_000,
@@ -154,14 +155,25 @@ def test_log_append_events(run, client):
 
 
 def test_log_append_events_of_a_stream_declared_again(run, client):
-    assert append(run, digests=b"", since=7, answer='{"since":7}')[0] is None
-    assert append(run, digests=b"", since=7) == [b'{"since":7}']
-    assert append(run, digests=b"", since=8, answer='{"since":8}')[0] is None
-    assert append(run, digests=b"", since=8) == append(run, digests=b"") == [b'{"since":8}']
+    def append_since(since, answer="taken"):
+        return append(run, digests=b"", since=since, answer=answer)
+
+    def declare(since):
+        client.hset("streams", "s", f'{{"since_ms":{since}}}')
+
+    declare(7)
+    assert append_since(7, '{"since":7}')[0] is None
+    assert append_since(8) == [None, [], [b"gone"]]
+    declare(8)
+    assert append_since(7) == [b'{"since":7}']
+    assert append_since(8, '{"since":8}')[0] is None
+    assert append_since(7) == [None, [], [b"gone"]]
+    assert append_since(8) == append_since("*") == [b'{"since":8}']
     client.set("answer", "of an older release", px=40_000)
     seconds, _ = client.time()
-    assert append(run, digests=b"", since=(seconds - 25) * 1_000) == [b"of an older release"]
-    assert append(run, digests=b"", since=(seconds - 15) * 1_000)[0] is None
+    assert append_since((seconds - 25) * 1_000) == [b"of an older release"]
+    declare((seconds - 15) * 1_000)
+    assert append_since((seconds - 15) * 1_000)[0] is None
 
 
 def test_log_append_events_of_a_feed(run, client):

@@ -1,6 +1,6 @@
---! uses: counting, timing, fitting, remembering, knowing, listing
+--! uses: counting, timing, fitting, remembering, knowing, listing, living
 --! keys: kept_answer, dead_letters, dead_letter_size, dead_letter_counts, appended, matched, routes, times, layout
---! keys: contexts, event_ids, duplicates, shards*
+--! keys: contexts, event_ids, duplicates, streams, shards*
 --! args: answer, answer_ms, stream, dead_letters_kept, feed_mark, most_events, most_bytes, known_routes, newest_us
 --! args: shard_count, context, digests, digest_bytes, ids_kept, ids_ms, dropped, since, rest*
 -- Appends a batch of events with its dead letters, all or nothing, once.
@@ -10,7 +10,7 @@
 -- former streams of its name do not count; '*': all count. ``rest``: for each shard the body, the number of its events
 -- and its route; then for each dead letter the record and its counter.
 -- Returns the earlier answer; or false and the positions; or false, nothing, and the reason: the exceeded limit, the
--- routes in use, or the known events; or the reply of ``misfit``.
+-- routes in use, the known events, or 'gone' if the stream is not that of ``since``; or the reply of ``misfit``.
 local moment = redis.call('TIME')
 local clock_ms = moment[1] * 1000 + math.floor(moment[2] / 1000)
 -- An answer of an older release names no declaration; when it was kept follows from the rest of its life.
@@ -28,6 +28,7 @@ elseif earlier and is_current(earlier) then
 end
 local unfit = misfit(layout, shard_count)
 if unfit then return unfit end
+if since ~= '*' and since ~= since_of(streams, stream) then return {false, {}, {'gone'}} end
 local used = redis.call('HGET', routes, stream) or ''
 if used ~= known_routes then return {false, {}, {'routes', used}} end
 local ids = ids_of(digests, digest_bytes)
