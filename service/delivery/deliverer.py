@@ -160,7 +160,7 @@ class Deliverer:
             return DeliveryOutcome(verdict="dropped", at_us=self._clock.now_us())
         reply = await self._send_traced(outbound, webhook, delivery, body)
         if reply.error is not None:
-            await asyncio.to_thread(self._disable_where_hopeless, delivery.webhook, reply)
+            await asyncio.to_thread(self._disable_where_hopeless, webhook, reply)
         return self._outcome(delivery, reply)
 
     def _look_up(self, delivery: Delivery) -> tuple[RegisteredWebhook, bytes]:
@@ -205,21 +205,28 @@ class Deliverer:
             message = replace(message, traceparent=traceparent)
         return await send(outbound, message, timeout_s=self._settings.timeout_s)
 
-    def _disable_where_hopeless(self, webhook_id: str, reply: Reply) -> None:
-        """Disable a webhook whose receiver is gone or has failed for too long; its queued deliveries wait."""
+    def _disable_where_hopeless(self, attempted: RegisteredWebhook, reply: Reply) -> None:
+        """Disable a webhook whose receiver is gone or has failed for too long; its queued deliveries wait.
+
+        ``attempted`` is the webhook at the time of the attempt; a webhook that has another receiver now is unchanged.
+        """
         with suppress(NotFound, RegistryContended):  # it is deleted, or the next attempt disables it
-            reason = self._disable_reason(webhook_id, reply)
+            reason = self._disable_reason(attempted, reply)
             if reason is None:
                 return
-            self._stores.webhooks.change(
-                webhook_id, lambda webhook: replace(webhook, is_enabled=False, disabled_because=reason)
-            )
-            self._log.warning("webhook-disabled", webhook=webhook_id, reason=reason)
 
-    def _disable_reason(self, webhook_id: str, reply: Reply) -> str | None:
-        if reply.status == _GONE and self._stores.webhooks.get(webhook_id).sink is None:
+            def disabled(webhook: RegisteredWebhook) -> RegisteredWebhook:
+                if (webhook.url, webhook.sink) != (attempted.url, attempted.sink):
+                    return webhook
+                return replace(webhook, is_enabled=False, disabled_because=reason)
+
+            if not self._stores.webhooks.change(attempted.id, disabled).is_enabled:
+                self._log.warning("webhook-disabled", webhook=attempted.id, reason=reason)
+
+    def _disable_reason(self, webhook: RegisteredWebhook, reply: Reply) -> str | None:
+        if reply.status == _GONE and webhook.sink is None:
             return "the receiver answered 410 Gone"
-        since_us = self._stores.deliveries.circuit(webhook_id).since_us
+        since_us = self._stores.deliveries.circuit(webhook.id).since_us
         if since_us is None or self._clock.now_us() - since_us < self._settings.disable_after_s * _SECOND_US:
             return None
         return f"nothing but failures since {format_time(since_us)}"

@@ -237,6 +237,27 @@ def test_a_receiver_that_is_gone_gets_nothing_more_until_it_is_enabled(stores, s
     assert receiver.ids() == ["a0", "a0"]
 
 
+def test_a_webhook_that_gets_another_url_during_the_attempt_is_not_disabled(
+    stores, settings, clock, register, receiver, monkeypatch
+):
+    webhook = register(receiver.url)
+    library = WebhookLibrary(stores, settings, clock)
+    receiver.statuses = [410]
+    write_alerts(stores, 1)
+    worker = deliverer(stores, clock)
+    send = worker._send
+
+    async def late(*arguments):
+        reply = await send(*arguments)
+        library.change(webhook.id, {"url": receiver.url + "/new"})
+        return reply
+
+    monkeypatch.setattr(worker, "_send", late)
+    asyncio.run(deliver_due(worker))
+    changed = stores.webhooks.get(webhook.id)
+    assert (changed.url, changed.is_enabled, changed.disabled_because) == (receiver.url + "/new", True, None)
+
+
 def test_a_webhook_that_is_gone_may_be_deleted_during_the_attempt(stores, clock, register):
     class Gone(BaseHTTPRequestHandler):
         def do_POST(self):
