@@ -266,7 +266,7 @@ class DeliveryStore:
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
         """Queue deliveries of a webhook again, due now and with no failed attempts, and return their number.
 
-        Waiting deliveries, and those whose lease has run out, become due now; deliveries that are being sent are
+        This includes waiting deliveries, and those whose lease has run out; deliveries that are being sent are
         unchanged; collected deliveries leave their digest.
         """
         queued = self._again(

@@ -265,7 +265,7 @@ def test_a_delivery_of_another_webhook_is_none_of_this_one(stores, queue):
         stores.deliveries.delivery("a", "b:s0")
 
 
-def test_what_waits_is_due_at_once_when_it_is_sent_again(stores, queue):
+def test_what_waits_is_due_at_once_and_without_failures_when_it_is_sent_again(stores, queue):
     hook(stores, "a")
     write(stores, "a", 1)
     (delivery,) = queue.claim(1, LEASE_US, 1)
@@ -273,4 +273,4 @@ def test_what_waits_is_due_at_once_when_it_is_sent_again(stores, queue):
     assert queue.claim(3, LEASE_US, 1) == []
     queue.send_again("a", [stores.deliveries.delivery("a", delivery.id)], 4)
     (again,) = queue.claim(4, LEASE_US, 1)
-    assert again.attempts == 1
+    assert (again.attempts, again.queued_us) == (0, delivery.queued_us)
