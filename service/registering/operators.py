@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from constraints import parse_constraints
 from service.errors import UnknownOperator
 from service.registering.derivations import Derivations, remove_inner
+from service.registering.requirements import requirements
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, FirstState, OperatorDraft, OperatorPart, RegisteredOperator, Severity
 from shards import DOCUMENT_KINDS, KINDS_BY_NAME, DocumentKind, Kind, OperatorRefused
-from streams import Clock, Definition, format_time
+from streams import Clock, Definition, StreamDeclaration, format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,13 @@ class OperatorLibrary:
         With ``creates``, replacing an operator is refused.
         """
         reader = self._kinds[kind]
-        definition = self._read(reader, document)
+        declarations: dict[str, StreamDeclaration] = {}
+
+        def stream(name: str) -> StreamDeclaration:
+            declarations[name] = self._registry.stream(name)
+            return declarations[name]
+
+        definition = self._read(reader, document, stream)
         draft = OperatorDraft(
             kind=kind,
             name=definition.name,
@@ -89,10 +96,14 @@ class OperatorLibrary:
         feeders = draft.record(first, 0, 0).feeders
         self._derivations.check_operator(kind, definition.name, feeders)
         self._derivations.declare_fed_by(first, draft)
+        required = requirements(self._stores, declarations.values(), draft, reader.lookups(definition))
+        draft = replace(draft, required=required)
         return self._registry.operators(kind).put(first, draft, self._clock.now_us())
 
-    def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
-        definition = reader.read(document, self._registry.stream)
+    def _read(
+        self, reader: DocumentKind, document: Mapping[str, Any], stream: Callable[[str], StreamDeclaration]
+    ) -> Definition:
+        definition = reader.read(document, stream)
         self._derivations.check_input(definition)
         lookups = reader.lookups(definition)
         require_lookups(self._stores, lookups)

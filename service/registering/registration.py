@@ -27,6 +27,7 @@ from service.registering.incidents import IncidentLibrary
 from service.registering.inspection import PatternInspection, inspect_pattern, is_explained
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.reports import PatternReport, pattern_warnings
+from service.registering.requirements import requirements
 from service.registering.strangers import require_declared, unfollowed_types
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
@@ -237,6 +238,7 @@ class Registration:
             self._derivations.check_operator("pattern", draft.name, unversioned.feeders)
             warnings = (*warnings, *self._resolving_nothing(suppression))
         self._derivations.declare_fed_by(declaration.name, draft)
+        draft = replace(draft, required=requirements(self._stores, [declaration], draft, lookups_in(pattern)))
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 

@@ -4,9 +4,11 @@ from operator import attrgetter
 
 import pytest
 
+from nfa import PatternRefused
 from service import Registration
 from service.errors import (
     DerivationRefused,
+    RegistryContended,
     StreamDerived,
     StreamInUse,
     StreamNotDerived,
@@ -17,8 +19,11 @@ from service.intake.announcing import Announcing
 from service.intake.posting import Intake
 from service.registering.derivations import uses_of
 from service.registering.operators import OperatorLibrary
+from service.registering.tables import TableLibrary, TableUpload
 from service.stores import StreamUse, pattern_draft
+from service.stores.registry.operators import Operators
 from streams import DERIVED_PROMISES_KEY, Punctuation, StreamDeclaration, TraceEnd
+from streams.tables import TableUnknown, TableWish
 from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock
 
@@ -173,3 +178,57 @@ def test_an_interrupted_deletion_of_a_join_is_completed_by_the_next_one(
         library.remove("join", "paid")
     assert "paid.inputs" not in {stream.name for stream in stores.registry.streams()}
     assert client.hmget(DERIVED_PROMISES_KEY, promised) == [None] * len(promised)
+
+
+def before_commit(monkeypatch, stores, other):
+    """Let another caller run ``other`` once, after the checks of a registration and before its commit."""
+    apply = Operators.apply
+    calls: list[object] = []
+
+    def late(self, *arguments):
+        if not calls:
+            calls.append(other())
+        return apply(self, *arguments)
+
+    monkeypatch.setattr(Operators, "apply", late)
+
+
+def test_no_pattern_feeds_a_stream_that_was_removed_meanwhile(registration, stores, monkeypatch):
+    before_commit(monkeypatch, stores, lambda: registration.remove_stream("hints"))
+    with pytest.raises(RegistryContended, match="'hints'"):
+        register_pattern(registration, "orders", text("late", "hints"))
+    assert stores.registry.patterns() == []
+    assert register_pattern(registration, "orders", text("late", "hints")).is_new
+    assert stores.registry.stream("hints").derived
+
+
+def test_no_pattern_is_registered_under_a_declaration_that_was_changed_meanwhile(registration, stores, monkeypatch):
+    registration.change_stream("orders", {"end_events": ("Z",)})
+    before_commit(monkeypatch, stores, lambda: registration.change_stream("orders", {"end_events": ()}))
+    with pytest.raises(RegistryContended, match="'orders'"):
+        register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, NOT B)")
+    with pytest.raises(PatternRefused):
+        register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, NOT B)")
+
+
+def test_no_pattern_looks_up_a_table_that_was_deleted_meanwhile(
+    registration, stores, settings, clock, tmp_path, monkeypatch
+):
+    tables = TableLibrary(stores, settings, clock)
+    path = tmp_path / "limits.csv"
+    path.write_text("who,most\nx,5\n")
+    tables.put(TableUpload(name="limits", path=path, format="csv", wish=TableWish(key=("who",))))
+    before_commit(monkeypatch, stores, lambda: tables.delete("limits"))
+    with pytest.raises(TableUnknown):
+        register_pattern(registration, "orders", "PATTERN q EVENT SEQ(A a [v > lookup(limits, who).most], B b)")
+    assert stores.registry.patterns() == []
+
+
+def test_no_join_feeds_a_stream_that_was_removed_meanwhile(registration, stores, clock, monkeypatch):
+    registration.declare_stream(StreamDeclaration(name="pays", key="key"))
+    library = OperatorLibrary(stores, clock)
+    before_commit(monkeypatch, stores, lambda: registration.remove_stream("paid.inputs"))
+    with pytest.raises(RegistryContended, match="inputs"):
+        library.put("join", JOIN)
+    assert library.put("join", JOIN)[1]
+    assert stores.registry.stream("paid.inputs").derived

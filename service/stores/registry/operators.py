@@ -68,7 +68,13 @@ class Operators(Records[RegisteredOperator]):
         by a different operator; if the state permits no other version; or if the former version is to finish its
         partial matches, but the new one listens by another key.
         """
-        return self.apply(draft.name, lambda stored: self._registered(stream, draft, now_us, stored))
+
+        def change(stored: RegisteredOperator | None) -> Change | None:
+            required = draft.required()
+            change = self._registered(stream, draft, now_us, stored)
+            return None if change is None else replace(change, checks=(*change.checks, *required))
+
+        return self.apply(draft.name, change)
 
     def check_put(self, stream: str, draft: OperatorDraft) -> None:
         """Raise the error with which ``put`` would refuse a draft at present; changes nothing."""

@@ -173,6 +173,8 @@ class OperatorDraft:
         state: The state that the registration leads to: a ``draft`` is only stored, to run later; a ``paused``
             operator sees no events until it is resumed.
         creates: Whether replacing an operator of the same name is refused.
+        required: A function that reads the records that must be unchanged when the operator is stored (see ``Change``);
+            called for each attempt, and may raise.
     """
 
     kind: str
@@ -188,6 +190,7 @@ class OperatorDraft:
     condition: Condition = ANY
     into: str = ""
     parts: tuple[OperatorPart, ...] = ()
+    required: Callable[[], tuple[tuple[str, str, bytes], ...]] = tuple
 
     def __post_init__(self) -> None:
         if self.name in (".", ".."):  # clients remove such segments from paths

@@ -158,6 +158,10 @@ class Registry:
         """All streams, by name, each with its use of schemas."""
         return [read_stream(body, name) for name, body in self._book.all(STREAMS_KEY)]
 
+    def body(self, key: str, name: str) -> bytes | None:
+        """The stored record in a hash as bytes, for ``Change.checks``; None if there is none."""
+        return self._book.get(key, name)
+
     # Patterns
 
     def put_pattern(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:

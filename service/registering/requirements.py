@@ -1,0 +1,51 @@
+"""The records on which the registration of an operator relies; the script that stores the operator compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+
+from service.errors import RegistryContended
+from service.registering.tables import require_lookups
+from service.runtime import Stores
+from service.stores import OperatorDraft
+from streams import STREAMS_KEY, StreamDeclaration
+from streams.tables import Lookup
+
+_Checks = tuple[tuple[str, str, bytes], ...]
+
+
+def requirements(
+    stores: Stores, declarations: Collection[StreamDeclaration], draft: OperatorDraft, lookups: Collection[Lookup]
+) -> Callable[[], _Checks]:
+    """A function for ``OperatorDraft.required``, after a draft was checked with some declarations and tables.
+
+    The streams that the operator feeds must be declared, except those of a draft that is only stored.
+    """
+    first = draft.inputs[0].stream if draft.inputs else next(iter(declarations)).name
+    fed = () if draft.state == "draft" else {feeder.into for feeder in draft.record(first, 0, 0).feeders}
+    return partial(_checks, stores, declarations, fed, lookups)
+
+
+def _checks(
+    stores: Stores, declarations: Iterable[StreamDeclaration], fed: Iterable[str], lookups: Collection[Lookup]
+) -> _Checks:
+    """The present records, if what was checked still holds; the records are read before it is compared.
+
+    Raises ``RegistryContended`` if a stream has another declaration, or a fed stream takes posted events or is removed.
+    """
+    registry = stores.registry
+    places = [
+        *((STREAMS_KEY, stream) for stream in {*(declaration.name for declaration in declarations), *fed}),
+        *((stores.tables.key, table) for table in {lookup.table for lookup in lookups}),
+    ]
+    records = tuple((*place, registry.body(*place) or b"") for place in places)
+    for declaration in declarations:
+        if registry.stream(declaration.name) != declaration:
+            raise RegistryContended.over(f"the stream {declaration.name!r}")
+    for stream in fed:
+        target = registry.find_stream(stream)
+        if target is None or not target.declaration.derived:
+            raise RegistryContended.over(f"the stream {stream!r}")
+    require_lookups(stores, lookups)
+    return records
