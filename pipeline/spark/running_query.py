@@ -109,9 +109,10 @@ class RunningQuery(ABC, Generic[_Row]):
         self._is_stop_requested = True
 
     def drain(self) -> None:
-        """Wait until all input that is available at the call has reached the sink; raises as ``wait``."""
+        """Wait until all input that is available at the call has reached the sink; restarts and raises as ``wait``."""
         with self._failures():
-            self._started().processAllAvailable()
+            while not self._is_drained():
+                pass
 
     def stop(self) -> None:
         """Stop, even within a micro-batch; the next query repeats a micro-batch that was not committed."""
@@ -134,6 +135,14 @@ class RunningQuery(ABC, Generic[_Row]):
         except Exception as error:
             self.sink_error = error
             raise
+
+    def _is_drained(self) -> bool:
+        """Process all available input; returns whether it has been processed, which is false after a restart."""
+        try:
+            self._started().processAllAvailable()
+        except PySparkException:
+            return not self._is_restarted()
+        return True
 
     def _is_restarted(self) -> bool:
         """Restart an ended query if only a Python process of its source died, for lack of memory for example.
