@@ -1,1 +1,1 @@
-"""The shared-node engine: patterns whose partial matches need no memory of their own."""
+"""The shared-node engine, for patterns whose partial matches need no memory of their own."""

@@ -1,8 +1,8 @@
-"""The shared-node engine: patterns whose partial matches share nodes and need no memory of their own.
+"""The shared-node engine, for patterns whose partial matches share nodes and need no memory of their own.
 
-The engine runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events, and
-plain sequences of atoms with gaps NEXT, all with or without the clause WITHIN. ``kernels.shared`` describes the method;
-ADR 3 gives the reason.
+The engine runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events. It
+also runs plain sequences of atoms with gaps NEXT. WITHIN is allowed in both. ``kernels.shared`` describes the method,
+ADR 3 the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEAST_NODES = 64  # small, as there may be thousands of empty engines
 _LEAST_SWEEP = 1_024
 _MOST = 2**62  # limit of saved counters
 _ROOM = 64  # initial size of each array of results, which is doubled on demand
-_COPIED = 1 << 14  # fewer matches are copied, instead of handing over the buffers
+_COPIED = 1 << 14  # below this number of matches, results are copied and the buffers are reused
 _OF_MATCHES = ("match_row", "match_trace", "match_pattern", "match_end")
 _OF_EVENTS = ("bound_alias", "bound_sequence")
 _COUNTED = (kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW)
@@ -47,8 +47,12 @@ class SharedTransition:
 
     Attributes:
         source: State within the pattern; 0 is the start.
-        predicate: Row of ``Columns.passed``.
-        cell: Only events in this cell of the filter index can take the transition; ``NO_CELL``: all.
+        predicate: Row of ``Columns.passed`` that must be true for the event.
+        accepts: Whether the transition completes a match.
+        goes_on: Whether a partial match in ``target`` can still bind events.
+        cell: Cell of the filter index to which the event must belong. With ``NO_CELL``, any event of the type can take
+            the
+            transition.
     """
 
     type_code: int
@@ -66,11 +70,11 @@ class SharedPattern:
     """A pattern compiled for the shared-node engine.
 
     Attributes:
-        terms: For each state, as bits, the alternatives of the pattern that a partial match in the state can complete.
-        depth: The progress of each state; an early termination names the furthest dead state.
-        transitions: In any order; a transition for several types occurs once per type.
-        limit: Most matches written per trace and event; further matches are counted.
-        may_repeat: Whether two paths may bind the same events to the same aliases; equal matches are written once.
+        terms: For each state, a bit set of the terms that a partial match in the state can still complete.
+        depth: The progress of each state. An early termination names the dead state with the greatest progress.
+        transitions: The transitions, in any order. A transition for several types occurs once per type.
+        limit: Maximum number of matches emitted per trace and event; further matches are only counted.
+        may_repeat: Whether two paths may bind the same events to the same aliases. Equal matches are then emitted once.
     """
 
     states: int
@@ -89,8 +93,11 @@ class Findings:
 
     Attributes:
         matches: The matches, each with the row of the event that completes it.
-        endings: (n, 5): row, pattern, monitor state before and after the event, the furthest state that died (a column
-            of ``Guards.live``). One row per (trace, pattern): the first event after which the pattern has no future.
+        endings: The early terminations (n, 5): row, pattern, monitor state before and after the event, and the dead
+            state
+            with the greatest progress (a column of ``Guards.live``). Each (trace, pattern) entry has one row, for the
+                first
+            event after which the pattern can no longer complete.
         dropped: (n, 3): row, pattern, number of matches beyond the limit.
     """
 
@@ -101,12 +108,12 @@ class Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedStats:
-    """Counts of the shared-node engine so far.
+    """Counters of the shared-node engine so far.
 
     Attributes:
-        held: Number of (pair, event) where the pair binds the event, including expired events not yet released.
-        pairs: Number of (trace, pattern) pairs with bound events.
-        state_bytes: Bytes in use, without free room.
+        held: Number of bound events: (pattern, event) per trace, including expired events that are not released yet.
+        pairs: Number of (trace, pattern) entries with bound events.
+        state_bytes: Bytes in use, without spare capacity.
     """
 
     held: int
@@ -120,7 +127,7 @@ class SharedStats:
 
 
 class SharedEngine:
-    """Matches patterns in the traces of one shard, under the trace numbers of a ``TraceTable``."""
+    """The engine that matches patterns in the traces of one shard; trace numbers are those of a ``TraceTable``."""
 
     def __init__(self) -> None:
         self._patterns: tuple[SharedPattern | None, ...] = ()
@@ -138,11 +145,13 @@ class SharedEngine:
         types: int,
         index: FilterIndex | None = None,
     ) -> None:
-        """Replace the running patterns; None is a pattern of another engine.
+        """Replace the running patterns; None in place of a pattern means that another engine runs it.
 
-        ``sources`` has, by pattern, the previous number of the pattern with the same states, or ``NIL`` if there was
-        none. ``state_range`` is (patterns + 1,): where each pattern's states begin in ``Guards.live``. ``types`` is the
-        number of type codes. ``index`` is the filter index with the cells of transitions; None: no cells.
+        ``sources`` has, by pattern, the previous number of the pattern with the same states, or ``NIL`` for a new
+        pattern.
+        ``state_range`` (patterns + 1) has the first column of each pattern's states in ``Guards.live``. ``types`` is
+        the number
+        of type codes. ``index`` is the filter index with the cells of transitions; without an index there are no cells.
         """
         if any(step.alias >= MOST_ALIASES for pattern in patterns if pattern for step in pattern.transitions):
             raise ValueError(f"a pattern has more than {MOST_ALIASES} aliases")
@@ -176,9 +185,10 @@ class SharedEngine:
         first_sequence: int,
         released: NDArray[np.int32],
     ) -> Findings:
-        """Match the relevant rows of a batch; the data of a trace are released when the trace ends.
+        """Match the relevant rows of a batch. When a trace ends, its data are released.
 
-        The tables of ``guards`` must cover the batch. ``clocks`` has the newest time of all traces up to each row;
+        The tables of ``guards`` must cover the batch. ``clocks`` has, by row, the newest time of all traces up to the
+        row.
         ``released`` counts, by trace, the bound events dropped because of a guard (``TraceTable.released``).
         """
         if len(released) > len(self._state.trace_first):
@@ -211,7 +221,7 @@ class SharedEngine:
         return self._findings(columns.times)
 
     def held_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of the bound events, in any order, with duplicates."""
+        """Return the sequence numbers of the bound events, in any order and with duplicates."""
         used = self._state.links[:, kernel.REFERENCES] != 0
         sequences: NDArray[np.int64] = self._state.nodes[used, kernel.EVENT] >> kernel.EVENT_BITS
         return sequences
@@ -226,7 +236,9 @@ class SharedEngine:
         return viewing.held_pairs(self._program, self._state, self._output, now_us)
 
     def chain(self, node: int, pattern: int, now_us: int) -> list[tuple[int, int]]:
-        """The newest partial match at a node of ``held_pairs``: (alias number, sequence number), oldest event first."""
+        """Return the newest partial match at a node of ``held_pairs`` as (alias number, sequence number), oldest event
+        first.
+        """
         return viewing.newest_chain(self._state, node, int(self._program.within[pattern]), now_us)
 
     def take_released(self) -> int:
@@ -239,7 +251,7 @@ class SharedEngine:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Counts of matches, early terminations and overflow so far; callers may set them."""
+        """The numbers of matches, early terminations and overflow so far. Callers may set them."""
         matches, endings, overflow = self._state.counters[list(_COUNTED)].tolist()
         return matches, endings, overflow
 
@@ -264,7 +276,7 @@ class SharedEngine:
         )
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """The state as plain, densely renumbered arrays; ``traces`` maps old to new trace numbers."""
+        """Return the state as plain, densely renumbered arrays; ``traces`` maps old to new trace numbers."""
         counters = self._state.counters
         nodes, pairs = int(counters[kernel.NODES]), int(counters[kernel.PAIRS])
         timed = len(self._state.times) > 0
@@ -277,10 +289,11 @@ class SharedEngine:
         return {f"shared_{name}": array.reshape(-1) for name, array in arrays.items()}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
-        """Restore the state of ``dump_arrays``; ``configure`` must have been called with the same patterns.
+        """Restore the result of ``dump_arrays``; call ``configure`` with the same patterns first.
 
-        ``traces`` is the number of open traces; sequence numbers of bound events are below ``sequences``. Arrays of
-        another type or length, links out of range and wrong counts are rejected.
+        ``traces`` is the number of open traces. Sequence numbers of bound events must be below ``sequences``. Arrays of
+        another
+        type or length, links out of range and wrong counts are rejected.
         """
         packed, saved = _read_packed(arrays, timed=len(self._state.times) > 0)
         state = _new_state(
@@ -298,7 +311,7 @@ class SharedEngine:
         self._state = state
 
     def _unpack(self, state: SharedState, packed: Packed, traces: int, sequences: int) -> int:
-        """Fill empty state from packed state; returns the fault, or SOUND."""
+        """Fill empty state from packed state; return the fault, or ``SOUND``."""
         aliases = int(self._program.alias.max(initial=-1)) + 1
         pairs = np.empty(len(packed.pair_trace), np.int32)
         fault = packing.unpack_pairs(self._program, state, packed, pairs, traces)
@@ -333,7 +346,10 @@ class SharedEngine:
             self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
 
     def _findings(self, times_us: NDArray[np.int64]) -> Findings:
-        """A batch's results from the output buffers. Well-filled buffers are handed over, as copying costs more."""
+        """Return a batch's results from the output buffers.
+
+        Well-filled buffers are handed over and replaced, because copying them would cost more.
+        """
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
         columns = {name: getattr(output, name)[:matches] for name in _OF_MATCHES}
@@ -417,7 +433,7 @@ def _program_of(
 
 
 def _largest_group(program: Program) -> int:
-    """The largest number of transitions with the same type, cell and pattern."""
+    """Return the largest number of transitions with the same type, cell and pattern."""
     places = np.arange(len(program.group_end))
     return int((program.group_end - places).max(initial=1))
 

@@ -11,10 +11,11 @@ from nfa.kernels.shared.tables import NIL, Output, Program, SharedState
 
 
 def held_pairs(program: Program, state: SharedState, output: Output, now_us: int) -> NDArray[np.int64]:
-    """The (trace, pattern) entries with partial matches that have not expired.
+    """Return the (trace, pattern) entries with partial matches that have not expired.
 
-    Columns of (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the engine's node
-    of the newest event in this state, number of partial matches.
+    Columns of the result (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the
+    engine's
+    node of the newest event in this state, number of partial matches.
     """
     entries = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
     room = len(state.nodes) if len(state.times) else 0
@@ -24,7 +25,7 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
-    """The events of the newest unexpired partial match at a node, oldest first, as (alias number, sequence number)."""
+    """Return the newest unexpired partial match at a node as (alias number, sequence number), oldest event first."""
     events: list[tuple[int, int]] = []
     while node != NIL:
         below, before = state.links[node, [kernel.BELOW, kernel.BEFORE]].tolist()

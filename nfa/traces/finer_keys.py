@@ -1,4 +1,4 @@
-"""Traces finer than the correlation key: events of one key that agree in further attributes."""
+"""Finer traces: the events of one correlation key that also have equal values in further attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _LEAST_SWEEP = 4_096
 
 
 class FinerTraces:
-    """The finer traces of each correlation key, which all end with the key's trace."""
+    """The finer traces of each correlation key.
+
+    All finer traces of a correlation key end when the trace of that key ends.
+    """
 
     def __init__(self) -> None:
         self._pairs: NDArray[np.uint64] = np.zeros((0, 2), np.uint64)
@@ -29,16 +32,16 @@ class FinerTraces:
 
     @property
     def pairs(self) -> NDArray[np.uint64]:
-        """The pairs (n, 2) of hashed correlation key and hashed finer key; some belong to ended traces."""
+        """The pairs (n, 2) of hashed correlation key and hashed finer key, including pairs of ended traces."""
         return self._pairs
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether enough keys were added since the last sweep to justify forgetting the keys of ended traces."""
+        """Whether enough keys were added since the last sweep to make removing the keys of ended traces worthwhile."""
         return len(self._pairs) >= self._sweep_at
 
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-        """Add the finer keys of events, each with its correlation key."""
+        """Register the finer keys ``keys`` of events; ``homes`` has the correlation key of each."""
         places = np.searchsorted(self._known, keys)
         is_new = np.equal(places, len(self._known))
         is_new[~is_new] = self._known[places[~is_new]] != keys[~is_new]
@@ -48,11 +51,14 @@ class FinerTraces:
             self._known = np.sort(self._pairs[:, 1], kind="stable")
 
     def of(self, homes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The hashed keys, ascending, of all finer traces of the given correlation keys."""
+        """Return the hashed finer keys of the given correlation keys, ascending."""
         return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
 
     def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
-        """The finer traces that end with the traces of the given hashed correlation keys; ``rows`` must ascend."""
+        """Return the finer traces that end because the traces of the correlation keys ``homes`` end.
+
+        ``rows`` has the row before which each of these traces ends, and must ascend.
+        """
         pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
         first = np.searchsorted(pairs[:, 0], homes, "left")
         sizes = np.searchsorted(pairs[:, 0], homes, "right") - first
@@ -60,7 +66,7 @@ class FinerTraces:
         return EndedTraces(rows=np.repeat(rows, sizes), keys=keys, times_us=np.repeat(times_us, sizes))
 
     def keep(self, keys: NDArray[np.uint64]) -> None:
-        """Forget all finer keys except ``keys``."""
+        """Remove all finer keys except ``keys``."""
         self.load(self._pairs[np.isin(self._pairs[:, 1], keys)])
 
     def load(self, pairs: NDArray[np.uint64]) -> None:
@@ -70,10 +76,12 @@ class FinerTraces:
 
 
 def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-    """The rows without a null key, in order, with the hash of each row's correlation key and its index in the batch.
+    """Return the rows of a batch in which no key attribute is null, rehashed by their finer key.
 
-    The hash of a row covers all its keys. Equal numbers are equal keys, whatever their types; a number, a text and a
-    boolean are always different.
+    The result is the batch of these rows in order, the hash of each row's correlation key, and each row's index in
+    ``batch``. The new hash of a row covers the correlation key and all of ``keys``. Equal numbers are equal keys,
+    whatever
+    their types. A number, a text and a boolean are always different keys.
     """
     every = np.arange(len(batch))
     values_by_path = BatchColumns(batch).read(every, list(keys))

@@ -1,4 +1,4 @@
-"""Traces that end by the idle timeout, in event time."""
+"""Traces that end because of the idle timeout (a session gap in event time)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ _LEAST_ENDS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTraces:
-    """Traces that end without an event, in order: row before which each trace ends, hashed key, and time of the end."""
+    """Traces that end without an end event, in order.
+
+    Attributes:
+        rows: Row of the batch before which each trace ends.
+        keys: Hashed key of each trace.
+        times_us: Time at which each trace ends.
+    """
 
     rows: NDArray[np.int64]
     keys: NDArray[np.uint64]
@@ -34,10 +40,11 @@ class EndedTraces:
 
 
 class IdleTraces:
-    """The time of the newest event of each open trace.
+    """The open traces with the time of their newest events, which decides when the idle timeout ends them.
 
-    A trace ends once event time is ``timeout_us`` past its newest event: before the first row with such a time, in any
-    trace. So batch boundaries make no difference.
+    A trace ends when event time is ``timeout_us`` past its newest event. Its end precedes the first row, of any trace,
+    with
+    such a time, so the division into batches makes no difference.
     """
 
     def __init__(self, timeout_us: int) -> None:
@@ -51,7 +58,7 @@ class IdleTraces:
     def advance(
         self, keys: NDArray[np.uint64], times_us: NDArray[np.int64], is_last: NDArray[np.bool_], newest_us: int
     ) -> EndedTraces:
-        """The traces that end by the idle timeout as the rows of a batch advance time.
+        """Advance event time by the rows of a batch and return the traces that the idle timeout ends.
 
         A row with ``is_last`` ends its own trace. ``newest_us`` is the newest time before the batch.
         """
@@ -77,7 +84,7 @@ class IdleTraces:
         return self._ended()
 
     def keys(self) -> NDArray[np.uint64]:
-        """Hashed keys of the traces, in any order."""
+        """Return the hashed keys of the open traces, in any order."""
         keys: NDArray[np.uint64] = self._state.keys[self._state.last != EMPTY]
         return keys
 
@@ -85,12 +92,14 @@ class IdleTraces:
         kernel.forget(self._state, keys)
 
     def dump_arrays(self) -> dict[str, NDArray[Any]]:
-        """The traces in any order, as ``idle_key`` and ``idle_last``; sorting would cost more than saving."""
+        """Return the traces as arrays ``idle_key`` and ``idle_last``, unordered because sorting would cost more than
+        saving.
+        """
         used = np.flatnonzero(self._state.last != EMPTY)
         return {"idle_key": self._state.keys[used], "idle_last": self._state.last[used]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore the result of ``dump_arrays``; rejects wrong types or lengths, impossible times and repeated keys."""
+        """Restore the result of ``dump_arrays``; reject wrong types or lengths, impossible times and repeated keys."""
         keys = checked(arrays, "idle_key", np.uint64)
         last = checked(arrays, "idle_last", np.int64, len(keys))
         if np.any(np.abs(last) > _LATEST_US):
@@ -106,7 +115,7 @@ class IdleTraces:
         self._state = state
 
     def _make_room(self, rows: int) -> None:
-        """Make room for the new traces of ``rows`` rows; at most three quarters of the slots are then in use."""
+        """Enlarge the arrays so that after ``rows`` more rows at most three quarters of the slots are in use."""
         state = self._state
         needed = len(self) + rows
         if 4 * needed > 3 * len(state.keys):

@@ -1,4 +1,7 @@
-"""The trace table of one shard: open traces, their numbers and monitor states. Engines do not look up keys."""
+"""The trace table of one shard: maps keys to open traces, with their numbers and monitor states.
+
+Engines address a trace by its number and never look up keys.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from streams import zeros_of
 
 _LEAST_SLOTS = 64
 _LEAST_SWEEP = 4_096
-_MANY_ROWS = 1_024  # from this number of rows on, a table of places is faster than a binary search
+_MANY_ROWS = 1_024  # for this many rows or more, a table of places is faster than a binary search
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
 Item = TypeVar("Item", bound=np.generic)
@@ -37,13 +40,18 @@ SAVED_COUNTERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """A step of some pattern that listens to events.
+    """A step of a pattern as the trace table sees it: which events the step listens to.
 
     Attributes:
         predicate: Row of ``Columns.passed`` that must be true for an event.
-        opens: Whether the step matters for an unknown trace: it may bind a match's first event, or an engine keeps data
-            about the event (a NOT, a counter). An event of an unknown trace is skipped unless such a step can take it.
-        cell: Cell of the filter index in which the step listens; ``NO_CELL``: the step listens to the whole type.
+        opens: Whether the step matters in a trace that is not in the table yet. It does if the step may bind a match's
+            first
+            event, or if an engine keeps data about the event (a NOT, a counter). An event of an unknown trace is
+                skipped
+            unless such a step can take it.
+        cell: Cell of the filter index in which the step listens. With ``NO_CELL`` the step listens to every event of
+            its
+            type.
     """
 
     type_code: int
@@ -54,14 +62,18 @@ class Want:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visits:
-    """The relevant rows of a batch, ascending: views that are valid until the next ``advance``.
+    """The relevant rows of a batch, ascending.
+
+    The arrays are views, valid until the next call of ``advance``.
 
     Attributes:
         traces: Trace numbers, constant while the trace is open.
         before: Monitor state before the event; ``UNGUARDED`` without a guard.
-        kill: Index of the list of kills: the states and NOTs that can no longer complete after the event.
+        after: Monitor state after the event.
+        kill: Index of a list of kills: the pattern states and NOTs that can no longer complete after the event.
         column: Column of the event in the guard's tables; empty if the columns are the class numbers.
-        ends: Whether the trace ends with the event, which still belongs to the trace.
+        classes: Class number of each row of the batch.
+        ends: Whether the trace ends with the event. The event still belongs to the trace.
     """
 
     rows: NDArray[np.int32]
@@ -90,9 +102,9 @@ class Visits:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
-        """These visits with the monitor states of other traces, which the traces of the visits follow.
+        """Return these visits with the monitor states of the traces that their own traces follow.
 
-        ``places`` has the index in ``moves`` of each row; a row with ``NIL`` does not change the state of its trace.
+        ``places`` has, for each row, its index in ``moves``. A row with ``NIL`` does not change the state of its trace.
         """
         indices = places[self.rows]
         before, after, kill, column = (
@@ -108,17 +120,19 @@ class Visits:
         return replace(self, before=before, after=after, kill=kill, column=column)
 
     def deviations(self) -> NDArray[np.intp]:
-        """The indices of the visits by which a trace deviates from its guard."""
+        """Return the indices of the visits at which a trace deviates from its guard."""
         return np.flatnonzero(is_deviant(self.after) & (self.before != self.after))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """The moves of monitors at the events of a batch, for other traces that follow these monitors.
+    """The transitions of monitors at the events of a batch, for other traces that follow these monitors.
 
     The last element of each array is for rows that are not events.
 
     Attributes:
+        before: Monitor state before the event.
+        after: Monitor state after the event.
         column: Column of the event in the guard's tables.
         kill: Index of the list of kills.
     """
@@ -130,7 +144,10 @@ class Moves:
 
     @classmethod
     def of(cls, visits: Visits, is_event: NDArray[np.bool_]) -> Moves:
-        """The monitor moves at visits; events without a visit are unguarded, and the lists of kills are empty."""
+        """Collect the monitor transitions at visits.
+
+        An event without a visit is unguarded. All lists of kills are empty.
+        """
         event_visits = np.flatnonzero(is_event[visits.rows])
         places = (np.cumsum(is_event) - 1)[visits.rows[event_visits]]
         size = int(is_event.sum()) + 1
@@ -142,22 +159,24 @@ class Moves:
 
     @property
     def matters(self) -> NDArray[np.bool_]:
-        """A mask of the events after which some pattern can no longer complete, or by which a trace deviates."""
+        """A mask of the events after which a pattern can no longer complete, or at which a trace deviates."""
         is_broken = (self.before != self.after) & (self.after < kernel.RESERVED)
         is_relevant: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
         return is_relevant
 
 
 def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """A mask of the monitor states of traces that have broken a constraint."""
+    """Return a mask of the monitor states that mean that the trace has broken a constraint."""
     is_broken: NDArray[np.bool_] = (monitors == DEVIANT) | (monitors == FAILED)
     return is_broken
 
 
 class TraceTable:
-    """Open traces by key; trace numbers are below ``capacity`` and are reused after ``release_closed``.
+    """Open traces by key.
 
-    If events with equal timestamps are simultaneous, the newest time of each trace is kept.
+    Trace numbers are below ``capacity``. The number of an ended trace is reused after ``release_closed``. If events
+    with
+    equal timestamps are simultaneous, the table also keeps the newest time of each trace.
     """
 
     def __init__(self, *, is_simultaneous: bool = False) -> None:
@@ -182,13 +201,17 @@ class TraceTable:
         end_mark: int | None = None,
         index: FilterIndex | None = None,
     ) -> None:
-        """Set for which rows of a batch the trace is looked up.
+        """Set which rows of a batch are looked up in the table.
 
-        ``types`` is the number of type codes, including the code for every other type; ``wants`` are the steps of all
-        patterns of all engines. With ``tracks_all`` every event is looked up and opens its trace. This is needed under
-        a guard (any type may move a monitor), and if a guard may be set later (traces with earlier events must stay
-        unguarded). Rows of the code ``end_mark`` are not events, but end their trace if it is open. ``index`` is the
-        filter index with the cells of wants; None: no cells.
+        ``types`` is the number of type codes, including the code for every other type. ``wants`` are the steps of all
+        patterns
+        of both engines. With ``tracks_all`` every event is looked up and opens its trace. A guard needs this because
+        any type
+        may change a monitor state. So does a guard that may be set later, because traces with earlier events must
+        remain
+        unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open. ``index`` is the
+        filter index
+        with the cells of ``wants``; without an index there are no cells.
         """
         self._tracks_all = tracks_all
         filter_index = index or FilterIndex()
@@ -198,12 +221,14 @@ class TraceTable:
 
     @property
     def capacity(self) -> int:
-        """An upper bound of all trace numbers, which grows in ``advance``."""
+        """An upper bound of the trace numbers, which ``advance`` may raise."""
         return len(self._state.free)
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """The number of open traces, deviations, monitor moves, ignored violations and events out of order, by name."""
+        """The counters by name: open traces, deviations, monitor transitions, ignored violations and events out of
+        order.
+        """
         counters = self._state.counters
         return {
             "open": int(counters[kernel.TRACES]),
@@ -214,20 +239,20 @@ class TraceTable:
         }
 
     def forget_counts(self) -> None:
-        """Restart ``deviations``, ``guard_steps``, ``ignored`` and ``out_of_order`` from 0."""
+        """Reset ``deviations``, ``guard_steps``, ``ignored`` and ``out_of_order`` to 0."""
         self._state.counters[
             [kernel.DEVIATIONS, kernel.GUARD_STEPS, kernel.VIOLATIONS_IGNORED, kernel.OUT_OF_ORDER]
         ] = 0
 
     @property
     def newest_us(self) -> int:
-        """The newest time so far; the earliest int64 before the first event."""
+        """The newest event time so far; before the first event, the smallest int64."""
         return int(self._state.counters[kernel.NEWEST])
 
     def clocks(self, times_us: NDArray[np.int64], is_mark: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """The newest time, over all traces, up to each row of the next batch.
+        """Return, for each row of the next batch, the newest time of all traces up to the row.
 
-        Rows with ``is_mark`` are not events but the ends of idle traces; they do not advance time.
+        Rows with ``is_mark`` are ends of idle traces, not events, and do not advance time.
         """
         seen = times_us if is_mark is None or not is_mark.any() else np.where(is_mark, EARLIEST, times_us)
         clocks: NDArray[np.int64] = np.maximum(seen, self.newest_us)
@@ -236,13 +261,13 @@ class TraceTable:
         return np.maximum.accumulate(clocks, out=clocks)
 
     def pass_time(self, now_us: int) -> None:
-        """Advance time without an event; older events are out of order from then on."""
+        """Advance event time without an event; events older than ``now_us`` then count as out of order."""
         counters = self._state.counters
         counters[kernel.NEWEST] = max(int(counters[kernel.NEWEST]), now_us)
 
     @property
     def released(self) -> NDArray[np.int32]:
-        """By trace number, the number of bound events dropped because of a guard; the engines update the array."""
+        """By trace number, the number of bound events dropped because of a guard. The engines write to this array."""
         return self._state.released
 
     @property
@@ -250,9 +275,10 @@ class TraceTable:
         return self._filled_visits(0, np.zeros(0, np.int32))
 
     def advance(self, columns: Columns, guards: GuardTables) -> Visits:
-        """Find the traces of a batch, move their monitors, and close traces at their ends.
+        """Look up the traces of a batch, advance their monitors, close traces at their ends, and return the relevant
+        rows.
 
-        Closed traces keep their numbers until ``release_closed``, so that engines can still use them.
+        Closed traces keep their numbers until ``release_closed``, so that engines can still use the numbers.
         """
         if len(self._closed):
             raise RuntimeError("release_closed() was not called after the last batch")
@@ -288,21 +314,21 @@ class TraceTable:
         return visits
 
     def release_closed(self, guards: GuardTables) -> None:
-        """Release the numbers of traces that ended in the last batch, and the data of guards about these traces."""
+        """Release the numbers of traces that ended in the last batch, and the guard's data about these traces."""
         guards.bits.arena.release(self._closed)
         self._release(self._closed)
         self._closed = np.zeros(0, np.int32)
 
     def keys(self) -> NDArray[np.uint64]:
-        """Hashed keys of the open traces, in any order."""
+        """Return the hashed keys of the open traces, in any order."""
         return self.open_traces()[0]
 
     def numbers(self) -> NDArray[np.int32]:
-        """The numbers of the open traces, ascending."""
+        """Return the numbers of the open traces, ascending."""
         return np.sort(self.open_traces()[1])
 
     def monitors(self) -> NDArray[np.int32]:
-        """The monitor states of the open traces, in the order of ``numbers``."""
+        """Return the monitor states of the open traces, in the order of ``numbers``."""
         _, numbers, monitors = self.open_traces()
         return monitors[np.argsort(numbers)]
 
@@ -314,7 +340,9 @@ class TraceTable:
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def note_deviant(self, visits: Visits) -> None:
-        """Set the monitor states of traces that follow other traces' monitors and deviate at some visits."""
+        """Store the deviant monitor states of traces that follow other traces' monitors and deviate at one of
+        ``visits``.
+        """
         traces = visits.traces[is_deviant(visits.after)]
         if len(traces):
             is_open = ~np.isin(traces, visits.traces[visits.ends])
@@ -330,15 +358,16 @@ class TraceTable:
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether enough traces were opened since the last ``forget_idle`` to justify another call."""
+        """Whether enough traces were opened since the last ``forget_idle`` to make another call worthwhile."""
         counters = self._state.counters
         return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
 
     def forget_idle(self, is_held: NDArray[np.bool_], start: int | None) -> None:
-        """Forget open traces for which no engine retains anything and whose monitor is in the state of a new trace.
+        """Remove the open traces for which no engine retains data and whose monitor is in the state of a new trace.
 
-        ``is_held`` has, by trace number, whether an engine retains anything; ``start`` is the state of a new trace,
-        None: any state.
+        ``is_held`` has, by trace number, whether an engine retains data. ``start`` is the monitor state of a new trace;
+        None
+        accepts any state.
         """
         keys, numbers, monitors = self.open_traces()
         idle = ~is_held[numbers] & (start is None or monitors == start)
@@ -349,9 +378,10 @@ class TraceTable:
         self._release(numbers[idle])
 
     def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-        """The open traces as plain arrays, densely renumbered, and the new number (or ``NIL``) by old number.
+        """Return the open traces as plain arrays with dense new numbers, and the new number (or ``NIL``) of each old
+        number.
 
-        Arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (a number of ``GuardTables``, which the caller must
+        The arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (a number of ``GuardTables``, which the caller must
         replace), ``trace_released`` int32, ``trace_newest`` int64 and ``trace_counters`` int64.
         """
         keys, numbers, monitors = self.open_traces()
@@ -368,9 +398,11 @@ class TraceTable:
         return arrays, dense
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, monitors: int) -> None:
-        """Restore the state of ``dump_arrays``; monitor states are below ``monitors``.
+        """Restore the result of ``dump_arrays``.
 
-        Rejects arrays of another type or length, repeated keys, and numbers out of range.
+        Monitor states must be below ``monitors``. Arrays of another type or length, repeated keys and numbers out of
+        range are
+        rejected.
         """
         keys = checked(arrays, "trace_key", np.uint64)
         trace_monitors = checked(arrays, "trace_monitor", np.int32, len(keys))
@@ -399,7 +431,7 @@ class TraceTable:
         return zeros_of(TraceState, size, slots=(size, 2), newest=newest, counters=counters)
 
     def open_traces(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
-        """Keys, numbers and monitors of the open traces, in the order of the index."""
+        """Return keys, numbers and monitor states of the open traces, in the order of the index."""
         entries = self._state.slots[self._state.slots[:, 1] != 0]
         numbers = (entries[:, 1] & _LOW).astype(np.int64) - 1
         return entries[:, 0].copy(), numbers.astype(np.int32), (entries[:, 1] >> _HIGH).astype(np.int32)
@@ -415,7 +447,7 @@ class TraceTable:
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
     def _grow(self) -> None:
-        """Double the arrays that are full: the index of keys, or the arrays by trace number."""
+        """Double the arrays that are full: either the index of keys, or the arrays by trace number."""
         state = self._state
         slots = len(state.slots)
         if state.counters[kernel.TRACES] >= slots - slots // 4:
@@ -435,7 +467,7 @@ class TraceTable:
 def checked(
     arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[Item], length: int | None = None
 ) -> NDArray[Item]:
-    """An array of saved state, one-dimensional; rejected if missing, or of another type or length."""
+    """Return a one-dimensional array of saved state; reject a missing array and one of another type or length."""
     array = arrays.get(name)
     if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
         form = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype} of {array.shape}"
