@@ -1,1 +1,1 @@
-"""The run engine: the whole language, one run per partial match."""
+"""The run engine, for every pattern that the shared-node engine cannot run: one run per partial match."""

@@ -1,4 +1,4 @@
-"""Accounts of patterns: the work of each pattern, and its debt for the traces in which it was given up."""
+"""Accounts of patterns: the work that each pattern costs, and its debt for the traces in which it was given up."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from streams import WorkBudget
 
 @dataclass(slots=True)
 class Account:
-    """The debt, in events, of a pattern for the traces in which it was given up.
+    """The debt, in events, of a pattern for the traces in which it was given up, and its excess work.
 
-    Each such trace adds ``WorkBudget.forgiven_after``, each event subtracts one. ``owed`` is the debt at the event with
-    the sequence number ``since``, when the pattern was last given up; ``work`` is the pattern's work beyond its
-    allowance, in all traces, at the event ``worked_at``. A suspended pattern, which was given up in too many traces or
-    took too much work in all traces, meets no more events.
+    Each such trace adds ``WorkBudget.forgiven_after`` to the debt, and each event subtracts one. A pattern is suspended
+    if
+    it was given up in too many traces or took too much work in all traces. It then receives no more events.
+
+    Attributes:
+        owed: The debt at the event with the sequence number ``since``.
+        since: Sequence number of the event at which the pattern was last given up.
+        work: The pattern's work beyond its allowance, in all traces, at the event ``worked_at``.
     """
 
     owed: int = 0
@@ -30,7 +34,7 @@ class Account:
     worked_at: int = 0
 
     def charge(self, sequence: int, budget: WorkBudget) -> bool:
-        """Charge the pattern for one more trace in which it is given up; returns whether the pattern is now suspended.
+        """Charge the pattern for one more trace in which it is given up; return whether the pattern is now suspended.
 
         The sequence number of the event must not be below that of the previous call.
         """
@@ -41,7 +45,9 @@ class Account:
 
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
-    """The accounts as arrays by pattern number: three numbers per account, and two more if any account has work."""
+    """Return the accounts as arrays by pattern number: three values per account, and two more if any
+    account has work.
+    """
     rows = [(account.owed, account.since, account.is_suspended) for account in accounts]
     arrays = {"run_accounts": np.array(rows, np.int64).reshape(-1)}
     if any(account.work for account in accounts):
@@ -52,7 +58,9 @@ def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
 
 
 def restored(arrays: Mapping[str, NDArray[Any]], patterns: int, sequences: int) -> list[Account]:
-    """Restore the accounts of ``saved`` for a number of patterns; states of earlier releases may lack the arrays."""
+    """Restore the accounts that ``saved`` wrote for ``patterns`` patterns; an array that earlier releases lack counts
+    as 0.
+    """
     owed = _rows_of(arrays, "run_accounts", patterns, 3)
     worked = _rows_of(arrays, "run_worked", patterns, 2)
     rows = np.concatenate([owed, worked], axis=1)

@@ -1,4 +1,4 @@
-"""The visits of a batch as columns for the run kernel."""
+"""The relevant rows of a batch as columns for the run kernel."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ _OF_GUARDS = tuple(name for name in Gates._fields if name in Guards._fields)
 class RunInput:
     """Input of the run engine for a batch.
 
-    ``passed`` (conditions, rows) has the truth of conditions, ``cells`` (dimensions, rows) the cells of the filter
-    index, ``clocks``, by row, the newest time of all traces so far. ``released`` counts, by trace number, the bound
-    events that are dropped because of the guard.
+    Attributes:
+        clocks: By row, the newest time of all traces so far.
+        passed: Whether each condition is true (conditions, rows).
+        cells: Cells of the filter index (dimensions, rows).
+        released: By trace number, the number of bound events dropped because of the guard.
     """
 
     batch: EventBatch
@@ -39,7 +41,12 @@ class RunInput:
     first_sequence: int
 
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
-        """Indices of the visits that a pattern listens to, that end a pattern state or trace, or break a constraint."""
+        """Return the indices of the visits that the run engine must process.
+
+        A visit matters if a pattern listens to its event, or if the event kills a pattern state, ends the trace or
+        breaks a
+        constraint.
+        """
         visits = self.visits
         program = compiled.program
         is_listened = (np.diff(program.listen_from) > 0)[self.types[visits.rows]]
@@ -50,7 +57,7 @@ class RunInput:
 
 
 def run_batch(run_input: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool) -> RunBatch:
-    """The visits of a batch at ``places`` as columns; texts that conditions read are interned in ``texts``."""
+    """Return the visits at ``places`` as columns; texts that conditions read are interned in ``texts``."""
     batch, visits = run_input.batch, run_input.visits
     rows = visits.rows[places].astype(np.int64)
     times = np.array(batch.time_us[rows], np.int64)
@@ -76,7 +83,7 @@ def run_batch(run_input: RunInput, places: NDArray[np.intp], compiled: CompiledR
 
 
 def _taken_mask(run_input: RunInput, rows: NDArray[np.int64], compiled: CompiledRuns) -> NDArray[np.bool_]:
-    """A mask (symbols, rows): whether the event has a type of the symbol and satisfies its condition."""
+    """Return a mask (symbols, rows): whether the event has a type of the symbol and satisfies its condition."""
     mask = np.zeros((max(1, len(compiled.symbols)), len(rows)), np.bool_)
     names = {name: code for code, name in enumerate(run_input.batch.type_names)}
     codes = run_input.batch.type_codes[rows]

@@ -1,4 +1,4 @@
-"""The run engine: the whole language, one run per partial match, over the visits of a batch."""
+"""The run engine, for every pattern that the shared-node engine cannot run: one run per partial match."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ RUN_LIMIT = 100_000
 
 _ROOM = 16  # initial size of each array of results, which grows on demand
 _LEAST_SWEEP = 4_096
-_MOST_FOUND = 65_536  # most matches for which room is made in advance
+_MOST_FOUND = 65_536  # the array of results is not enlarged in advance beyond this size
 
 
 class RunEngine:
-    """Runs all configured patterns in all traces of a shard.
+    """The engine that advances one run per partial match, in all traces of a shard.
 
-    At most ``match_limit`` matches are reported per trace, pattern and event (per detection time for ranked matches). A
-    pattern has at most ``run_limit`` runs in a trace; further runs are not begun, and counted as lost.
+    At most ``match_limit`` matches are emitted per trace, pattern and event (per detection time for ranked matches). A
+    pattern has at most ``run_limit`` runs in a trace. Further runs are not created, but counted as lost.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RunEngine:
 
     @property
     def held(self) -> int:
-        """Number of events that are bound in some run."""
+        """Number of events that at least one run binds."""
         return int(self._state.counters[tables.EVENTS])
 
     @property
@@ -80,11 +80,11 @@ class RunEngine:
 
     @property
     def peak_held(self) -> int:
-        """The largest number of bound events after any event, including events of matches not yet emitted."""
+        """The largest number of bound events after any event, including events of matches that were not emitted yet."""
         return int(self._state.counters[tables.PEAK_EVENTS])
 
     def take_released(self) -> int:
-        """Number of bound events that were dropped because of a guard since the last call."""
+        """Return the number of bound events dropped because of a guard since the last call, and reset the counter."""
         released = int(self._state.counters[tables.RELEASED])
         self._state.counters[tables.RELEASED] = 0
         return released
@@ -94,20 +94,20 @@ class RunEngine:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of runs, bound events and their texts, without free room."""
+        """Bytes of runs, bound events and their texts, without spare capacity."""
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The columns in a guard's tables for ``states``, which are numbered as in ``RunOutput.endings``."""
+        """Return the columns of ``states`` in a guard's tables; ``states`` are numbered as in ``RunOutput.endings``."""
         return self._compiled.program.column[states].astype(np.int64)
 
     def held_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of the events that are bound in some run, in any order."""
+        """Return the sequence numbers of the events that at least one run binds, in any order."""
         state = self._state
         return state.event_sequence[state.event_references > 0]
 
     def held_traces(self, capacity: int) -> NDArray[np.bool_]:
-        """By trace number below ``capacity``, whether the engine retains anything for the trace."""
+        """Return a mask, by trace number below ``capacity``, of the traces for which the engine retains data."""
         held = np.zeros(capacity, np.bool_)
         size = min(capacity, len(self._state.trace_pairs))
         held[:size] = self._state.trace_pairs[:size] != NIL
@@ -117,15 +117,19 @@ class RunEngine:
         return viewing.held_pairs(self._state, self._compiled, now_us)
 
     def chain(self, node: int) -> list[tuple[int, int]]:
-        """The events up to a node of ``held_pairs``, oldest first, as (atom number, sequence number)."""
+        """Return the events up to a node of ``held_pairs``, oldest first, as (atom number, sequence number)."""
         return viewing.chain(self._state, node)
 
     def window_end(self, pattern: int, node: int) -> int | None:
-        """The end of the business-time window of the chain up to a node of ``held_pairs``; None: no end."""
+        """Return the end of the business-time window of the chain up to a node of ``held_pairs``, or None if it has no
+        end.
+        """
         return viewing.window_end(self._state, self._compiled, pattern, node)
 
     def latest_window_end(self, pattern: int, newest_us: int) -> int | None:
-        """The time at which the last window of a pattern's runs ends, or the newest time if later; None: no end."""
+        """Return the end of the last window of a pattern's runs, but at least ``newest_us``; None if a window has no
+        end.
+        """
         return viewing.latest_window_end(self._state, self._compiled, pattern, newest_us)
 
     def configure(
@@ -135,10 +139,12 @@ class RunEngine:
         predicates: PredicateTable,
         heard: RunListening | None = None,
     ) -> None:
-        """Replace the running patterns; open traces keep their runs of patterns that stay.
+        """Replace the running patterns. Open traces keep the runs of patterns that remain registered.
 
-        The type code after those in ``codes`` represents every other type; ``predicates`` has the unary conditions of
-        all steps. ``heard`` limits the events to which patterns listen; None: all events of their types.
+        The type code after the last of ``codes`` represents every other type. ``predicates`` has the unary conditions
+        of all
+        steps. ``heard`` limits the events to which patterns listen; with None, patterns listen to all events of their
+        types.
         """
         sources = [pattern.source for pattern in patterns]
         self._note_work()
@@ -160,7 +166,9 @@ class RunEngine:
         return [Want(type_code=code, predicate=0, opens=True, cell=cell) for cell, code in sorted(places)]
 
     def process(self, run_input: RunInput, id_of: Callable[[int], str]) -> RunOutput:
-        """Advance all runs by the visits of a batch; ``id_of`` finds the id of an event by its sequence number."""
+        """Advance all runs by the relevant rows of a batch; ``id_of`` returns the id of an event by its sequence
+        number.
+        """
         collected, visits = Collected(), run_input.visits
         if not self._compiled.automata or not len(visits):
             return collected.output
@@ -175,9 +183,9 @@ class RunEngine:
         return collected.output
 
     def pass_time(self, watermark_us: int, id_of: Callable[[int], str]) -> RunOutput:
-        """Decide the matches that wait for the watermark, before which every event has been seen.
+        """Decide the matches that wait for the watermark; all events before the watermark must have been processed.
 
-        Patterns with ranked matches emit the matches of a time once the watermark has passed this time.
+        Patterns with ranked matches emit the matches of a detection time once the watermark has passed this time.
         """
         collected = Collected()
         self._id_of = id_of
@@ -204,7 +212,7 @@ class RunEngine:
         return collected.output
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """The state as one-dimensional, densely renumbered arrays; ``traces`` maps old to new trace numbers."""
+        """Return the state as one-dimensional, densely renumbered arrays; ``traces`` maps old to new trace numbers."""
         self._forget_texts()
         self._note_work()
         unpark_all(self._state)
@@ -212,10 +220,11 @@ class RunEngine:
         return {**arrays, **accounts.saved(self._accounts)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
-        """Restore the state of ``dump_arrays``; ``configure`` must have been called with the same patterns.
+        """Restore the result of ``dump_arrays``; call ``configure`` with the same patterns first.
 
-        ``traces`` is the number of open traces; sequence numbers of bound events are below ``sequences``. Arrays of
-        another type or length, links out of range and wrong counts are rejected.
+        ``traces`` is the number of open traces. Sequence numbers of bound events must be below ``sequences``. Arrays of
+        another
+        type or length, links out of range and wrong counts are rejected.
         """
         bounds = run_saving.Bounds(traces=traces, sequences=sequences, is_simultaneous=self._is_simultaneous)
         self._accounts = accounts.restored(arrays, len(self._accounts), sequences)
@@ -223,7 +232,7 @@ class RunEngine:
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 
     def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Pairs sorted by trace and pattern; the order does not change when the state is saved and loaded."""
+        """Return the pairs sorted by trace and pattern, an order that saving and loading preserve."""
         state = self._state
         order = np.lexsort((state.pair_pattern[pairs], state.pair_trace[pairs]))
         return pairs[order].astype(np.int32)
@@ -240,7 +249,7 @@ class RunEngine:
         close_pair(state, int(pair))
 
     def _make_room_for(self, runs: int) -> None:
-        """Make room for ``runs`` results; earlier results must have been taken."""
+        """Enlarge the array of results to at least ``runs`` elements; earlier results must have been drained."""
         if runs > len(self._found.node):
             self._found = zeros_of(RunMatches, 2 * runs)
 
@@ -254,7 +263,10 @@ class RunEngine:
         is_last: bool = False,
         is_input_over: bool = False,
     ) -> None:
-        """Rank and emit the matches that a pair has decided before a time, at a visit of a batch or as time passes."""
+        """Rank and emit the matches of a pair that were decided before ``time_us``.
+
+        ``rows`` maps visits to rows of the batch. It is None when time passes without a batch.
+        """
         self._make_room_for(int(self._state.pair_count[pair]))
         ranked = RankedPairs(
             state=self._state,
@@ -270,7 +282,9 @@ class RunEngine:
         self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
-        """Drop all texts except those of conditions and bound events; due when the number of texts has doubled."""
+        """Remove all texts except those of conditions and bound events. This is due when the number of texts has
+        doubled.
+        """
         state = self._state
         held = state.event_references > 0
         is_text = held[:, None] & (state.event_kinds == TEXT)
@@ -340,7 +354,7 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """Charge a pattern that was given up in a trace at an event; returns its number if it is now suspended."""
+        """Charge the pattern that the kernel gave up in a trace; return the pattern's number if it is now suspended."""
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         self._note_work()
         account, budget = self._accounts[pattern], self._budgets[pattern]
@@ -354,10 +368,11 @@ class RunEngine:
         return pattern
 
     def _suspend(self, pattern: int, clocks_us: NDArray[np.int64], collected: Collected) -> None:
-        """Suspend a pattern, which then meets no more events, and free its runs.
+        """Suspend a pattern, so that it receives no more events, and free its runs.
 
-        Matches that were due before the present event are emitted first, as if time had passed. ``clocks_us`` has the
-        newest time at each earlier event of the batch.
+        Matches that were due before the current event are emitted first, as if time had passed. ``clocks_us`` has the
+        newest
+        time at each earlier event of the batch.
         """
         self._apply_budgets()
         if len(clocks_us):
@@ -366,7 +381,7 @@ class RunEngine:
             close_pair(self._state, pair)
 
     def _apply_budgets(self) -> None:
-        """Write each pattern's work limits, and whether it is suspended, to the kernel's tables."""
+        """Write each pattern's work limits and its suspension to the kernel's tables."""
         program = self._compiled.program
         program.work[:] = [budget.per_trace for budget in self._budgets]
         program.work_in_all[:] = [budget.in_all for budget in self._budgets]
@@ -376,7 +391,7 @@ class RunEngine:
         program.worked_at[:] = [account.worked_at for account in self._accounts]
 
     def _note_work(self) -> None:
-        """Read the kernel's counts of each pattern's work in all traces into the accounts."""
+        """Copy the kernel's counters of each pattern's work in all traces into the accounts."""
         program = self._compiled.program
         counted = zip(program.worked.tolist(), program.worked_at.tolist(), strict=True)
         for account, (work, worked_at) in zip(self._accounts, counted, strict=True):

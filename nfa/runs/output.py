@@ -1,4 +1,4 @@
-"""Results of the run engine: complete and partial matches as columns, early terminations, losses."""
+"""Results of the run engine: matches and timeouts as columns, early terminations, losses."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from nfa.results.found import NO_MATCHES, MatchTable, joined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutput:
-    """Results of one batch or of passing time; ``timeouts`` are the maximal partial matches that WITHIN ended.
+    """Results of a batch, or of passing time.
 
-    ``aliases`` in the match tables are numbers of positive atoms; ``found.of_runs`` converts them to alias numbers.
+    In the match tables, ``aliases`` has numbers of positive atoms. ``found.of_runs`` converts them to alias numbers.
 
     Attributes:
-        corrections: Matches reported before their deadline that an event contradicts, possible only if the trace breaks
-            a constraint; ``rows`` has the rows of these events.
-        endings: (endings, 5): row, pattern, monitor before, monitor after, state.
-        lost: (losses, 6): row, pattern, matches and runs beyond their limits, work for which the pattern was given up
-            in the trace or 0, reason of a suspension or 0.
+        corrections: Matches that were emitted before their deadline and are now contradicted by an event, which happens
+            only
+            if the trace breaks a constraint. ``rows`` has the rows of these events.
+        timeouts: The maximal partial matches whose WITHIN has passed.
+        endings: Early terminations (endings, 5): row, pattern, monitor state before and after the event, pattern state.
+        lost: Losses (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the
+            pattern
+            was given up in the trace or 0, reason of a suspension or 0.
     """
 
     matches: MatchTable
@@ -35,7 +38,7 @@ class RunOutput:
 
 @dataclass(slots=True)
 class Collected:
-    """The results that one call of the engine has collected so far, in order."""
+    """The results of one call of the engine so far, in order."""
 
     parts: list[MatchTable] = field(default_factory=list)
     corrections: list[MatchTable] = field(default_factory=list)
@@ -58,7 +61,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chains:
-    """The last nodes of chains of bound events, with the same columns as ``MatchTable``."""
+    """Chains of bound events, each given by its last node, with further columns as in ``MatchTable``."""
 
     nodes: NDArray[np.int32]
     patterns: NDArray[np.int32]
@@ -72,7 +75,7 @@ class Chains:
 
 
 def unrolled(state: RunState, chains: Chains, *, releases: bool) -> MatchTable:
-    """The bound events of chains as a table; with ``releases`` one reference to each chain is dropped."""
+    """Return the bound events of chains as a table; with ``releases``, drop one reference to each chain."""
     nodes = chains.nodes
     ends = np.cumsum(state.node_length[nodes], dtype=np.int64)
     size = int(ends[-1]) if len(ends) else 0

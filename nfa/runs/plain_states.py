@@ -1,4 +1,7 @@
-"""States whose runs can be parked, and the value under which their runs wait (``nfa.kernels.runs.parking``)."""
+"""Plain states, whose runs can be parked, and the keys under which these runs are indexed.
+
+``nfa.kernels.runs.parking`` parks the runs.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,14 @@ from nfa.syntax import Both, Comparison, Expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The value under which runs in a state wait: an attribute of the newest event bound to one of some steps.
+    """The value by which the parked runs of a state are indexed: an attribute of a bound event.
 
-    ``leaf`` is the attribute, ``atoms`` are the steps, as bits. For each transition from the state, ``asked`` is the
-    attribute of the current event that must equal this value.
+    The event is the newest one bound to one of the steps ``atoms``.
+
+    Attributes:
+        leaf: The attribute of the bound event.
+        atoms: The steps, as bits.
+        asked: For each transition from the state, the attribute of the current event that must equal the value.
     """
 
     leaf: Leaf = ()
@@ -27,7 +34,7 @@ class Key:
 
 
 def is_plain(transitions: Sequence[Transition]) -> bool:
-    """Whether events do not change the gaps of runs in a state with these outgoing steps."""
+    """Return whether events cannot close gaps of runs in a state with these outgoing transitions."""
     return bool(transitions) and all(
         transition.slot >= 0
         and transition.edge.mode == "any"
@@ -41,7 +48,9 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 
 
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
-    """The first equality that all steps from a state require, or None; ``steps`` are pairs (condition, scope)."""
+    """Return the first equality that all steps from a state require, or None; ``steps`` are
+    (condition, scope) pairs.
+    """
     requirements = [equalities(condition, scope) for condition, scope in steps]
     for leaf, atoms in requirements[0] if requirements else ():
         if all((leaf, atoms) in requirement for requirement in requirements):
@@ -50,7 +59,12 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 
 
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
-    """By an earlier event's attribute and atoms, the attribute of the current event that must be equal."""
+    """Return the equalities that a condition requires between an earlier event and the current event.
+
+    The keys of the result are an attribute of the earlier event and the atoms to which the event may be bound. The
+    values
+    are the attributes of the current event that must be equal.
+    """
     requirements: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":
@@ -69,6 +83,6 @@ def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[t
 
 
 def _column(expression: Expression) -> tuple[Leaf, str | None] | None:
-    """The attribute, or function of attributes, that an expression reads, with its event's alias; or None."""
+    """Return the attribute (or function of attributes) that an expression reads and its event's alias, or None."""
     leaf, aliases = leaf_of(expression), event_of(expression)
     return None if not leaf or isinstance(leaf, str) or not aliases else (leaf, aliases[0])

@@ -42,9 +42,15 @@ _RULES = {
 class CompiledRuns:
     """Patterns compiled for the run kernel.
 
-    A symbol is (event types, predicate row). The code of condition n lies between the words ``starts[n]`` and
-    ``ends[n]``, and reads ``columns`` of events. ``width`` is the most transitions of any state, multiplied by the most
-    alternative ends of a match; ``leads`` is the most leading NOTs of any pattern.
+    Attributes:
+        symbols: Distinct pairs (event types, predicate row) of steps.
+        starts: By condition, the index of the first word of its code.
+        ends: By condition, the index after the last word of its code.
+        columns: The attributes of events that conditions read.
+        width: Upper bound of the number of results of an event in one run: the largest number of transitions of a
+            state,
+            multiplied by the largest number of alternative ends of a match.
+        leads: The largest number of leading NOTs of a pattern.
     """
 
     automata: tuple[PatternAutomaton, ...]
@@ -64,10 +70,12 @@ class CompiledRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardColumns:
-    """Columns of a guard's ``live`` tables for a pattern; the columns of the automaton's states are consecutive.
+    """The columns of a pattern in a guard's ``live`` tables.
 
-    ``negations`` has a column for each trailing NOT: whether the NOT's event can still come. A NOT without a column
-    waits until its deadline.
+    Attributes:
+        first_state: The column of the automaton's first state; the other states follow in order.
+        negations: The column of each trailing NOT, which has whether the NOT's event can still occur. A NOT without a
+            column waits until its deadline.
     """
 
     first_state: int
@@ -76,9 +84,10 @@ class GuardColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPattern:
-    """A pattern of the engine, with its columns of a guard's tables and its work limits.
+    """A pattern of the run engine, with its columns in a guard's tables and its work limits.
 
-    ``source`` is its previous number, if its states are the same; ``NIL``: the pattern starts without runs.
+    ``source`` is the previous number of the pattern if its states are the same. With ``NIL`` the pattern starts without
+    runs.
     """
 
     automaton: PatternAutomaton
@@ -89,20 +98,20 @@ class RunPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunListening:
-    """The events to which the engine's patterns listen.
+    """The events to which the run engine's patterns listen.
 
-    ``listening`` uses the lane's pattern numbers; ``numbers`` maps the engine's pattern numbers to the lane's.
+    ``listening`` uses the lane's pattern numbers. ``numbers`` maps the engine's pattern numbers to the lane's.
     """
 
     listening: Listening = field(default_factory=Listening)
     numbers: Sequence[int] = ()
 
     def cells(self, pattern: int, code: int) -> list[int]:
-        """The filter index cells in which one of the engine's patterns listens to a type, ascending."""
+        """Return the cells of the filter index in which a pattern of the engine listens to a type, ascending."""
         return self.listening.cells_of_all(self.numbers[pattern], code) if self.numbers else [NO_CELL]
 
     def tested(self, pattern: int, atom: Atom, codes: Mapping[str, int]) -> Atom:
-        """A step of one of the engine's patterns without the conjuncts that the filter index checks."""
+        """Return a step of a pattern of the engine without the conjuncts that the filter index already checks."""
         if not self.numbers or atom.is_any_type:
             return atom
         types = [codes[name] for name in dict.fromkeys(atom.types)]
@@ -112,7 +121,7 @@ class RunListening:
 def listeners(
     automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
 ) -> list[tuple[int, int, int]]:
-    """The patterns that listen to events, as (cell, type code, pattern), ascending."""
+    """Return which patterns listen to which events, as ascending triples (cell, type code, pattern)."""
     entries = []
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
@@ -122,7 +131,10 @@ def listeners(
 
 
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
-    """Whether matches of a pattern are ranked before emission, or wait for simultaneous events that may refute them."""
+    """Return whether matches of a pattern are ranked before they are emitted.
+
+    The matches of a pattern are also ranked if they must wait for simultaneous events that may refute them.
+    """
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts:
         return True
@@ -134,7 +146,7 @@ def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
 
 
 def listened_types(automaton: PatternAutomaton) -> frozenset[str] | None:
-    """Event types that can change a run of the pattern; None: every type."""
+    """Return the event types that can change a run of the pattern, or None if every type can."""
     atoms = [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
     if any(atom.is_any_type for atom in atoms):
         return None
@@ -146,17 +158,17 @@ def listened_types(automaton: PatternAutomaton) -> frozenset[str] | None:
 
 
 def untils_of(automaton: PatternAutomaton) -> list[Atom]:
-    """The UNTIL steps of a pattern."""
+    """Return the UNTIL steps of a pattern."""
     return [repeat.until for repeat in automaton.outline.repeats if repeat.until is not None]
 
 
 def atoms_to_test(automaton: PatternAutomaton) -> list[Atom]:
-    """All steps of a pattern whose conditions are tested on events."""
+    """Return all steps of a pattern whose conditions are tested on events."""
     return [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
 
 
 def every_event(codes: Mapping[str, int]) -> list[int]:
-    """All type codes of events; the code of rows that end a trace without an event is left out."""
+    """Return all type codes of events, without the code of rows that end a trace without an event."""
     return [code for code in range(len(codes) + 1) if code != codes.get(TRACE_END)]
 
 
@@ -169,10 +181,12 @@ def compile_runs(
     is_simultaneous: bool,
     heard: RunListening | None = None,
 ) -> CompiledRuns:
-    """Compile patterns, in the order of their numbers; texts of literals are interned in ``texts``.
+    """Compile patterns in the order of their numbers; intern the texts of literals in ``texts``.
 
-    The type code after those in ``codes`` represents every other type; ``predicates`` has the unary conditions of all
-    steps. ``heard`` are the events to which patterns listen; None: all events of their types.
+    The type code after the last of ``codes`` represents every other type. ``predicates`` has the unary conditions of
+    all
+    steps. ``heard`` limits the events to which patterns listen; with None, patterns listen to all events of their
+    types.
     """
     heard = heard or RunListening()
     leaves = ColumnTable()
@@ -219,14 +233,14 @@ _FLAGS = frozenset("is_simultaneous is_suspended accepts parks watch_strict has_
 
 @dataclass
 class _Writer:
-    """Collects the rows of all tables of the run kernel."""
+    """Writer of the run kernel's tables, which collects the rows of all patterns."""
 
     predicates: PredicateTable
     compiler: ConditionCompiler
     columns: ColumnTable
     is_simultaneous: bool
-    tested: Mapping[Atom, Atom] = field(default_factory=dict)  # steps of the current pattern, as they are tested
-    parked: list[list[tuple[int, tuple[str, ...]]]] = field(default_factory=list)  # by pattern: steps, their types
+    tested: Mapping[Atom, Atom] = field(default_factory=dict)  # current pattern's steps without implied conjuncts
+    parked: list[list[tuple[int, tuple[str, ...]]]] = field(default_factory=list)  # by pattern: steps and their types
     symbols: dict[tuple[tuple[str, ...], int], int] = field(default_factory=dict)
     conditions: list[CompiledCondition] = field(default_factory=list)
     rows: dict[str, list[Any]] = field(default_factory=dict)
@@ -243,7 +257,7 @@ class _Writer:
         rows["within"].append((pattern.within_us or 0) if pattern.has_window else LATEST)
         business = pattern.within_business
         rows["deadline"].append(NIL if business is None else self.columns.number(deadline_of(business)))
-        rows["work"].append(USUAL_BUDGET.per_trace)  # the engine writes the actual limits, and suspensions
+        rows["work"].append(USUAL_BUDGET.per_trace)  # the engine later writes the actual limits and suspensions
         rows["work_in_all"].append(USUAL_BUDGET.in_all)
         rows["allowance"].append(USUAL_BUDGET.per_event)
         for written in ("is_suspended", "worked", "worked_at"):
@@ -283,7 +297,9 @@ class _Writer:
         self._own("waits_at", columns.negations.values(), number)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
-        """Add whether runs in a state are parked, and under which value; its steps must be the newest rows."""
+        """Add whether runs in a state are parked, and under which key; the rows of the state's steps must be the
+        newest.
+        """
         rows, first = self.rows, len(self.rows["source"]) - len(steps)
         atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]
         parks = not rows["flags"][-1] and not self.is_simultaneous and is_plain(steps)
@@ -333,10 +349,10 @@ class _Writer:
     def program(
         self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
     ) -> RunProgram:
-        """The finished tables of the run kernel.
+        """Return the finished tables of the run kernel.
 
-        ``listeners`` are (cell, type code, pattern), ascending. ``names`` has the types by code; None: any other type.
-        ``heard`` has the index of the cells.
+        ``listeners`` are ascending triples (cell, type code, pattern). ``names`` has the event type of each code; None
+        represents every other type. ``heard`` has the filter index with the cells.
         """
         for _, code, number in listeners:
             name = names[code]
@@ -426,7 +442,7 @@ class _Writer:
 
 
 class _Scopes:
-    """The scopes of conditions of one pattern: the steps that each alias names, and their repetitions."""
+    """The scopes of a pattern's conditions: the steps bound by each alias, and the repetitions that contain them."""
 
     def __init__(self, automaton: PatternAutomaton) -> None:
         self._outline = automaton.outline
@@ -455,9 +471,9 @@ class _Scopes:
         return ConditionScope(own=own_alias, atoms=atoms, repetitions=self._repetitions(place))
 
     def _repetitions(self, place: Sequence[int]) -> dict[str, int]:
-        """For each alias, the innermost repetition that contains the alias and is in ``place``.
+        """Return, for each alias, the innermost repetition that contains both the alias and the condition.
 
-        ``place`` are the tree nodes around a condition.
+        ``place`` are the tree nodes around the condition.
         """
         innermost: dict[str, int] = {}
         for number, atom in enumerate(self._outline.atoms):
@@ -481,10 +497,10 @@ def _array(name: str, values: Sequence[Any]) -> NDArray[Any]:
 
 
 def takes_every_type(pattern_types: tuple[str, ...]) -> bool:
-    """Whether a step with the types ``pattern_types`` takes events of every type."""
+    """Return whether a step with the types ``pattern_types`` accepts events of every type."""
     return pattern_types == (ANY_TYPE,)
 
 
 def needs_trace_end(pattern: Pattern, automaton: PatternAutomaton) -> bool:
-    """Whether only the end of the trace decides some match."""
+    """Return whether some match can only be decided by the end of its trace."""
     return automaton.is_trailing and not pattern.has_window

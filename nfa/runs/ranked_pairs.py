@@ -1,4 +1,4 @@
-"""(trace, pattern) pairs whose matches are ranked before they are emitted: after-match rules, LIMIT, timeouts."""
+"""(trace, pattern) entries whose matches are ranked before emission, due to after-match rules, LIMIT or timeouts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from nfa.syntax import After
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPairs:
-    """Ranks and emits the matches that pairs have decided; changes ``state`` in place.
+    """Ranking and emission of the matches that pairs have decided; ``state`` is changed in place.
 
-    ``found`` receives timeouts, and has room for all runs of a pair. ``match_limit`` is the most matches per detection
-    time for a pattern without LIMIT; ``is_input_over`` is whether traces end because the input ends.
+    Attributes:
+        found: Receives timeouts, and must have room for all runs of a pair.
+        match_limit: Maximum number of matches per detection time, for a pattern without LIMIT.
+        is_input_over: Whether traces end because the input ends.
     """
 
     state: RunState
@@ -38,10 +40,13 @@ class RankedPairs:
     def flush(
         self, pair: int, time_us: tables.Int, collected: Collected, row: tables.Int, *, is_last: bool = False
     ) -> None:
-        """Rank and emit the matches of a pair that were decided before a time, and report timeouts up to this time.
+        """Rank and emit the matches of a pair that were decided before ``time_us``, and report timeouts up to this
+        time.
 
-        All events before the time have been seen; ``LATEST``: the trace has ended. With ``is_last`` no more events of
-        this time come, and matches decided at this time are emitted, too. A pair with nothing left is closed.
+        All events before ``time_us`` must have been processed; ``LATEST`` means that the trace has ended. With
+        ``is_last`` no
+        more events of this time can arrive, so matches decided at this time are emitted, too. A pair without data is
+        closed.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
@@ -64,7 +69,9 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """The runs of a pair that can lead to no match: muted or expired runs, or all runs if the pair is finished."""
+        """Return the runs of a pair that can no longer match: muted and expired runs, or all runs if the pair is
+        finished.
+        """
         state = self.state
         if state.pair_finished[pair]:
             return set(runs)
@@ -76,7 +83,9 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """Runs decided before a time, or by a deadline at this time; with ``is_last``, all decided until this time."""
+        """Return the runs decided before a time or by a deadline at this time; with ``is_last``, all runs decided at
+        this time.
+        """
         state, decided = self.state, []
         for run in runs:
             is_before = state.run_due[run] < time_us
@@ -90,13 +99,16 @@ class RankedPairs:
         return decided
 
     def _is_waited(self, run: int) -> bool:
-        """Whether a run whose deadline is reached must still wait, because other events of the same time may come."""
+        """Return whether a run at its deadline must still wait, because other events of the same time may arrive."""
         state = self.state
         is_otherwise = state.run_kind[run] == tables.DECIDED and state.run_how[run] != tables.BY_WINDOW
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], emitted: Container[int], *, is_kept: bool) -> None:
-        """Drop or retain decided runs; a match that was emitted before its deadline can be retracted until then."""
+        """Change the kind of decided runs so that they are dropped, or retained until their deadline.
+
+        A match that was emitted before its deadline is retained, because it can be retracted until then.
+        """
         state = self.state
         state.now[tables.PATTERN] = state.pair_pattern[pair]
         for run in decided:
@@ -111,7 +123,7 @@ class RankedPairs:
     def _emitted(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
-        """The decided runs to emit, in order, without matches that earlier matches rule out."""
+        """Return the decided runs to emit, in order, without matches that earlier matches rule out."""
         state = self.state
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern
@@ -193,10 +205,12 @@ Rank: TypeAlias = tuple[int, int | str]  # (time, log position), or (time, id) u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A match, or the beginning of a match: by alias, the ranks of the bound events, in the order of binding.
+    """A match or partial match: by alias, the ranks of the bound events in the order of binding.
 
-    A match decided at the end of the input is emitted after all others. A match with ``is_waited`` is decided when no
-    other event of its time can come, which is later than a deadline at this time.
+    Attributes:
+        is_at_end: Whether the end of the input decides the match, which is then emitted after all others.
+        is_waited: Whether the match is decided only when no other event of its time can arrive. This is later than a
+            deadline at the same time.
     """
 
     run: int
@@ -209,7 +223,7 @@ class Ranked:
 
     @property
     def decision(self) -> tuple[bool, int, bool]:
-        """Sort key of the moment of decision; a LIMIT counts each moment separately."""
+        """Sort key of the moment of decision. A LIMIT counts matches separately for each moment."""
         return self.is_at_end, self.detected_us, self.is_waited
 
     @property
@@ -218,19 +232,19 @@ class Ranked:
 
     @property
     def identity(self) -> frozenset[tuple[str, tuple[Rank, ...]]]:
-        """The bindings of the match: matches with equal bindings are the same match."""
+        """The bindings of the match; two matches with equal bindings are the same match."""
         return frozenset(self.bindings.items())
 
 
 def emission_order(match: Ranked) -> tuple[object, ...]:
-    """Sort key of the order in which matches are emitted."""
+    """Return the sort key by which matches are emitted."""
     events = match.events
     bindings = sorted((alias, list(ranks)) for alias, ranks in match.bindings.items())
     return *match.decision, match.end_us, match.start_us, events[0], -len(events), events, bindings
 
 
 def rules_out(after: After, kept: Ranked, other: Ranked, *, is_simultaneous: bool) -> bool:
-    """Whether a kept match rules out another, possibly partial match."""
+    """Return whether the after-match rule excludes ``other``, a match or partial match, once ``kept`` is emitted."""
     first, kept_first = other.events[0], kept.events[0]
     match after.rule:
         case "none":

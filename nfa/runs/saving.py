@@ -1,4 +1,4 @@
-"""The run engine's state as dense arrays, for saving; restoration checks every link."""
+"""Conversion of the run engine's state to dense arrays and back; every link is checked on restoring."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SIZED_BY = {"node": "node_parent", "event": "event_time", "run": "run_node", "p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds of references in saved state: the number of open traces, and the number of events counted so far."""
+    """Bounds of the references in saved state: the number of open traces, and the number of events counted so far."""
 
     traces: int
     sequences: int
@@ -44,9 +44,9 @@ class Bounds:
 def saved(
     state: RunState, compiled: CompiledRuns, texts: TextPool, last_times: NDArray[np.int64], traces: NDArray[np.int32]
 ) -> dict[str, NDArray[Any]]:
-    """The state as one-dimensional arrays: pairs, their runs in order, chains (parents first), events, texts.
+    """Return the state as one-dimensional arrays: pairs, their runs in order, nodes (parents first), events and texts.
 
-    ``last_times`` are the times of the last events by trace number; ``traces`` maps old to new trace numbers.
+    ``last_times`` has the time of the last event by trace number. ``traces`` maps old to new trace numbers.
     """
     pairs = _pairs_in_order(state)
     runs = np.array([run for pair in pairs.tolist() for run in run_state.runs_of(state, pair)], np.int64)
@@ -69,10 +69,11 @@ def saved(
 def restored(
     arrays: Arrays, compiled: CompiledRuns, texts: TextPool, bounds: Bounds
 ) -> tuple[RunState, NDArray[np.int64]]:
-    """The state in saved arrays, and the time of the last event by trace number; other arrays are ignored.
+    """Return the state in saved arrays, and by trace number the time of the last event; ignore other arrays.
 
     Texts of bound events are interned in ``texts``. Arrays of another type or length, links out of range and wrong
-    counts are rejected.
+    counts
+    are rejected.
     """
     state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     state_arrays = _read(arrays, state)
@@ -113,7 +114,7 @@ def restored(
 
 
 def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
-    """Pairs by trace, oldest first within a trace."""
+    """Return the pairs by trace, oldest first within a trace."""
     pairs: list[int] = []
     for first in state.trace_pairs[state.trace_pairs != NIL].tolist():
         trace_pairs, pair = [], first
@@ -125,7 +126,7 @@ def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
 
 
 def _by_depth(state: RunState) -> NDArray[np.int64]:
-    """The used nodes, parents before children."""
+    """Return the used nodes, parents before children."""
     used = np.flatnonzero(state.node_references > 0)
     depth = np.zeros(len(state.node_parent) + 1, np.int64)
     parents = state.node_parent[used].astype(np.int64)
@@ -138,7 +139,7 @@ def _by_depth(state: RunState) -> NDArray[np.int64]:
 
 
 def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """The new numbers of used elements by their old numbers; ``NIL`` stays ``NIL``."""
+    """Return the new number of each element by its old number; ``NIL`` remains ``NIL``."""
     numbers = np.full(size + 1, NIL, np.int32)
     numbers[used] = np.arange(len(used), dtype=np.int32)
     return numbers
@@ -149,8 +150,8 @@ def _kind_of(name: str) -> str:
 
 
 def _read(arrays: Arrays, state: RunState) -> dict[str, NDArray[Any]]:
-    """The saved arrays under their names in ``RunState``, with the shapes and types of an empty state."""
-    if "run_pair_work" not in arrays:  # a state of a release that did not count work
+    """Return the saved arrays by their names in ``RunState``, with the shapes and types of an empty state."""
+    if "run_pair_work" not in arrays:  # the release that saved the state did not count work
         arrays = {**arrays, "run_pair_work": np.zeros(len(checked(arrays, "run_pair_trace", np.int32)), np.int64)}
     forms = {name: getattr(state, name)[:0] for name in _SAVED} | {"pair_last_us": np.zeros(0, np.int64)}
     flat = {name: checked(arrays, f"run_{name}", form.dtype.type) for name, form in forms.items()}
@@ -186,7 +187,7 @@ def _check_pairs(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None
 
 
 def _check_chains(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
-    """Check that every chain is a path from the first state through one automaton."""
+    """Check that every chain is a path from the start state through one automaton."""
     program, steps, parents = compiled.program, arrays["node_step"], arrays["node_parent"]
     _check("node_parent", parents, NIL, np.arange(len(parents)))
     _check("node_event", arrays["node_event"], 0, len(arrays["event_time"]))
@@ -203,7 +204,7 @@ def _check_chains(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> Non
 
 
 def _lengths(arrays: Arrays) -> NDArray[np.int32]:
-    """The number of events of the chain that ends at each node; parents must come before children."""
+    """Return, by node, the number of events in the chain that ends at the node; parents must precede children."""
     lengths = np.ones(len(arrays["node_parent"]) + 1, np.int32)
     for node, parent in enumerate(arrays["node_parent"].tolist()):
         lengths[node] = 1 if parent == NIL else lengths[parent] + 1
@@ -211,7 +212,7 @@ def _lengths(arrays: Arrays) -> NDArray[np.int32]:
 
 
 def _firsts(arrays: Arrays) -> NDArray[np.int64]:
-    """The earliest event of each run; among equal times, the event bound first."""
+    """Return the earliest event of each run; among equal times, the event bound first."""
     events, parents, times = (arrays[name].tolist() for name in ("node_event", "node_parent", "event_time"))
     first: list[int] = []
     for event, parent in zip(events, parents, strict=True):
@@ -221,7 +222,7 @@ def _firsts(arrays: Arrays) -> NDArray[np.int64]:
 
 
 def _ends(arrays: Arrays, first: NDArray[np.int64], program: RunProgram) -> NDArray[np.int64]:
-    """The end of the window that each run's earliest event begins, as ``kernels.runs.windows`` computes it."""
+    """Return the end of the window that each run's earliest event starts, as ``kernels.runs.windows`` computes it."""
     patterns = np.repeat(arrays["pair_pattern"], arrays["pair_count"])
     within, column = program.within[patterns], program.deadline[patterns]
     is_endless, is_business = within == LATEST, column != NIL

@@ -1,4 +1,4 @@
-"""Memory for the runs of one shard: creation, growth, size, and conversion to the tables of other patterns."""
+"""Memory for the runs of one shard: creation, growth, size, and migration to the tables of other patterns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ _NIL = ("run_kind", "pair_parked", "pair_pattern")
 
 
 class Arena(NamedTuple):
-    """The arrays of one kind of element, of which the first also holds the free list.
+    """The arrays of one kind of element: nodes, events, runs or pairs.
 
-    ``free`` and ``used`` are the counters with the head of the free list and the number of elements.
+    Attributes:
+        fields: Names of the arrays in ``RunState``. The first array also holds the links of the free list.
+        free: Index of the counter with the head of the free list.
+        used: Index of the counter with the number of elements.
     """
 
     fields: tuple[str, ...]
@@ -44,7 +47,9 @@ ARENAS: Mapping[str, Arena] = {
 
 
 def new_state(*, columns: int, leads: int, width: int) -> RunState:
-    """Empty state for ``columns`` that conditions read; ``leads`` and ``width`` are as in ``CompiledRuns``."""
+    """Return empty state whose conditions read ``columns`` attributes; ``leads`` and ``width`` are as in
+    ``CompiledRuns``.
+    """
     nil = {name: np.full(_LEAST, NIL, np.int32) for name in (*_NIL, "buckets", "trace_pairs")}
     free = {arena.fields[0]: free_chain(0, _LEAST) for arena in ARENAS.values()}
     return zeros_of(
@@ -64,7 +69,7 @@ def new_state(*, columns: int, leads: int, width: int) -> RunState:
 
 
 def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
-    """Empty state for other patterns, with the counters that do not depend on runs."""
+    """Return empty state for other patterns, with the counters that do not depend on runs."""
     fresh = new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     for counted in (tables.PEAK_EVENTS, tables.RELEASED):
         fresh.counters[counted] = state.counters[counted]
@@ -72,7 +77,7 @@ def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
 
 
 def with_room(state: RunState, needed: int) -> RunState:
-    """The state with room for ``needed`` more nodes, twice as many runs, one event and one pair."""
+    """Return the state with room for ``needed`` more nodes, twice as many runs, one event and one pair."""
     counters = state.counters
     if counters[tables.NODES] + needed > len(state.node_parent):
         state = grown_arena(state, "node", needed)
@@ -86,7 +91,7 @@ def with_room(state: RunState, needed: int) -> RunState:
 
 
 def with_traces(state: RunState, traces: int) -> RunState:
-    """The state with room for trace numbers below ``traces``."""
+    """Return the state with room for trace numbers below ``traces``."""
     if traces <= len(state.trace_pairs):
         return state
     size = max(traces, 2 * len(state.trace_pairs))
@@ -94,7 +99,7 @@ def with_traces(state: RunState, traces: int) -> RunState:
 
 
 def indexed(state: RunState) -> RunState:
-    """The state with a fresh index over its pairs."""
+    """Return the state with a new index of its pairs."""
     size = 1 << max(6, (4 * len(state.pair_next) - 1).bit_length())
     state = state._replace(pair_slots=np.full(size, NIL, np.int32))
     rebuild_index(state)
@@ -102,7 +107,7 @@ def indexed(state: RunState) -> RunState:
 
 
 def with_buckets(state: RunState, program: RunProgram) -> RunState:
-    """The state with fresh buckets, at least one for each run in the arena, filled with the parked runs."""
+    """Return the state with new buckets, at least one for each run in the arena, filled with the parked runs."""
     size = 1 << (len(state.run_next) - 1).bit_length()
     state = state._replace(buckets=np.full(size, NIL, np.int32))
     fill_buckets(program, state)
@@ -110,20 +115,20 @@ def with_buckets(state: RunState, program: RunProgram) -> RunState:
 
 
 def used_bytes(state: RunState) -> int:
-    """Bytes of the runs' memory in use, without free room."""
+    """Return the bytes of the runs' memory in use, without spare capacity."""
     used = [(int(state.counters[arena.used]), arena.fields) for arena in ARENAS.values()]
     return sum(number * sum(getattr(state, name)[:1].nbytes for name in fields) for number, fields in used if number)
 
 
 def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.int32]:
-    """The links of a free list from ``first`` to ``size`` - 1, followed by ``then``."""
+    """Return the links of a free list from ``first`` to ``size`` - 1, followed by ``then``."""
     links = np.arange(first + 1, size + 1, dtype=np.int32)
     links[-1:] = then
     return links
 
 
 def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
-    """The state with room for ``needed`` more elements in one arena; the new elements come first in its free list."""
+    """Return the state with room for ``needed`` more elements in one arena; new elements are first in its free list."""
     fields, free, _ = ARENAS[kind]
     old = len(getattr(state, fields[0]))
     size = max(2 * old, old + needed)
@@ -134,7 +139,7 @@ def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
 
 
 def runs_of(state: RunState, pair: int) -> list[int]:
-    """The runs of a pair, newest first."""
+    """Return the runs of a pair, newest first."""
     runs, run = [], int(state.pair_runs[pair])
     while run != NIL:
         runs.append(run)
@@ -143,7 +148,7 @@ def runs_of(state: RunState, pair: int) -> list[int]:
 
 
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
-    """The state converted to the tables of other patterns; runs of removed patterns are released.
+    """Convert the state to the tables of other patterns, and release the runs of removed patterns.
 
     ``sources`` has, for each new pattern, its old number or ``NIL``.
     """

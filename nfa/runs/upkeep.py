@@ -1,4 +1,4 @@
-"""Operations on runs outside of matching: one function for each operation of the upkeep kernels."""
+"""Operations on runs outside of matching, one function for each operation of the upkeep kernels."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ def free_run(state: RunState, run: int) -> None:
 
 
 def fill_buckets(program: RunProgram, state: RunState) -> None:
-    """Put the parked runs of all pairs into empty buckets, under their current values."""
+    """Put the parked runs of all pairs into empty buckets, by the current values of their keys."""
     kernel.attend(program, state, _NO_MATCHES, kernel.FILL_BUCKETS, _as_array(0), 0, 0, 0)
 
 
 def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> None:
-    """Drop data of a pair that have expired at a time, and close the pair if nothing is left."""
+    """Drop the data of a pair that have expired at a time, and close the pair if no data remain."""
     kernel.attend(program, state, _NO_MATCHES, kernel.FORGET, _as_array(pair), 0, int(time_us), 0)
 
 
 def deadline(program: RunProgram, state: RunState, run: int) -> int:
-    """The time when the last trailing NOT of a match is decided; ``LATEST`` if a NOT has no deadline."""
+    """Return the time at which the last trailing NOT of a match is decided, or ``LATEST`` if a NOT has no deadline."""
     return int(kernel.attend(program, state, _NO_MATCHES, kernel.DEADLINE, _as_array(run), 0, 0, 0)[1])
 
 
 def finish(program: RunProgram, state: RunState, matches: RunMatches, pair: int, last_us: int) -> None:
-    """At the end of the input, decide the matches of a pair that wait for the end of their trace."""
+    """Decide the matches of a pair that wait for the end of their trace, because the input has ended."""
     kernel.attend(program, state, matches, kernel.FINISH, _as_array(pair), 0, int(LATEST), last_us)
 
 
 def time_out(program: RunProgram, state: RunState, matches: RunMatches, pair: int, time_us: Int) -> None:
-    """Report the maximal partial matches of a pair that WITHIN ended by a time, and drop spent runs."""
+    """Report the maximal partial matches of a pair whose WITHIN has passed at a time, and drop spent runs."""
     kernel.attend(program, state, matches, kernel.TIME_OUT, _as_array(pair), 0, int(time_us), 0)
 
 
 def pass_time(
     program: RunProgram, state: RunState, matches: RunMatches, pairs: NDArray[np.int32], first: int, watermark_us: int
 ) -> tuple[Int, Int]:
-    """Advance the time of due pairs, from index ``first`` on, to the watermark; returns (status, index reached)."""
+    """Advance due pairs, from index ``first``, to the watermark; return (status, index reached)."""
     return kernel.attend(program, state, matches, kernel.PASS_TIME, pairs, first, int(watermark_us), 0)
 
 

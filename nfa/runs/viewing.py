@@ -12,10 +12,11 @@ from nfa.runs.program import CompiledRuns
 
 
 def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[np.int64]:
-    """The (trace, pattern) entries with partial matches that have not expired.
+    """Return the (trace, pattern) entries with partial matches that have not expired.
 
-    Columns of (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the engine's node
-    of the newest event in this state, number of partial matches.
+    Columns of the result (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the
+    engine's
+    node of the newest event in this state, number of partial matches.
     """
     depths = np.array([depth for automaton in compiled.automata for depth in automaton.depths], np.int32)
     entries = np.zeros((int(state.counters[tables.PAIRS]), 5), np.int64)
@@ -24,7 +25,7 @@ def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[
 
 
 def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int) -> int | None:
-    """The end of the window of a chain, in business time; None: no end."""
+    """Return the end of a chain's window in business time, or None if the window has no end."""
     events: list[int] = []
     while node != NIL:
         events.append(int(state.node_event[node]))
@@ -35,7 +36,7 @@ def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int)
 
 
 def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, newest_us: int) -> int | None:
-    """The time at which the last window of a pattern's runs ends, or the newest time if later; None: no end."""
+    """Return the end of the last window of a pattern's runs, at least ``newest_us``; None if a window has no end."""
     first, end = compiled.program.state_from[pattern : pattern + 2]
     is_own = (state.run_kind != NIL) & (state.run_state >= first) & (state.run_state < end)
     latest = int(state.run_end[is_own].max(initial=newest_us))
@@ -43,7 +44,7 @@ def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, new
 
 
 def chain(state: RunState, node: int) -> list[tuple[int, int]]:
-    """The events of a run, oldest first, as (atom number, sequence number)."""
+    """Return the events up to a node, oldest first, as (atom number, sequence number)."""
     events: list[tuple[int, int]] = []
     while node != NIL:
         events.append((int(state.node_atom[node]), int(state.event_sequence[state.node_event[node]])))
