@@ -1,1 +1,1 @@
-"""Guards, which know which partial matches can still complete: protocol, tables of answers, bit tables."""
+"""Guards decide which partial matches can still complete: the protocol, tables of answers, and bit tables."""

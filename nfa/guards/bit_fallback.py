@@ -1,8 +1,9 @@
-"""Bit tables for traces beyond the cap of monitor states (constraint-aware CEP, 4.3).
+"""Bit tables for traces beyond the cap of monitor states (constraint-aware CEP, section 4.3).
 
-A *row of liveness* says for each column (a state or trailing NOT of a pattern) whether it is alive. A *row monitor* is
-a monitor number that represents a guard and such a row; engines treat it like the number of a monitor state. A trace
-under bit tables has a slot with the names seen in its events.
+A *row of liveness* has, for each column (a state or trailing NOT of a pattern), whether it is alive. A *row monitor* is
+a
+monitor number for a guard and a row of liveness. Engines treat it like the number of a monitor state. A trace under bit
+tables has a slot with the names (types and symbols) of its events so far.
 """
 
 from __future__ import annotations
@@ -24,28 +25,31 @@ from streams import zeros_of
 
 
 class RowTables(Protocol):
-    """The interface of the tables that number rows, monitors and lists of kills."""
+    """The interface of the tables that number rows of liveness, monitors and lists of kills."""
 
     @property
     def live(self) -> NDArray[np.uint32]:
-        """The rows of liveness (rows, columns), free room included."""
+        """The rows of liveness (rows, columns), including spare capacity."""
         ...
 
     def row_number(self, row: NDArray[np.uint32]) -> int:
-        """The index of a row of liveness, which is added if new."""
+        """Return the index of a row of liveness; add the row if it is new."""
         ...
 
     def add_row_monitor(self, version: int, row: int) -> int:
-        """A new monitor number for a guard and a row."""
+        """Return a new monitor number for a guard and a row."""
         ...
 
     def kills_between(self, before: int, after: int) -> int:
-        """Index of the list of columns that die when a trace moves from one monitor number to another."""
+        """Return the index of the list of columns that die when a trace changes from one monitor number to another."""
         ...
 
 
 class BitFallback:
-    """The bit tables of one lane. Arrays are replaced as they grow: fetch them again before each call of a kernel."""
+    """The bit tables of one lane.
+
+    Arrays are replaced as they grow, so fetch them again before each call of a kernel.
+    """
 
     def __init__(self) -> None:
         self._versions: list[int] = []
@@ -66,11 +70,13 @@ class BitFallback:
         when_broken: Mapping[int, int],
         is_pruning: Mapping[int, bool],
     ) -> None:
-        """Compile the tables for other patterns, guards or types. Row monitors must be created again; see ``restart``.
+        """Compile the tables for other patterns, guards or types. Afterwards create the row monitors again with
+        ``restart``.
 
         ``guards`` has the guards with bit tables by version, including all versions in use. ``layout`` has views, state
-        range and negation range of ``GuardLayout``. By version, ``when_broken`` is the monitor number after a
-        violation, or ``IGNORED``, and ``is_pruning`` whether the guard prunes.
+        range
+        and negation range of ``GuardLayout``. ``when_broken`` has, by version, the monitor number after a violation, or
+        ``IGNORED``. ``is_pruning`` has, by version, whether the guard prunes.
         """
         old = self._versions
         self._versions = [*(version for version in old if version in guards), *sorted(guards.keys() - set(old))]
@@ -90,7 +96,7 @@ class BitFallback:
             self.add_class(number, event_class)
 
     def restart(self, tables: RowTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The traces under bit tables, and the row monitor that each of them gets after ``compile``."""
+        """Return the traces under bit tables, and the row monitor that each of them has after ``compile``."""
         traces, slots = self.arena.slots()
         monitors = [
             self._monitor(int(self.arena.arrays.guard[slot]), self.arena.live_row(self.program, int(slot)), tables)
@@ -104,7 +110,7 @@ class BitFallback:
         return int(self.arena.arrays.counters[ENTERED])
 
     def versions_in_use(self) -> frozenset[int]:
-        """Versions of the guards that traces under bit tables follow."""
+        """Return the versions of the guards that traces under bit tables follow."""
         _, slots = self.arena.slots()
         return frozenset(self._versions[place] for place in distinct(self.arena.arrays.guard[slots]).tolist())
 
@@ -112,7 +118,7 @@ class BitFallback:
         return version in self._versions
 
     def open_from(self, monitor: int, version: int, state: MonitorState) -> None:
-        """Let traces in a monitor state continue under bit tables."""
+        """Mark a monitor state from which traces continue under bit tables."""
         place = self._versions.index(version)
         self._reach_monitor(monitor)
         self._links.guard_of[monitor] = place
@@ -120,7 +126,7 @@ class BitFallback:
         self._links.seen[monitor] = as_words(mask, self.program.start.shape[2])
 
     def enter(self, trace: int, version: int, seen: Seen, tables: RowTables) -> int:
-        """Put a trace from saved state under bit tables; returns its monitor number."""
+        """Put a trace from saved state under bit tables, and return its monitor number."""
         self.arena.reach(trace + 1)
         place = self._versions.index(version)
         words = as_words(self._guards[place].mask(seen), self.program.start.shape[2])
@@ -166,12 +172,12 @@ class BitFallback:
             self._index.add_pair(before, after, tables.kills_between(before, after))
 
     def state_of(self, trace: int) -> tuple[int, MonitorState] | None:
-        """Guard version and seen names of a trace under bit tables; the states of rules are unknown."""
+        """Return guard version and seen names of a trace under bit tables, or None; the states of rules are unknown."""
         slot = int(self.arena.arrays.slot_of[trace]) if trace < len(self.arena.arrays.slot_of) else NIL
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """The state of the trace before the event, by index of the visit, for the visits of the batch in ``BitNotes``.
+        """Return the monitor state before the event for each visit that the kernel noted, by index of the visit.
 
         ``before`` has the monitor numbers of the visits of the batch.
         """
@@ -183,7 +189,7 @@ class BitFallback:
         }
 
     def after(self, version: int, state: MonitorState, event: EventClass) -> MonitorState:
-        """A monitor state with the names of one more event added."""
+        """Return a monitor state with the names of one more event added."""
         guard = self._guards[self._versions.index(version)]
         return MonitorState(seen=state.seen | guard.names(guard.names_in(event)))
 
@@ -191,7 +197,7 @@ class BitFallback:
         return self._versions[place], MonitorState(seen=self._guards[place].names(as_mask(seen)))
 
     def _monitor(self, place: int, row: NDArray[np.uint32], tables: RowTables) -> int:
-        """The monitor number of a guard and a row of liveness, which is created and indexed if new."""
+        """Return the monitor number of a guard and a row of liveness; create and index the number if it is new."""
         number = tables.row_number(row)
         if number not in self._indexed:
             self._indexed.add(number)

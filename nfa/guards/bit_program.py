@@ -1,7 +1,8 @@
-"""Conversion of guards without a table of monitor states to arrays for the bit kernel.
+"""Compilation of guards' bit rules to arrays for the bit kernel.
 
-A guard with bit rules supplies masks: Python integers with a bit for each of its names. This module makes words of the
-masks, for several guards and all columns of a lane (constraint-aware CEP, section 4.3).
+A guard with bit rules supplies masks: Python integers with one bit for each of its names. This module converts the
+masks
+of several guards to arrays of words, for all columns of a lane (constraint-aware CEP, section 4.3).
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ Words: TypeAlias = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """A column of liveness: ``base`` bits, and the bits of each (goal, bits) in ``choices`` whose goal is alive.
+    """The rule that computes a column of liveness as a bit set of terms.
 
-    A goal is given by its index among the goals of all questions, in order.
+    The bits of ``base`` are always set. For each (goal, bits) in ``choices``, the bits are set while the goal is alive.
+    A
+    goal is given by its index among the goals of all questions, in order.
     """
 
     base: int = 0
@@ -36,9 +39,11 @@ class BitColumn:
 
 
 def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
-    """The columns of a pattern's automaton, as in ``GuardView.live_terms``; ``first`` is the index of its first goal.
+    """Return the columns of a pattern's automaton, as in ``GuardView.live_terms``.
 
-    If a state needs several partitions, only one is tested, so more states may stay alive.
+    ``first`` is the index of the pattern's first goal. If a state needs several partitions, only the first is tested,
+    so more
+    states may remain alive than with the exact answer.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:
@@ -59,7 +64,7 @@ def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
 def bit_layout(
     views: Sequence[GuardView | None], state_range: NDArray[np.int32], negation_range: NDArray[np.int32]
 ) -> tuple[list[Question], list[BitColumn]]:
-    """The questions to the guards, and the columns in the layout of ``GuardLayout``.
+    """Return the questions to the guards, and the columns in the layout of ``GuardLayout``.
 
     The columns of patterns without a view have all bits set.
     """
@@ -81,7 +86,7 @@ def bit_layout(
 
 
 def _ways(remaining: Remaining) -> list[PatternState]:
-    """Pattern states, at least one of which must be able to complete; empty if no state is tested."""
+    """Return pattern states of which at least one must be able to complete; return none if no state is tested."""
     if remaining.state is not None:
         return [remaining.state]
     if not remaining.choices:
@@ -97,7 +102,10 @@ def bit_program(
     *,
     is_pruning: Sequence[bool] | None = None,
 ) -> BitProgram:
-    """The arrays of guards that get the same questions; if a guard does not prune, its columns have all bits set."""
+    """Return the arrays of guards that get the same questions.
+
+    If a guard does not prune, all bits of its columns are set.
+    """
     prunes = is_pruning or [True] * len(guards)
     rules = [guard.rules for guard in guards]
     words = max([1, *(-(-len(rule_set.requires) // WORD_BITS) for rule_set in rules)])
@@ -141,17 +149,17 @@ def bit_program(
 
 @cache
 def no_program() -> BitProgram:
-    """The empty arrays, for no guards."""
+    """Return the empty arrays, for no guards."""
     return bit_program([], [], [])
 
 
 def as_words(mask: int, words: int) -> Words:
-    """A bit mask as uint64 words, lowest word first."""
+    """Convert a bit mask to uint64 words, lowest word first."""
     return np.frombuffer(mask.to_bytes(words * WORD_BITS // 8, "little"), np.uint64).copy()
 
 
 def as_mask(words: Words) -> int:
-    """The bit mask of uint64 words, lowest word first."""
+    """Convert uint64 words, lowest word first, to a bit mask."""
     return int.from_bytes(words.tobytes(), "little")
 
 

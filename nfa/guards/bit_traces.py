@@ -1,4 +1,4 @@
-"""The traces under bit tables, and the rows of liveness that they reach."""
+"""The traces under bit tables, and an index of the rows of liveness that they reach."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST_ROWS = 64
 
 
 class BitArena:
-    """Slots of the traces that the bit kernel follows: sets of names seen, certain, excluded, and blocked.
+    """Slots of the traces under bit tables: for each trace, the sets of names seen, certain, excluded and blocked.
 
     The arrays are replaced as they grow.
     """
@@ -42,11 +42,11 @@ class BitArena:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of all arrays, free room included."""
+        """Bytes of all arrays, including spare capacity."""
         return sum(array.nbytes for array in self._traces)
 
     def make_room(self) -> None:
-        """Double the slots, after ``take_slot`` found none."""
+        """Double the number of slots, after ``take_slot`` found no free slot."""
         traces = self._traces
         size = 2 * len(traces.free)
         self._traces = traces._replace(
@@ -58,7 +58,7 @@ class BitArena:
             self._traces = self._traces._replace(slot_of=grown(self._traces.slot_of, traces, NIL))
 
     def fit(self, program: BitProgram) -> None:
-        """Adapt the arrays to another program, with other columns or more words; the contents of slots stay."""
+        """Adapt the arrays to a program with other columns or more words; the contents of slots are preserved."""
         traces, words = self._traces, program.start.shape[2]
         states = traces.states
         if words > states.shape[2]:
@@ -71,7 +71,7 @@ class BitArena:
         )
 
     def enter(self, program: BitProgram, trace: int, guard: int, seen: NDArray[np.uint64]) -> int:
-        """Give a trace a slot, with the state that follows from the names seen in the trace; returns the slot."""
+        """Assign a slot to a trace, with the state that follows from the names seen in the trace; return the slot."""
         slot = upkeep.take_slot(self._traces, trace, guard)
         if slot == NIL:
             self.make_room()
@@ -89,7 +89,9 @@ class BitArena:
         return traces, self._traces.slot_of[traces]
 
     def seen(self, slot: int) -> NDArray[np.uint64]:
-        """The names seen in a trace, as words; ``enter`` derives the rest of its state from them."""
+        """Return the names seen in a trace, as words; ``enter`` derives the rest of the trace's state
+        from these names.
+        """
         seen: NDArray[np.uint64] = self._traces.states[slot, SEEN].copy()
         return seen
 
@@ -101,7 +103,7 @@ class BitArena:
 
 
 class RowIndex:
-    """Hash tables from rows of liveness, and from pairs of monitor numbers, to numbers that callers assign."""
+    """Hash tables that map rows of liveness, and pairs of monitor numbers, to numbers that the caller assigns."""
 
     def __init__(self) -> None:
         self._rows = np.zeros(2 * _LEAST_ROWS, np.int32)
@@ -111,12 +113,12 @@ class RowIndex:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """Hash table for ``find_row``; the array is replaced as it grows."""
+        """The hash table for ``find_row``; the array is replaced as it grows."""
         return self._rows
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """Hash table for ``find_pair``; the array is replaced as it grows."""
+        """The hash table for ``find_pair``; the array is replaced as it grows."""
         return self._pairs
 
     def add_row(self, live: NDArray[np.uint32], number: int) -> None:

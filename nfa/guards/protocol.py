@@ -1,9 +1,9 @@
-"""The guard protocol: the interface to the component that decides what can still happen in a trace.
+"""The guard protocol: the matcher's interface to the component that decides what can still happen in a trace.
 
-The matcher asks a *guard* three questions: how a trace's monitor moves on an event, which pattern states can still
-complete in a monitor state, and whether an event that must not follow can still come. The matcher interns the answers
-as tables and never learns why. ``constraints.Monitor`` is the guard that reasons from constraints (constraint-aware
-CEP, section 4.2).
+The matcher asks a *guard* three questions: to which monitor state an event leads, which pattern states can still
+complete in a monitor state, and whether an event that must not follow can still occur. The matcher interns the answers
+as tables and does not learn the reasons. ``constraints.Monitor`` is the guard that reasons from constraints
+(constraint-aware CEP, section 4.2).
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from nfa.syntax import Atom
 Seen: TypeAlias = frozenset[str]
 Question: TypeAlias = Query | Atom
 
-OTHER = ""  # represents all event types that neither a guard nor a pattern names; no event has this type
+OTHER = ""  # represents all event types that no guard and no pattern uses; no event has this type
 TRACE_END = "\x00trace-end"  # the type of rows that end a trace without an event; no event has this type
 
 
 class Prune(StrEnum):
-    """What to do with partial matches that can no longer complete (constraint-aware CEP, sections 4.4 and 4.6)."""
+    """Policy for partial matches that can no longer complete (constraint-aware CEP, sections 4.4 and 4.6)."""
 
-    STATE = "state"  # drop each at the event that rules it out
-    QUERY = "query"  # drop those of an alternative once none of them can complete, unless the alternative has matched
-    SHADOW = "shadow"  # drop none; report what would have been dropped, and which matches lost
-    OFF = "off"  # drop none; only report deviations
+    STATE = "state"  # drop each partial match at the event that rules it out
+    QUERY = "query"  # drop an alternative's partial matches once none can complete, unless the alternative has matched
+    SHADOW = "shadow"  # drop nothing; report what would have been dropped, and which matches would have been lost
+    OFF = "off"  # drop nothing; only report deviations
 
 
 class OnViolation(StrEnum):
-    """What to do with a trace that breaks a constraint (constraint-aware CEP, section 4.6)."""
+    """Policy for a trace that breaks a constraint (constraint-aware CEP, section 4.6)."""
 
     REPORT = "report"  # report the deviation; the trace is no longer pruned
-    FAIL_TRACE = "fail_trace"  # report the deviation; nothing more is matched in the trace
-    IGNORE = "ignore"  # count the violation, and prune as if the event had not come: matches may be lost
+    FAIL_TRACE = "fail_trace"  # report the deviation and stop matching in the trace
+    IGNORE = "ignore"  # count the violation, and prune as if the event had not occurred, so matches may be lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How the matcher uses a guard: what is pruned, and what happens after a violation.
+    """The matcher's use of a guard: what is pruned, and what happens after a violation.
 
     A trace that would need more than ``max_monitor_states`` monitor states continues under bit tables.
     """
@@ -58,7 +58,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """An event type with a condition on the event's own attributes, both from ``step`` (its alias is ignored)."""
+    """An event type with a condition on the event's own attributes. Both are given by ``step``, whose
+    alias is ignored.
+    """
 
     step: Atom
 
@@ -76,8 +78,12 @@ class Symbol:
 class EventClass:
     """The properties by which guards distinguish events.
 
-    ``type`` is ``OTHER`` if neither a guard nor a pattern names it. ``is_later``: the event is later than the previous
-    event of its trace; always true unless events with equal timestamps are simultaneous.
+    Attributes:
+        type: Event type, or ``OTHER`` if no guard and no pattern uses the type.
+        symbols: Names of the guards' symbols that apply to the event.
+        is_later: Whether the event is later than the previous event of its trace. This is always true unless events
+            with
+            equal timestamps are simultaneous.
     """
 
     type: str
@@ -87,11 +93,12 @@ class EventClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorState:
-    """A guard's memory of a trace: plain data, for saving.
+    """A guard's memory of a trace, as plain data that can be saved.
 
-    ``seen`` are the names of types and symbols that occurred and matter to the guard. If ties are simultaneous,
-    ``settled`` are the names seen before the newest time; otherwise None. ``places`` are the states of the guard's
-    automata.
+    Attributes:
+        seen: Names of the types and symbols that have occurred and matter to the guard.
+        settled: If ties are simultaneous, the names seen before the newest time; otherwise None.
+        places: The states of the guard's rule automata.
     """
 
     seen: Seen = frozenset()
@@ -104,9 +111,9 @@ class BitGoal:
     """The names (types and symbols, as bits) that a pattern state or a step still needs.
 
     Attributes:
-        needs: Names of further events; the goal is dead if such a name is blocked.
-        implies: Names of the then complete trace; the goal is dead if such a name is in no conforming continuation.
-        conflicts: Sets of names; the goal is dead once all names of a set are certain.
+        needs: Names of events that must still occur. The goal is dead if such a name is blocked.
+        implies: Names that must be in the trace when the goal is reached. The goal is dead if such a name is excluded.
+        conflicts: Sets of names. The goal is dead once all names of a set are certain.
     """
 
     needs: int = 0
@@ -116,15 +123,15 @@ class BitGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitRules:
-    """A guard's rules over names (types and symbols): a name is an index, a set of names a bit mask.
+    """A guard's rules over names (types and symbols). A name is an index, and a set of names is a bit mask.
 
     Attributes:
-        start: Sets of a new trace: names seen, certain to occur, excluded from the trace, blocked from now on.
-        requires: For each name, the names that are certain once this name is, itself included.
+        start: Sets of a new trace: names seen, certain to occur, excluded from the trace, and blocked from now on.
+        requires: For each name, the names that are certain once this name is certain, including the name itself.
         excludes: For each name, the names that are excluded once this name is certain.
-        blocks: For each name, the names that cannot come afterwards.
-        clauses: Pairs (set of names, implied name); without an implied name, the names of the set cannot all occur.
-        broken: Sets of names, never all certain in a conforming trace.
+        blocks: For each name, the names that cannot occur after this name.
+        clauses: Pairs (set of names, implied name). Without an implied name, the names of the set cannot all occur.
+        broken: Sets of names that are never all certain in a conforming trace.
     """
 
     start: tuple[int, int, int, int]
@@ -142,28 +149,31 @@ class BitGuard(Protocol):
     def rules(self) -> BitRules: ...
 
     def goals(self, question: Question) -> tuple[BitGoal, ...]:
-        """For a query, a goal per state, in order; for a step, alternative goals, one of which must be alive."""
+        """Return the goals of a question.
+
+        A query has one goal per state, in order. A step has alternative goals, of which one must be alive.
+        """
         ...
 
     def names_in(self, event: EventClass) -> int:
-        """The guard's names that apply to an event, as bits."""
+        """Return the guard's names that apply to an event, as bits."""
         ...
 
     def mask(self, names: Iterable[str]) -> int:
-        """The bits of the given names; names without a bit are ignored."""
+        """Return the bits of the given names; ignore names without a bit."""
         ...
 
     def names(self, mask: int) -> Seen:
-        """The names whose bits are set."""
+        """Return the names whose bits are set."""
         ...
 
 
 class Guard(Protocol):
-    """A constraint set as the matcher sees it: moves a monitor, and knows which pattern states are alive."""
+    """A constraint set as the matcher uses it: computes monitor states, and decides which pattern states are alive."""
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that can move the monitor, including the types of its symbols."""
+        """Event types that can change the monitor state, including the types of its symbols."""
         ...
 
     @property
@@ -176,22 +186,24 @@ class Guard(Protocol):
 
     @property
     def start(self) -> MonitorState:
-        """The state of a new trace."""
+        """The monitor state of a new trace."""
         ...
 
     def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """Monitor state after one more event, or None if the trace deviates by this event."""
+        """Return the monitor state after one more event, or None if the trace deviates at this event."""
         ...
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """A mask of the ``query.states`` that can still complete in some conforming continuation."""
+        """Return a mask of the ``query.states`` that can still complete in some conforming continuation."""
         ...
 
     @property
     def bits(self) -> BitGuard | None:
-        """The guard's bit tables, for traces beyond the cap of monitor states; None: such traces continue unguarded."""
+        """The guard's bit tables, for traces beyond the cap of monitor states. With None, such traces continue
+        unguarded.
+        """
         ...
 
     def can_occur(self, state: MonitorState, atom: Atom) -> bool:
-        """Whether some conforming continuation has an event that a step takes."""
+        """Return whether some conforming continuation has an event that a step accepts."""
         ...

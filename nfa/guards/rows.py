@@ -33,11 +33,11 @@ class LiveRows:
 
     @property
     def array(self) -> NDArray[np.uint32]:
-        """The rows of liveness (rows, columns), with free room; the array is replaced as it grows."""
+        """The rows of liveness (rows, columns), with spare capacity; the array is replaced as it grows."""
         return self._rows
 
     def number(self, row: Row) -> int:
-        """The index of a row, which is added if new."""
+        """Return the index of a row; add the row if it is new."""
         content = row.tobytes()
         number = self._numbers.get(content)
         if number is not None:
@@ -51,7 +51,7 @@ class LiveRows:
 
 
 class KillLists:
-    """Columns that die together, as ranges of one array; list 0 is empty."""
+    """Lists of columns that die together, stored as ranges of one array. List 0 is empty."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {b"": 0}
@@ -61,16 +61,19 @@ class KillLists:
 
     @property
     def ranges(self) -> NDArray[np.int32]:
-        """Ranges of ``columns``: list ``n`` lies from ``ranges[n]`` to ``ranges[n + 1]``. The array has free room."""
+        """The bounds of the lists: list ``n`` is ``columns[ranges[n]:ranges[n + 1]]``. The array has spare capacity."""
         return self._from
 
     @property
     def columns(self) -> NDArray[np.int32]:
-        """The columns of all lists, ascending within each list. The array has free room."""
+        """The columns of all lists, ascending within each list. The array has spare capacity."""
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
-        """Index of the list of columns that die (``by_term``: or lose an alternative) between two rows."""
+        """Return the index of the list of columns that die between two rows.
+
+        With ``by_term``, columns that lose a term are listed, too.
+        """
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)
         content = dead.tobytes()

@@ -1,1 +1,1 @@
-"""Lanes (per-key matchers): the patterns of one correlation key, compiled together, over one table of traces."""
+"""Per-key matchers (lanes): the patterns of one set of keys, compiled together, over one table of traces."""

@@ -1,4 +1,4 @@
-"""Queries about the open traces of a matcher, with the partial matches in every lane (per-key matcher)."""
+"""Queries about the open traces of a matcher, with the partial matches in all per-key matchers (lanes)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ from nfa.results.open_cases import CasePattern, CaseQuery, Furthest, OpenCase, O
 from streams import key_hash
 
 _MOST_PATTERNS = 20
-_MOST_FINER = 100  # most finer traces of one trace that are compared
+_MOST_FINER = 100  # maximum number of finer traces that are compared per trace
 
 _Name: TypeAlias = tuple[int, RunningPattern]
 _Entry: TypeAlias = tuple[int, int]
-"""Index of a lane, and index of an entry in it."""
+"""Index of a lane, and index of an entry of ``HeldMatches`` in this lane."""
 
 _Progress: TypeAlias = tuple[int, Furthest]
-"""The number of partial matches of a pattern in a trace, and the furthest one."""
+"""The number of partial matches of a pattern in a trace, and the furthest partial match."""
 
 
 class CaseReading:
-    """Answers a query about open traces from the lane of the correlation key (``main``) and the lanes of finer keys.
+    """Reader that answers queries about open traces from several lanes.
 
-    Draining versions of patterns do not count. The work is one pass over the arrays of all open traces and partial
-    matches, and the details of at most ``limit`` traces.
+    ``main`` is the lane of the correlation key, ``others`` are the lanes of finer keys. Draining versions of patterns
+    do not
+    count. A query costs one pass over the arrays of all open traces and partial matches, and the details of at most
+    ``limit`` traces.
     """
 
     def __init__(self, main: LaneView, others: Sequence[LaneView], patterns: Mapping[str, RunningPattern]) -> None:
@@ -69,7 +71,10 @@ class CaseReading:
         return is_selected
 
     def _holding(self, pattern: str | None, waits_for: str | None) -> NDArray[np.uint64]:
-        """Hashed keys of traces with partial matches of a pattern (None: any) that wait for a type (None: any)."""
+        """Return the hashed keys of traces with partial matches of ``pattern`` that wait for the type ``waits_for``.
+
+        None means any pattern, or any type.
+        """
         keys = [np.zeros(0, np.uint64)]
         for view, held in self._held:
             is_wanted = np.array([pattern in (None, candidate.name) for candidate in view.patterns], np.bool_)[
@@ -109,7 +114,9 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """The entries (lane, index) of traces by trace and pattern; a pattern with finer keys may have many of them."""
+        """Return the entries (lane, index) of traces, by trace and pattern; a pattern with finer keys may have many per
+        trace.
+        """
         entries: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
             for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
@@ -118,16 +125,18 @@ class CaseReading:
         return entries
 
     def _listed_patterns(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
-        """The patterns to show for a trace: ``first``, then other patterns with partial matches, then the rest."""
+        """Return the patterns to show for a trace: ``first``, then other patterns with partial
+        matches, then the rest.
+        """
         alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
         others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)
         alive.sort(key=lambda pattern: pattern.name != first)
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
     def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Progress]:
-        """By (trace, pattern): the number of partial matches, and the furthest of the partial matches.
+        """Return, by (trace, pattern), the number of partial matches and the furthest partial match.
 
-        If there are many finer traces, only the ``_MOST_FINER`` furthest are compared.
+        If a trace has many finer traces, only the ``_MOST_FINER`` furthest are compared.
         """
         compared: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
         for name, places in entries.items():

@@ -20,9 +20,10 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A draining version of a pattern.
 
-    The version runs as before, but emits only results whose first event has a sequence number below ``border`` (in its
-    lane). Early terminations are not emitted, because they concern whole traces, which the next version sees, too.
-    After ``until_us`` (None without WITHIN) no partial match can complete.
+    The version runs as before, but emits only results whose first event has a sequence number (in its lane) below
+    ``border``. Its early terminations are not emitted, because they concern whole traces and the next version reports
+    them.
+    After ``until_us`` no partial match can complete; without WITHIN, ``until_us`` is None.
     """
 
     pattern: RunningPattern
@@ -30,12 +31,12 @@ class Draining:
     until_us: int | None
 
     def is_done(self, time_us: int) -> bool:
-        """Whether the version can give no more results once ``time_us`` is reached."""
+        """Return whether the version can emit no more results once event time has reached ``time_us``."""
         return self.until_us is not None and time_us > self.until_us
 
 
 def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | None:
-    """The first row whose time finishes a draining version, or None."""
+    """Return the first row whose time finishes a draining version, or None."""
     ends_us = [version.until_us for version in draining if version.until_us is not None]
     if not ends_us:
         return None
@@ -44,7 +45,10 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
 
 
 def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
-    """The output without early terminations of draining versions, and without results that began past the border."""
+    """Return the output without the results that draining versions must not emit.
+
+    These are early terminations, and results whose first event is at the border or later.
+    """
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):
         return output

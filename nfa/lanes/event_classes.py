@@ -1,4 +1,4 @@
-"""Translation between kernels' numbers and guards' values for event classes and monitor states."""
+"""Translation between the kernels' numbers and the guards' values for event classes and monitor states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nfa.traces.table import Visits
 
 @dataclass(frozen=True, slots=True)
 class SymbolsOfType:
-    """The guards' symbols for events of a type: names, ascending, and the row of each in ``Layout.predicates``."""
+    """The guards' symbols for events of one type: names, ascending, and each symbol's row in ``Layout.predicates``."""
 
     type: str
     code: int
@@ -28,7 +28,7 @@ class SymbolsOfType:
 
 
 def symbols_of(guards: Iterable[Guard], layout: Layout) -> tuple[SymbolsOfType, ...]:
-    """The symbols of guards by type code; their conditions are in ``layout.predicates``."""
+    """Return the symbols of guards, grouped by event type; their conditions must be in ``layout.predicates``."""
     by_type: dict[str, dict[str, Symbol]] = {}
     for guard in guards:
         for symbol in guard.symbols:
@@ -47,9 +47,11 @@ def symbols_of(guards: Iterable[Guard], layout: Layout) -> tuple[SymbolsOfType, 
 def classes_of(
     types: NDArray[np.int32], passed: NDArray[np.bool_], symbols: Iterable[SymbolsOfType], guards: GuardTables
 ) -> NDArray[np.int32]:
-    """Class number of each row: the type code, or another if guards distinguish the event by their symbols.
+    """Return the class number of each row.
 
-    ``passed``, (conditions, rows), is the truth of the layout's conditions; ``guards`` assigns the numbers.
+    The class number is the type code, unless guards distinguish events of the type by their symbols. In this case
+    ``guards``
+    assigns a number. ``passed`` (conditions, rows) has the truth of the layout's conditions.
     """
     classes = types
     for group in symbols:
@@ -70,11 +72,13 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """The numbers of the monitor states before and after the events of results, and the state of each number.
+    """Return the numbers of the monitor states before and after the events of results, and the state of each number.
 
-    ``ended`` are indices of visits with early terminations, ``broken`` of visits at which a trace deviated. Returns the
-    numbers before the events of both as one array, the numbers after the events of ``ended``, and the states. States of
-    traces that the bit kernel follows get extra, negative numbers.
+    ``ended`` are the indices of visits with early terminations, ``broken`` the indices of visits at which a trace
+    deviated.
+    The first array has the numbers before the events of ``ended`` and ``broken``, the second the numbers after the
+    events of
+    ``ended``. States of traces under bit tables get extra, negative numbers.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

@@ -1,4 +1,4 @@
-"""The per-key matcher (*lane*): the patterns of one set of keys, run by both engines over one table of traces."""
+"""The per-key matcher (*lane*): runs the patterns of one set of keys with both engines over one table of traces."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ from streams import ENDED, EventBatch
 
 KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
 
-_MANY_ROWS = 4_096  # batches with more rows look up which of them are bound
+_MANY_ROWS = 4_096  # for batches with more rows, only events that some partial match binds are stored
 
 
 class Lane:
-    """Runs patterns over batches whose rows have the lane's key, which may be finer than the correlation key.
+    """A per-key matcher: runs patterns over batches whose rows have the lane's key.
 
-    ``LaneState`` has the data that must survive a batch; ``configure``, which must be called before the first batch,
-    derives the rest from patterns and guards.
+    The key may be finer than the correlation key. ``LaneState`` has the data that must survive a batch. ``configure``
+    derives
+    everything else from patterns and guards, and must be called before the first batch.
     """
 
     def __init__(self, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> None:
@@ -65,11 +66,13 @@ class Lane:
 
     @property
     def newest_us(self) -> int:
-        """The newest time of the lane; ``EARLIEST`` before the first event."""
+        """The newest event time of the lane; ``EARLIEST`` before the first event."""
         return self._state.table.newest_us
 
     def drained_by(self, pattern: RunningPattern) -> int | None:
-        """The time at which the windows of a pattern's present partial matches have ended; None: never."""
+        """Return the time at which the windows of a pattern's current partial matches have ended, or None if they never
+        end.
+        """
         declared = pattern.query.pattern
         if declared.within_business is None:
             return None if declared.within_us is None else self.newest_us + declared.within_us
@@ -80,7 +83,7 @@ class Lane:
 
     @property
     def sequence(self) -> int:
-        """Number of rows so far, which is the sequence number of the next row."""
+        """Number of rows so far, which is also the sequence number of the next row."""
         return self._state.sequence
 
     @property
@@ -94,9 +97,9 @@ class Lane:
         self._state.restart_peak()
 
     def set_idle_timeout(self, timeout_us: int | None) -> None:
-        """Set the idle timeout, for open traces too; None: idle traces do not end.
+        """Set the idle timeout, also for open traces; with None, idle traces do not end.
 
-        Without a previous timeout, an open trace counts as idle since the newest time of the lane.
+        If there was no timeout before, an open trace counts as idle since the newest time of the lane.
         """
         before = self._state.idle
         self._state.idle = None if timeout_us is None else IdleTraces(timeout_us)
@@ -109,29 +112,30 @@ class Lane:
         self._state.idle.load_arrays({"idle_key": keys, "idle_last": np.full(len(keys), self.newest_us, np.int64)})
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Set the guard of new traces; open traces keep their guard. ``configure`` must follow."""
+        """Set the guard of new traces; open traces keep their guard. Call ``configure`` afterwards."""
         self._state.guards.guards[version] = guard
         self._state.guard_version = version
 
     def view(self) -> LaneView:
-        """A view of the open traces and partial matches, valid until the next batch."""
+        """Return a view of the open traces and partial matches, valid until the next batch."""
         return LaneView(state=self._state, layout=self._layout, is_finer=self._is_finer)
 
     def dump(self) -> SavedLane:
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Restore the state that ``dump`` returned, in a lane without events; ``patterns`` must be the same as then.
+        """Restore the result of ``dump`` into a lane without events; ``patterns`` must be those of the dumped lane.
 
-        ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value from
-        elsewhere than ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
+        ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value that does
+        not come
+        from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         self._state.load_traces(saved, guards)
         self.configure(patterns)
         self._state.load_matches(saved)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
-        """Build tables for these patterns and the current guards, and convert the state of open traces."""
+        """Build the tables for these patterns and the current guards, and convert the state of open traces."""
         state, options = self._state, self.options
         state.forget_unused_guards()
         guards = () if state.home is not None else tuple(state.guards.guards.values())
@@ -166,7 +170,7 @@ class Lane:
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
     def _wants_of_followers(self, layout: Layout) -> list[Want]:
-        """One ``Want`` per type, for all events of open traces, if another lane moves their monitors."""
+        """Return one ``Want`` per type, for all events of open traces, if the monitors of another lane are followed."""
         if self._state.home is None or not self._state.guards.guards:
             return []
         return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
@@ -198,9 +202,9 @@ class Lane:
         )
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match the rows of a batch that have all finer keys of the lane; every row of the batch advances time.
+        """Match the rows of a batch that have all finer keys of the lane; all rows of the batch advance time.
 
-        The end of a correlation key's trace ends all finer traces of the key.
+        When the trace of a correlation key ends, all finer traces of the key end.
         """
         finer, homes, rows = self._finer_rows(batch, keys)
         self._note_finer(homes, finer.key_hashes)
@@ -223,11 +227,13 @@ class Lane:
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """The rows of finer traces, and for each row the hash of its correlation key and its index in the batch."""
+        """Return the rows of finer traces, and for each row the hash of its correlation key and its
+        index in the batch.
+        """
         return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
-        """Match the rows of a batch in order; their hashed keys must be those of the lane."""
+        """Match the rows of a batch in order; the rows must be hashed by the lane's key."""
         state = self._state
         if state.idle is None or not len(batch):
             return self._advance(batch, batch.is_ended)
@@ -235,7 +241,10 @@ class Lane:
         return self._advance(*(_with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark, before which all events were seen, and emit the results that time decides."""
+        """Advance time to the watermark and emit the results that time decides.
+
+        All events before the watermark must have been processed.
+        """
         state, outputs = self._state, []
         if state.idle is not None and len(ended := state.idle.pass_time(watermark_us)):
             outputs.append(self._end(ended))
@@ -252,10 +261,10 @@ class Lane:
         return self._end_at(keys, time_us)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget traces whose correlation key is not kept, as if none of their events had come; nothing is reported.
+        """Remove the traces whose correlation key is not kept, as if they had had no events; emit nothing.
 
-        These traces end like any trace, so that no engine retains anything for them. The lane's time does not change.
-        ``is_kept`` chooses hashed keys; without ``has_counts``, counters restart from 0.
+        These traces end like any other trace, so that no engine retains data for them. The lane's time does not change.
+        ``is_kept`` returns a mask of the hashed keys to keep. Without ``has_counts``, counters restart from 0.
         """
         is_home = is_kept(self._state.finer.pairs[:, 0])
         if self._is_finer:
@@ -266,12 +275,16 @@ class Lane:
             self._state.forget_counts()
 
     def _keep_pairs(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget finer traces outside ``is_kept``, a mask of ``FinerTraces.pairs``, as if they had had no events."""
+        """Remove the finer traces outside ``is_kept``, a mask of ``FinerTraces.pairs``, as if they had
+        had no events.
+        """
         gone = self._state.finer.pairs[~is_kept, 1]
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
     def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
-        """Forget traces whose hashed keys ``is_gone`` chooses, and finer pairs not in ``is_kept``; counters stay."""
+        """Remove the traces whose hashed keys ``is_gone`` selects, and finer pairs not in ``is_kept``; keep the
+        counters.
+        """
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
         if state.idle is not None:
@@ -286,11 +299,11 @@ class Lane:
     def _idle_finer(
         self, idle: IdleTraces, batch: EventBatch, finer: EventBatch, rows: NDArray[np.intp]
     ) -> EndedTraces:
-        """The finer traces that end by idle timeout, each with the finer row before which it ends.
+        """Return the finer traces that the idle timeout ends, each with the finer row before which it ends.
 
         All rows of the batch advance time.
         """
-        others = np.setdiff1d(np.arange(len(batch)), rows)  # they only advance time
+        others = np.setdiff1d(np.arange(len(batch)), rows)  # rows without finer keys only advance time
         order = np.argsort(np.concatenate([rows, others]), kind="stable")
         keys = np.concatenate([finer.key_hashes, np.zeros(len(others), np.uint64)])[order]
         times_us = np.concatenate([finer.time_us, batch.time_us[others]])[order]
@@ -326,10 +339,13 @@ class Lane:
         passed_us: NDArray[np.int64] | None = None,
         places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
-        """Match rows; rows in the mask ``is_end`` end their traces, and may be inserted rows instead of events.
+        """Match rows and return their output.
 
-        ``passed_us`` is the newest time at each row, including events of other lanes; None: no other lanes. ``places``
-        are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: no row has an index.
+        ``is_end`` is a mask of the rows that end their traces. Some of them may be inserted rows instead of events.
+        ``passed_us`` is the newest time at each row, including events of other lanes; None if there are no other lanes.
+        ``places`` has the index of each row in the lane's input, ``NIL`` for the end of an idle trace; None if no row
+        has an
+        index.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
@@ -361,11 +377,14 @@ class Lane:
         return output
 
     def _visits(self, columns: Columns, places: NDArray[np.intp] | None) -> Visits:
-        """The visits (relevant rows) of a batch; ``places`` as in ``_advance``."""
+        """Return the visits (relevant rows) of a batch; ``places`` is as in ``_advance``."""
         return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
-        """The columns of a batch for kernels. The array of types is reused: fresh memory costs more than filling it."""
+        """Return the columns of a batch for kernels.
+
+        The array of types is reused, because allocating it costs more than filling it.
+        """
         layout, codes, other = self._layout, self._codes, len(self._layout.types)
         lookup = np.array([codes.get(name, other) for name in [*batch.type_names, ""]], np.int32)
         rows = len(batch)
@@ -404,7 +423,9 @@ class Lane:
         return [output, state.runs.pass_time(passed_us, id_of)]
 
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
-        """Store the events that some step may have bound; regularly drop events that no partial match binds."""
+        """Store the events that some step may have bound; from time to time, drop events that no
+        partial match binds.
+        """
         state = self._state
         if len(types) > _MANY_ROWS:
             is_held = np.zeros(len(types), np.bool_)
@@ -420,7 +441,7 @@ class Lane:
 
 
 def _is_named(layout: Layout) -> NDArray[np.bool_]:
-    """A mask by type code: whether some step may bind an event of the type."""
+    """Return a mask by type code: whether some step may bind an event of the type."""
     atoms = [atom for pattern in layout.patterns for atom in pattern.automaton.atoms]
     is_bound_type = np.full(len(layout.types) + 1, any(atom.is_any_type for atom in atoms))
     codes = layout.codes
@@ -434,7 +455,7 @@ def _end_rows(ended: EndedTraces) -> EventBatch:
 
 
 def _with_ends(batch: EventBatch, ended: EndedTraces) -> tuple[EventBatch, NDArray[np.bool_]]:
-    """A batch with rows for the ends of traces inserted, and the mask of rows that end a trace."""
+    """Insert rows for the ends of traces into a batch; return the batch and the mask of rows that end a trace."""
     size = len(batch)
     places = np.concatenate([2 * np.arange(size) + 1, 2 * ended.rows])
     order = np.argsort(places, kind="stable")

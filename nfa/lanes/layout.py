@@ -31,13 +31,18 @@ class Layout:
         patterns: The patterns; the index is the pattern's number in all tables.
         is_shared: By pattern, whether the shared-node engine runs it.
         types: The relevant event types; the index is the type's code. One more code, ``len(types)``, represents every
-            other type. ``TRACE_END`` is always included.
+            other
+            type. ``TRACE_END`` is always included.
+        codes: The code of each type.
         listening: The filter index, and the steps that listen only to events with certain attribute values.
-        predicates: The distinct unary conditions of steps and of guards' symbols, without those that the index of
+        predicates: The distinct unary conditions of steps and of guards' symbols, without conditions that the index of
             ``listening`` implies.
         transitions: The transitions of each pattern for the shared-node engine; empty for patterns of the run engine.
-        state_range: (patterns + 1,), the first column of each pattern's states in a guard's tables, then the end.
-        negation_range: (patterns + 1,), the first column of each pattern's trailing NOTs, after all states; the end.
+        state_range: (patterns + 1,): the first column of each pattern's states in a guard's tables, then the end.
+        negation_range: (patterns + 1,): the first column of each pattern's trailing NOTs, then the end. These columns
+            follow
+            the columns of all states.
+        run_numbers: The numbers of the patterns that the run engine runs.
     """
 
     patterns: tuple[RunningPattern, ...]
@@ -52,7 +57,7 @@ class Layout:
     run_numbers: tuple[int, ...]
 
     def shared_pattern(self, number: int, match_limit: int) -> SharedPattern | None:
-        """A pattern compiled for the shared-node engine; None for a pattern of the run engine."""
+        """Return a pattern compiled for the shared-node engine, or None if the run engine runs it."""
         if not self.is_shared[number]:
             return None
         pattern = self.patterns[number]
@@ -74,7 +79,7 @@ class Layout:
         return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
 
     def wants(self) -> list[Want]:
-        """The steps whose events the shared-node engine must visit."""
+        """Return the steps whose events the shared-node engine must visit."""
         return [
             Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0, cell=step.cell)
             for transitions in self.transitions
@@ -83,7 +88,10 @@ class Layout:
 
 
 def is_run_by_shared_engine(pattern: Pattern, *, is_log_ordered: bool) -> bool:
-    """Whether the shared-node engine runs a pattern: events are ordered as in the log, and the pattern is shareable."""
+    """Return whether the shared-node engine runs a pattern.
+
+    It does if events are ordered as in the log and the pattern is shareable.
+    """
     return is_log_ordered and is_shareable(build_automaton(pattern))
 
 
@@ -94,7 +102,7 @@ def lay_out(
     *,
     is_log_ordered: bool,
 ) -> Layout:
-    """Compile patterns together, with states numbered in their order; guards' types get codes, too."""
+    """Compile patterns together; states are numbered in the order of the patterns, and guards' types also get codes."""
     all_guards, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
     extra_types = frozenset[str]().union(*(guard.types for guard in all_guards))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
@@ -129,7 +137,7 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """The steps by event type, of patterns that events of other types cannot affect."""
+    """Yield the steps by pattern and event type, for patterns that events of other types cannot affect."""
     for number, (pattern, is_shared) in enumerate(engines):
         if not is_shared and listened_types(pattern.automaton) is None:
             continue

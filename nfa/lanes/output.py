@@ -1,4 +1,4 @@
-"""Output of a lane: the results of its engines under the lane's pattern numbers, in one order."""
+"""Output of a lane: the results of both engines, in one order and with the lane's pattern numbers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ _NO_EVENTS = EventBatch.from_events([])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFindings:
-    """The engines' results for one batch; ``runs`` has results of the rows, then results that passing time decided.
+    """The engines' results for one batch.
 
-    ``clocks`` has, by row, the newest time of all traces so far.
+    Attributes:
+        clocks: By row, the newest time of all traces so far.
+        runs: The run engine's results of the rows, then the results that passing time decided.
     """
 
     batch: EventBatch
@@ -43,7 +45,7 @@ class BatchFindings:
 
 
 class LaneReport:
-    """Converts the results of engines to ``LaneOutput``, under the lane's pattern numbers, and counts them."""
+    """Converter of the engines' results to ``LaneOutput``, with the lane's pattern numbers; also counts the results."""
 
     def __init__(self, layout: Layout) -> None:
         self._patterns = layout.patterns
@@ -55,7 +57,7 @@ class LaneReport:
         ]
 
     def of_batch(self, state: LaneState, findings: BatchFindings) -> LaneOutput:
-        """The output of a batch; must be called before the state counts the rows."""
+        """Return the output of a batch. Call this before ``state.sequence`` is advanced by the rows."""
         shared, visits, runs = findings.shared, findings.visits, findings.runs
         matches = joined([shared.matches, *(self._table_of(run.matches) for run in runs)])
         endings, output = self._output(state, matches, runs, findings)
@@ -65,13 +67,13 @@ class LaneReport:
         return _guarded(output, state, visits, np.concatenate([shared.endings, endings]), self._state_range)
 
     def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
-        """The output when time passes without a batch."""
+        """Return the output when time passes without a batch."""
         return self._output(state, self._table_of(run.matches), [run], None)[1]
 
     def _output(
         self, state: LaneState, matches: MatchTable, runs: Sequence[RunOutput], batch: BatchFindings | None
     ) -> tuple[NDArray[np.int64], LaneOutput]:
-        """The early terminations of the run engine, and the output without the guard's results."""
+        """Return the early terminations of the run engine, and the output without the guard's results."""
         endings, lost, timeouts = self._of_runs(state, runs)
         is_deviating, is_lost = self._of_deviating(state, matches, batch)
         return endings, LaneOutput(
@@ -95,10 +97,11 @@ class LaneReport:
     def _of_deviating(
         self, state: LaneState, matches: MatchTable, batch: BatchFindings | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Mark the matches of deviating traces, and among these the matches that eviction would have lost.
+        """Return two masks: the matches of deviating traces, and among them the matches that eviction would have lost.
 
-        A match decided by time alone counts as decided before the first later event of any trace. So it is not marked
-        if its own trace deviates by this event or a later event.
+        A match that time alone decides counts as decided before the first later event of any trace. So the match is not
+        marked
+        if its own trace deviates only at this event or later.
         """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not state.guards.guards or not len(matches):
@@ -129,7 +132,9 @@ class LaneReport:
     def _judge(
         self, state: LaneState, matches: MatchTable, deviating: NDArray[np.intp], is_lost: NDArray[np.bool_]
     ) -> None:
-        """Mark in ``is_lost``, by the shadow ledger, the matches of deviating traces that eviction would have lost."""
+        """Mark in ``is_lost`` the matches of deviating traces that eviction would have lost, according to the shadow
+        ledger.
+        """
         if not len(state.shadow):
             return
         starts = matches.starts
@@ -172,7 +177,7 @@ class LaneReport:
 
 
 def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
-    """The index of each atom's alias among the aliases of its pattern, (patterns, atoms)."""
+    """Return an array (patterns, atoms) with the index of each atom's alias among the aliases of its pattern."""
     rows = [[automaton.aliases.index(atom.alias) for atom in automaton.atoms] for automaton in automata]
     width = max(map(len, rows), default=1)
     return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)
@@ -181,13 +186,14 @@ def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
 def _guarded(
     output: LaneOutput, state: LaneState, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
 ) -> LaneOutput:
-    """Add the guard's results to the output of a batch; must be called before the batch's traces are released.
+    """Add the guard's results to the output of a batch. Call this before the batch's closed traces are released.
 
-    ``endings`` are rows of the engines, in any order: row, pattern, two unused columns, column of the pattern's state
-    in the tables. ``state_range`` has the first state column by pattern.
+    ``endings`` are the engines' early terminations, in any order: row, pattern, two unused columns, column of the
+    pattern's
+    state in the tables. ``state_range`` has the first state column by pattern.
 
-    Where traces follow the monitors of another lane, that lane reports the deviations, and a pattern without partial
-    matches in a trace is not reported as terminated early.
+    If the traces follow the monitors of another lane, this other lane reports the deviations. A pattern without partial
+    matches in a trace is then not reported as terminated early.
     """
     guards, table = state.guards, state.table
     if not guards.guards:
@@ -220,9 +226,9 @@ def _guarded(
 def _classes(
     state: LaneState, visits: Visits, places: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], dict[int, EventClass]]:
-    """The numbers of the events' classes at some visits, and the class of each number.
+    """Return the numbers of the event classes at the visits ``places``, and the class of each number.
 
-    Where traces follow another lane's monitors, patterns may name types that the other lane does not distinguish.
+    If the traces follow another lane's monitors, patterns may use types that the other lane does not distinguish.
     """
     columns = visits.columns_of(places).astype(np.int64)
     if state.home is None:

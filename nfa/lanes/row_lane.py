@@ -2,8 +2,8 @@
 
 An event is matched in the traces of the rows that it concerns (``RowIndex``), with the columns of the row as further
 attributes. So one automaton serves all rows, and the trace of a partial match determines its row. A guard judges the
-whole transaction: the traces of rows take the monitor states of the correlation key's trace. An event that rules out
-matches or breaks a constraint is shown to the traces of all open rows.
+whole transaction: the traces of rows use the monitor states of the correlation key's trace. An event that rules out
+matches or breaks a constraint is processed in the traces of all open rows.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from nfa.traces.table import Moves, Visits
 from streams import Event, EventBatch, column_of
 from streams.tables import OpenTable, Tables
 
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the row follows from the hash of a trace and the key
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # ``_rows_of`` computes a row's hash from the hashes of its trace and key
 _PAIRS_AT_ONCE = 1 << 20
 
 
 class RowLane(Lane):
-    """Runs patterns over the traces of the rows of a table."""
+    """A per-key matcher that runs patterns over one trace for each row of a table."""
 
     def __init__(self, options: LaneOptions, read: RowsRead, home: LaneState) -> None:
         self._read = read
@@ -47,7 +47,7 @@ class RowLane(Lane):
         self._index: RowIndex | None = None
         self._home = home
         self._moves: Moves | None = None
-        self._begin = 0  # index in the input of the part that is being processed
+        self._begin = 0  # index in the input of the first event of the part that is being processed
         self._refused: dict[RunningPattern, str] = {}  # reasons for patterns whose table has too many rows
         super().__init__(options, is_finer=True, home=home)
 
@@ -62,7 +62,7 @@ class RowLane(Lane):
     def read_tables(self, tables: Tables) -> None:
         """Replace the rows of the table, and drop the partial matches of rows that no longer exist.
 
-        A row whose value changed in a column that patterns read counts as another row.
+        A row counts as a new row if a column that patterns read has a changed value.
         """
         versions = tables.versions.get(self._read.table, ())
         if versions is not self._versions:
@@ -70,7 +70,7 @@ class RowLane(Lane):
             self._open()
 
     def _open(self) -> None:
-        """Read the rows of the table version in force. In runs over past events, each version has a begin time."""
+        """Read the rows of the table version in force. In runs over past events, each version has a start time."""
         opened = next(iter(self._versions), None)
         for candidate in self._versions[1:]:
             opened = (
@@ -89,7 +89,7 @@ class RowLane(Lane):
             self._keep_pairs(is_kept)
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match a batch, in parts if its events concern many rows."""
+        """Match a batch, split into parts if its events concern many rows."""
         outputs: list[LaneOutput] = []
         self._moves, begin = self._following(), 0
         while begin < len(batch) or not begin:
@@ -115,7 +115,9 @@ class RowLane(Lane):
         return super().view()
 
     def _following(self) -> Moves | None:
-        """The correlation key's monitor moves in the batch, each with the states of this lane that it ends."""
+        """Return the correlation key's monitor transitions in the batch, each with the states of this lane that it
+        kills.
+        """
         moves, guards = self._home.moves, self._state.guards
         if moves is None:
             return None
@@ -131,7 +133,9 @@ class RowLane(Lane):
         return visits
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark; table versions that begin up to then take effect at their times."""
+        """Advance time to the watermark; table versions that start before or at the watermark take effect at their
+        times.
+        """
         outputs: list[LaneOutput] = []
         while (due_us := self._due_us) is not None and due_us <= watermark_us:
             outputs += super().pass_time(due_us)
@@ -140,14 +144,14 @@ class RowLane(Lane):
 
     @property
     def _due_us(self) -> int | None:
-        """The time at which the next version of the table begins."""
+        """The time at which the next version of the table takes effect."""
         times = [table.version.since_us for table in self._versions[1:]]
         return next((time_us for time_us in times if time_us is not None and time_us > self.newest_us), None)
 
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """Each event, repeated for every table row that it concerns, with the columns of this row."""
+        """Return each event once for every table row that it concerns, with the columns of this row."""
         reader = BatchColumns(batch)
         concerned = self._concerned(batch, reader)
         homes = batch.key_hashes[concerned.events]
@@ -164,7 +168,9 @@ class RowLane(Lane):
     def _parsed(
         self, reader: BatchColumns, events: NDArray[np.int64], present_paths: Collection[Path]
     ) -> Iterator[tuple[Path, pa.Array]]:
-        """The columns of the attributes that conditions read; the JSON of an event is parsed once for all its rows."""
+        """Yield the columns of the attributes that conditions read. The JSON of an event is parsed once for all its
+        rows.
+        """
         rows, places = np.unique(events, return_inverse=True)
         paths = [path for path in self._paths if path not in present_paths and path[:1] != (self._read.alias,)]
         for path, values in reader.read(rows, paths).items() if len(rows) else ():
@@ -190,7 +196,9 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """Whether a pattern allows the table's number of rows; simultaneous requests may together exceed the limit."""
+        """Return whether a pattern allows the table's number of rows; concurrent requests may together exceed the
+        limit.
+        """
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
         except TooManyRows as refusal:
@@ -199,7 +207,9 @@ class RowLane(Lane):
         return True
 
     def _suspended(self, first: Event) -> list[Overflow]:
-        """The suspensions of patterns whose table has too many rows, reported at the first event after the check."""
+        """Return the suspensions of patterns whose table has too many rows; ``first`` is the first event after the
+        check.
+        """
         at: dict[str, Any] = {"event_id": first.id, "event_type": first.type, "time_us": first.time_us}
         suspensions = [
             Overflow(
@@ -222,6 +232,6 @@ class RowLane(Lane):
 
 
 def _rows_of(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The hash of the table row for each pair (hashed correlation key, hashed key of the row's trace)."""
+    """Return the hash of the table row for each pair (hashed correlation key, hashed key of the row's trace)."""
     hashes: NDArray[np.uint64] = pairs[:, 1] ^ (pairs[:, 0] * _FACTOR)
     return hashes

@@ -1,9 +1,9 @@
-"""Shadow mode: nothing is dropped, and each match is checked for whether eviction would have lost it.
+"""Shadow mode: the guard drops no partial matches, and each match is checked for whether eviction would have lost it.
 
-On a conforming trace eviction loses nothing. On a deviating trace a match is lost if a beginning of the match was
-dropped before the deviation, because the beginning's state could no longer complete when the next event of the match
-came or when the trace deviated. So the monitor's moves of each trace are kept until the trace ends (constraint-aware
-CEP, section 4.6).
+On a conforming trace eviction loses nothing. On a deviating trace eviction loses a match if it drops a partial match
+that leads to this match before the deviation. It does so if the state of the partial match can no longer complete when
+the match's next event arrives, or when the trace deviates. So the monitor transitions of each trace are kept until the
+trace ends (constraint-aware CEP, section 4.6).
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Bound: TypeAlias = Sequence[tuple[int, int]]
 """Alias number and sequence number of each event of a match."""
 
 _MOVE = np.dtype([("trace", np.int32), ("sequence", np.int64), ("before", np.int32), ("after", np.int32)])
-_DEVIATED = NIL  # a deviation, in place of the number of a state
+_DEVIATED = NIL  # marks a deviation instead of the number of a monitor state
 
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """The moves of the monitor of one trace."""
+    """The monitor transitions of one deviating trace."""
 
     version: int
-    sequences: NDArray[np.int64]  # of the events that moved the monitor
-    states: Sequence[MonitorState]  # before the first event, and after each except the last, which is a deviation
+    sequences: NDArray[np.int64]  # sequence numbers of the events that changed the monitor state; the last deviates
+    states: Sequence[MonitorState]  # the state before each of these events
 
 
 class ShadowLedger:
-    """The monitor's moves in open traces whose guard is in shadow mode."""
+    """The monitor transitions of open traces whose guard is in shadow mode."""
 
     def __init__(self) -> None:
         self._moves = np.zeros(0, _MOVE)
@@ -52,9 +52,9 @@ class ShadowLedger:
         return len(self._moves)
 
     def note(self, visits: Visits, first_sequence: int, guards: GuardTables) -> None:
-        """Record the monitor moves of a batch.
+        """Record the monitor transitions of a batch.
 
-        Where the bit kernel follows a trace, only moves that end a state or break a constraint are known.
+        For a trace under bit tables, only transitions that kill a state or break a constraint are known.
         """
         if not any(guard.policy.prune is Prune.SHADOW for guard in guards.guards.values()):
             return
@@ -74,7 +74,7 @@ class ShadowLedger:
     def _ends(
         self, visits: Visits, place: int, guards: GuardTables, noted: Interned | None
     ) -> tuple[Interned | None, Interned | None]:
-        """The monitor states before and after a move; None where unknown."""
+        """Return the monitor states before and after a transition; None for an unknown state."""
         after = int(visits.after[place])
         if noted is None:
             return guards.states[int(visits.before[place])], guards.states[after]
@@ -91,7 +91,9 @@ class ShadowLedger:
             self._moves = self._moves[~np.isin(self._moves["trace"], traces)]
 
     def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
-        """Whether eviction would have dropped some beginning of a guarded match in a trace."""
+        """Return whether eviction would have dropped a partial match that leads to a given match of a
+        guarded pattern.
+        """
         history = self._history(trace)
         if history is None or not pattern.is_guarded:
             return False
@@ -112,7 +114,9 @@ class ShadowLedger:
         return not states
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> tuple[dict[str, NDArray[Any]], list[Interned]]:
-        """The moves as plain arrays, and the monitor states by number; ``traces`` has the new number of each trace."""
+        """Return the transitions as plain arrays and the monitor states by number; ``traces`` has the new trace
+        numbers.
+        """
         before, after = self._moves["before"], self._moves["after"]
         used, first = np.unique(np.column_stack([before, after]), return_index=True)
         is_state = used != _DEVIATED
@@ -139,7 +143,7 @@ class ShadowLedger:
                 raise StateFormatError("saved state: a move of a monitor leads nowhere")
 
     def versions(self) -> frozenset[int]:
-        """Versions of the guards that are needed to judge the moves."""
+        """Return the versions of the guards that are needed to judge the recorded transitions."""
         return frozenset(self._known[number][0] for number in distinct(self._moves["before"]).tolist())
 
     def _number(self, state: Interned | None) -> int:
@@ -151,7 +155,7 @@ class ShadowLedger:
         return self._numbers[state]
 
     def _history(self, trace: int) -> _History | None:
-        """The moves of a trace up to its deviation; None if the trace did not deviate."""
+        """Return the monitor transitions of a trace up to its deviation, or None if the trace did not deviate."""
         moves = self._moves[self._moves["trace"] == trace]
         if not len(moves) or moves["after"][-1] != _DEVIATED:
             return None
@@ -166,7 +170,7 @@ class ShadowLedger:
         history: _History,
         sequence: int,
     ) -> set[int]:
-        """The automaton states among ``states`` that could still complete just before an event."""
+        """Return the automaton states among ``states`` that could still complete just before an event."""
         reached = int(np.searchsorted(history.sequences[:-1], sequence))
         live = self._live_states(pattern, guards, history.version, history.states[reached])
         return {state for state in states if live[state]}

@@ -1,9 +1,10 @@
 """A matcher's state as bytes: compact, versioned, checksummed.
 
-Layout: magic (4 bytes), format version (uint16, little endian), BLAKE2b-128 of the rest, then the body: the length of a
-JSON header (uint32), the header, and the arrays that the header lists, in C order, little endian. ``LaneState`` decides
-what a lane saves; this module handles members of the header and named arrays. Bytes are not trusted: loading checks
-links, counts, and the types and lengths of arrays.
+Layout: magic (4 bytes), format version (uint16, little endian), BLAKE2b-128 of the rest, then the body. The body is the
+length of a JSON header (uint32), the header, and the arrays that the header lists, in C order, little endian.
+``LaneState`` decides what a lane saves; this module only handles header members and named arrays. Bytes are not
+trusted:
+loading checks links, counts, and the types and lengths of arrays.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _READ_VERSIONS = (3, 4, 5)  # version 3 lacks idle timeouts and finer traces, ve
 
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
-# NumPy evaluates the names of types of arrays, so damaged names are a SyntaxError too.
+# NumPy evaluates the type names of arrays, so a damaged name may also raise a SyntaxError.
 _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, SyntaxError, struct.error)
 
 
@@ -51,7 +52,7 @@ class Header:
 
 
 def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
-    """Write a matcher's state as bytes."""
+    """Return a matcher's state as bytes."""
     arrays: Arrays = {}
     for number, (keys, lane) in enumerate(lanes.items()):
         saved = lane.dump()
@@ -73,7 +74,7 @@ def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
 
 
 def read(data: bytes) -> tuple[Header, Arrays]:
-    """Read header and arrays from bytes; version and checksum are checked."""
+    """Read header and arrays from bytes, after checking version and checksum."""
     if len(data) < _PREFIX.size:
         raise StateFormatError(f"saved state has {len(data)} bytes; even an empty one has more than {_PREFIX.size}")
     magic, version, digest = _PREFIX.unpack_from(data)
@@ -106,7 +107,7 @@ def restore(
     patterns: Mapping[tuple[Path, ...], Sequence[RunningPattern]],
     guards: Mapping[int, Guard],
 ) -> None:
-    """Fill fresh lanes with saved state; rejects invalid content and missing guards."""
+    """Fill empty lanes with saved state; reject invalid content and missing guards."""
     try:
         saved = {_keys_of(members): _saved_lane(number, members, arrays) for number, members in enumerate(header.lanes)}
         if saved.keys() != lanes.keys():
@@ -132,7 +133,7 @@ def _wrong_content(error: Exception) -> StateFormatError:
 
 
 def _refuse_fractions(members: object) -> None:
-    """Reject fractions: all saved numbers are whole, and a float would make kernels compile again."""
+    """Reject fractions, because all saved numbers are integers and a float would make kernels compile again."""
     waiting = [members]
     while waiting:
         member = waiting.pop()

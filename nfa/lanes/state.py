@@ -1,4 +1,4 @@
-"""The state of a lane between batches; saves and loads itself."""
+"""The state of a lane between batches, with saving and loading."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ _NO_PAIRS = np.zeros((0, 2), np.uint64)
 class LaneOptions:
     """Options that all lanes of a matcher share.
 
-    With ``may_be_guarded``, traces are tracked from their first event on, because a guard may be set later. A trace
-    without an event for ``idle_timeout_us`` ends; None: no timeout.
+    With ``may_be_guarded``, traces are tracked from their first event, because a guard may be set later. A trace ends
+    after
+    ``idle_timeout_us`` without an event; with None, there is no timeout.
     """
 
     end_events: frozenset[str]
@@ -65,12 +66,14 @@ class LaneOptions:
 
 @dataclass(kw_only=True)
 class SavedMembers:
-    """The saved values of a lane except arrays; monitor states are values, because loading numbers them anew.
+    """The saved values of a lane except arrays.
+
+    Monitor states are saved as values, because loading assigns new numbers to them.
 
     Attributes:
-        monitors: Monitor states by number, from ``RESERVED`` on.
-        bit_monitors: States of traces that the bit kernel follows, numbered after ``monitors``.
-        shadow_monitors: States in the shadow ledger, under its numbers.
+        monitors: Monitor states by number, starting with ``RESERVED``.
+        bit_monitors: States of traces under bit tables, numbered after ``monitors``.
+        shadow_monitors: States in the shadow ledger, by their numbers in the ledger.
     """
 
     sequence: int
@@ -85,7 +88,7 @@ class SavedMembers:
 class SavedLane:
     """A lane's state as plain values: JSON values as in ``SavedMembers``, and one-dimensional arrays by name.
 
-    The prefix of an array's name shows which part of the state owns the array.
+    The prefix of an array's name identifies the component of the state that owns the array.
     """
 
     members: Mapping[str, Any]
@@ -98,13 +101,13 @@ class LaneState:
 
     Attributes:
         guard_version: The guard of new traces, if any.
-        shadow: Moves of the monitors of guards in shadow mode.
+        shadow: Monitor transitions under guards in shadow mode.
         idle: The time of each trace's newest event; None without an idle timeout.
-        open: Keys and times of the open traces; None if the lane does not see every event.
-        sequence: Number of rows so far, which is the sequence number of the next row.
-        home: The state of the lane whose monitors the traces follow; None: the traces have their own monitors.
-        moves: The monitor moves at the events of the latest batch, for lanes that follow these monitors.
-        entering: Loaded traces that the bit kernel must follow again, with their monitor states.
+        open: Keys and times of the open traces; None if the lane does not receive every event.
+        sequence: Number of rows so far, which is also the sequence number of the next row.
+        home: The state of the lane whose monitors the traces follow; None if the traces have their own monitors.
+        moves: The monitor transitions at the events of the latest batch, for lanes that follow these monitors.
+        entering: Loaded traces that must be put under bit tables again, with their monitor states.
     """
 
     table: TraceTable
@@ -125,7 +128,7 @@ class LaneState:
 
     @classmethod
     def empty(cls, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> LaneState:
-        """The state before the first event, for traces of the correlation key or of finer keys."""
+        """Return the state before the first event, for traces of the correlation key or of finer keys."""
         timeout_us = options.idle_timeout_us
         return cls(
             table=TraceTable(is_simultaneous=options.is_simultaneous),
@@ -153,8 +156,8 @@ class LaneState:
         return UNGUARDED if version is None else self.guards.intern(version, self.guards.guards[version].start)
 
     def forget_unused_guards(self) -> None:
-        """Drop monitor states and guard versions that no open or new trace can have."""
-        if self.home is not None:  # a lane that follows another one reads the other's states with each batch
+        """Drop the monitor states and guard versions that no open or new trace can have."""
+        if self.home is not None:  # a following lane reads the monitor states of its home lane with each batch
             self.guards = GuardTables(self.home.guards.guards)
             return
         old = self.guards
@@ -168,7 +171,7 @@ class LaneState:
         self.guards = fresh
 
     def forget_closed_traces(self) -> None:
-        """Release the numbers of ended traces and, regularly, forget traces without bound events."""
+        """Release the numbers of ended traces and, from time to time, remove traces without bound events."""
         self.table.release_closed(self.guards)
         if self.table.is_worth_sweeping:
             capacity = self.table.capacity
@@ -176,7 +179,7 @@ class LaneState:
             self.table.forget_idle(held, None if self.home else int(self.guards.tables.start[0]))
 
     def held_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of bound events, ascending."""
+        """Return the sequence numbers of bound events, ascending."""
         return distinct(np.concatenate([self.shared.held_sequences(), self.runs.held_sequences()]))
 
     def id_of(self, sequence: int) -> str:
@@ -186,11 +189,14 @@ class LaneState:
 
     @property
     def _trace_bytes(self) -> int:
-        """Bytes of an open trace without the text of its key."""
+        """Bytes of an open trace, without the text of its key."""
         return _INDEXED_BYTES if self.open is None else _INDEXED_BYTES + _TIMED_BYTES
 
     def forget_counts(self) -> None:
-        self.counts = {**dict.fromkeys(_COUNTS, 0), "ends": self.sequence}  # rows so far do not count as events
+        self.counts = {
+            **dict.fromkeys(_COUNTS, 0),
+            "ends": self.sequence,
+        }  # so that earlier rows do not count as events
         self.shared.counts = (0, 0, 0)
         self.table.forget_counts()
         self.restart_peak()
@@ -226,7 +232,7 @@ class LaneState:
         )
 
     def dump(self) -> SavedLane:
-        """Save the state as plain values; traces, nodes, runs and events are renumbered densely."""
+        """Return the state as plain values; traces, nodes, runs and events are renumbered densely."""
         self.events.compact(self.held_sequences())
         traces, numbers = self.table.dump_arrays()
         shadow, shadow_states = self.shadow.dump_arrays(numbers)
@@ -252,9 +258,11 @@ class LaneState:
     def load_traces(self, saved: SavedLane, guards: Mapping[int, Guard]) -> None:
         """Restore the open traces of ``dump`` into empty state.
 
-        Afterwards the patterns must be compiled, which needs the guards of the traces, and ``load_matches`` must be
-        called. ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value that
-        does not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
+        Afterwards compile the patterns, which needs the guards of the traces, and then call ``load_matches``.
+        ``guards`` has, by
+        version, at least the guards that the traces follow. A missing guard, or a value that does not come from
+        ``dump``, raises
+        StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         members, arrays = SavedMembers(**saved.members), saved.arrays
         monitors = [_restored(saved_monitor) for saved_monitor in members.monitors]
@@ -300,7 +308,7 @@ class LaneState:
             raise StateFormatError("saved state: bound events are not listed")
 
     def _enter_bits(self) -> None:
-        """Let the bit kernel follow loaded traces again; a trace becomes unguarded if its guard has no bit tables."""
+        """Put loaded traces under bit tables again; a trace becomes unguarded if its guard has no bit tables."""
         bits = self.guards.bits
         monitors = [
             bits.enter(trace, version, state.seen, self.guards) if bits.takes(version) else UNGUARDED
@@ -313,9 +321,10 @@ class LaneState:
     def _stable_monitors(
         self, monitors: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], Sequence[Interned], Sequence[Interned]]:
-        """Dense numbers from ``RESERVED`` on for the monitor states of open traces, and the states by number.
+        """Return dense numbers for the monitor states of open traces, and the states by number.
 
-        States of the tables come first, then states of traces that the bit kernel follows.
+        Numbers start with ``RESERVED``. States of the guards' tables come first, then states of traces under bit
+        tables.
         """
         used = [number for number in distinct(monitors).tolist() if number >= RESERVED]
         states = {number: interned for number in used if (interned := self.guards.states[number]) is not None}

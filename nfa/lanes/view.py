@@ -28,10 +28,13 @@ _MOST_WAITED_FOR = 10
 
 @dataclass(frozen=True, slots=True)
 class ListedTraces:
-    """The open traces of a lane, in any order: arrays of equal length, with hashed correlation keys.
+    """The open traces of a lane, in any order, as arrays of equal length.
 
-    ``events`` is negative if the number of events is unknown; ``last`` is the type number of the newest event.
-    ``is_unnamed`` marks keys without a known text.
+    Attributes:
+        keys: Hashed correlation keys.
+        events: Number of events, negative if unknown.
+        last: Type number of the newest event.
+        is_unnamed: Whether the text of the key is unknown.
     """
 
     keys: NDArray[np.uint64]
@@ -47,10 +50,13 @@ class ListedTraces:
 
 @dataclass(frozen=True, slots=True)
 class HeldMatches:
-    """Partial matches by trace and pattern: arrays of equal length; ``homes`` are hashed correlation keys.
+    """Partial matches by trace and pattern, as arrays of equal length.
 
-    ``engines`` are the engines that retain the partial matches, ``states`` the furthest states of the automata,
-    ``nodes`` the engines' nodes of the newest events in the furthest states.
+    Attributes:
+        homes: Hashed correlation keys.
+        engines: The engine that retains the partial matches.
+        states: The furthest state of the pattern's automaton.
+        nodes: The engine's node of the newest event in the furthest state.
     """
 
     homes: NDArray[np.uint64]
@@ -63,7 +69,9 @@ class HeldMatches:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneView:
-    """A lane between two batches, and whether its key is finer than the correlation key."""
+    """A read-only view of a lane between two batches; ``is_finer`` is whether its key is finer than the correlation
+    key.
+    """
 
     state: LaneState
     layout: Layout
@@ -74,7 +82,7 @@ class LaneView:
         return self.layout.patterns
 
     def traces(self) -> ListedTraces | None:
-        """The open traces; None if the lane does not see every event."""
+        """Return the open traces, or None if the lane does not receive every event."""
         if self.state.open is None:
             return None
         keys, numbers, monitors = self._open
@@ -92,7 +100,7 @@ class LaneView:
         )
 
     def held(self) -> HeldMatches:
-        """All partial matches that have not expired."""
+        """Return all partial matches that have not expired."""
         now_us = self.state.table.newest_us
         shared, runs = self.state.shared.held_pairs(now_us), self.state.runs.held_pairs(now_us)
         rows = np.concatenate([shared, runs])
@@ -127,14 +135,14 @@ class LaneView:
         return furthest
 
     def guard_of(self, trace: int, monitor: int) -> tuple[Keeping, Interned | None]:
-        """Whether a trace has kept its guard's constraints, and if so, the monitor state."""
+        """Return whether a trace has kept its guard's constraints, and if so, the monitor state."""
         if is_deviant(np.array([monitor], np.int32))[0]:
             return "deviating", None
         interned = self.state.guards.bits.state_of(trace) or self.state.guards.states[monitor]
         return ("none", None) if monitor == UNGUARDED or interned is None else ("kept", interned)
 
     def can_match(self, number: int, monitor: int) -> bool:
-        """Whether a pattern without bound events can still complete in a monitor state."""
+        """Return whether a pattern without bound events can still complete in a monitor state."""
         tables = self.state.guards.tables
         return bool(tables.live[tables.truth[monitor], self.layout.state_range[number]])
 
@@ -161,7 +169,7 @@ class LaneView:
         return None if pattern.within_us is None else min(step.time_us for step in bound) + pattern.within_us
 
     def _chain(self, held: HeldMatches, place: int) -> Iterator[tuple[str, int]]:
-        """Alias and sequence number of each event of the furthest partial match at a place of ``held``."""
+        """Yield alias and sequence number of each event of the furthest partial match at a place of ``held``."""
         node, number = int(held.nodes[place]), int(held.patterns[place])
         automaton = self.patterns[number].automaton
         if held.engines[place] == _SHARED:
@@ -173,7 +181,9 @@ class LaneView:
 
 
 def waiting_states(pattern: RunningPattern, event_type: str) -> NDArray[np.bool_]:
-    """For each state of a pattern's automaton, whether an event of a type would extend a partial match in the state."""
+    """Return, for each state of a pattern's automaton, whether an event of ``event_type`` would extend
+    a partial match.
+    """
     automaton = pattern.automaton
     waits = np.zeros(len(automaton.finishes), np.bool_)
     for transition in automaton.transitions:
