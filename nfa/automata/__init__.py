@@ -1,1 +1,1 @@
-"""Patterns as automata: progress, states and transitions; the query graph that guards reason about."""
+"""Patterns as automata (progress, states, transitions), and the query graph that guards reason about."""

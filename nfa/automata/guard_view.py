@@ -1,8 +1,8 @@
-"""A guard's answers about a pattern's terms, translated into answers about the states of its automaton.
+"""Translation of a guard's answers about a pattern's terms to answers about the states of its automaton.
 
-A state of the automaton represents pattern states: a term and its bound atoms for each alternative of the pattern that
-is still open. The state can complete if any of these pattern states can. If the query has partitions instead of terms,
-the state can complete if all partitions begun in the state can complete.
+A state of the automaton represents pattern states, one for each alternative of the pattern that is still open: a term
+and its bound atoms. The state can complete if any of these pattern states can. If the query has partitions instead of
+terms, the state can complete if all partitions begun in the state can complete.
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ from nfa.syntax import Sequence as SequenceNode
 _ROOT = 0
 _LAST_BIT = 30
 Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
-"""Atoms of one alternative of a part, and the bound atoms among them."""
+"""The atoms of an alternative of a part, and the bound atoms among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
     """A node in the tree of pattern states that decide whether an automaton state can complete.
 
-    ``state``, the pattern state of a partition, must be able to complete; None if the partition's own atoms are all
-    bound. So must one alternative in each of ``choices``, the ORs of the partition.
+    The node can complete if ``state`` can complete and, for each choice, at least one of its alternatives can.
+
+    Attributes:
+        state: The pattern state of a partition; None if all of the partition's own atoms are bound.
+        choices: The ORs of the partition that are still undecided, each as a tuple of alternatives.
     """
 
     state: PatternState | None
     choices: tuple[tuple[Remaining, ...], ...]
 
     def states(self) -> Iterator[PatternState]:
-        """All pattern states in this tree; the partition's own pattern state comes first."""
+        """Yield all pattern states in this tree, starting with the partition's own pattern state."""
         if self.state is not None:
             yield self.state
         for choice in self.choices:
@@ -50,19 +53,23 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class GuardView:
-    """A pattern's automaton as a guard sees it.
+    """The states of a pattern's automaton, expressed as pattern states that a guard can judge.
 
     Attributes:
         pattern_states: For each state of the automaton, the represented pattern states. A pattern state with all atoms
-            bound is included only if its term has a trailing NOT.
-        free_terms: For each state of the automaton, its terms with all atoms bound and without a trailing NOT; no guard
-            can rule them out.
+            bound
+            is included only if its term has a trailing NOT.
+        free_terms: For each state of the automaton, its terms that have all atoms bound and no trailing NOT. No guard
+            can
+            rule them out.
         remaining: If the query has partitions, the pattern states that each state of the automaton still needs to
-            complete; otherwise empty.
-        negations: The negated steps of all trailing NOTs, even with a condition or limit, in the order of the text,
-            without duplicates.
-        terms_of_state: (states,) uint32, the terms of each state of the automaton: term ``n`` is bit ``n``, and all
-            terms from the 30th on share a bit. All partitions together count as a single term.
+            complete;
+            otherwise empty.
+        negations: The negated steps of all trailing NOTs, including NOTs with a condition or limit, in the order of the
+            text, without duplicates.
+        terms_of_state: (states,) uint32: the terms of each state of the automaton. Term ``n`` is bit ``n``; all terms
+            from
+            the 30th share a bit. All partitions together count as a single term.
     """
 
     query: Query
@@ -83,7 +90,7 @@ class GuardView:
         starts: list[int] = []
         for states, free in zip(self.pattern_states, self.free_terms, strict=True):
             starts.append(len(columns))
-            columns.append(len(places))  # the column appended in live_terms: always true
+            columns.append(len(places))  # the column that ``live_terms`` appends, which is always true
             bits.append(int(np.bitwise_or.reduce([0, *map(term_bit, free)])))
             columns += [places[state] for state in states]
             bits += [1 if self.query.partitions else term_bit(state.term) for state in states]
@@ -99,11 +106,15 @@ class GuardView:
         return tuple(bool(free) for free in self.free_terms)
 
     def live(self, of_query: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """A mask of the automaton's states that can still complete; ``of_query`` is a guard's mask of query states."""
+        """Return a mask of the automaton's states that can still complete; ``of_query`` is a guard's mask of query
+        states.
+        """
         return np.not_equal(self.live_terms(of_query), 0)
 
     def live_terms(self, of_query: NDArray[np.bool_]) -> NDArray[np.uint32]:
-        """For each state of the automaton, the terms in which it can still complete, as bits (``terms_of_state``)."""
+        """Return, for each state of the automaton, the terms that can still complete, as bits (see
+        ``terms_of_state``).
+        """
         if self.remaining:
             is_live_state = [
                 bool(free) or self._can_complete(remaining, of_query)
@@ -114,10 +125,12 @@ class GuardView:
         return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
 
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
-        """The first pattern state of an automaton state that can no longer complete because of an event.
+        """Return the first pattern state of an automaton state that an event killed.
 
-        ``before`` and ``after`` are a guard's answers in the order of ``query.states``. If no pattern state died at
-        this event, because bit tables detect dead states late, the result is the first dead pattern state.
+        ``before`` and ``after`` are a guard's answers before and after the event, in the order of ``query.states``. Bit
+        tables
+        may detect dead states late. So if no pattern state died at this event, the result is the first dead pattern
+        state.
         """
         dead = [pattern_state for pattern_state in self.pattern_states[state] if not after[self._places[pattern_state]]]
         return next((pattern_state for pattern_state in dead if before[self._places[pattern_state]]), dead[0])
@@ -138,7 +151,7 @@ def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
     places = [{key: place for place, key in enumerate(term.keys)} for term in query.terms]
     shared_states = {
         state: state for state in query.states
-    }  # one object for each pattern state: there may be many large ones
+    }  # a single object for each pattern state, because there may be many large ones
     alternatives = _Alternatives(automaton.outline, is_coarse(automaton.pattern.event))
     pattern_states = []
     free_terms = []
@@ -196,12 +209,12 @@ def _negations(automaton: PatternAutomaton) -> tuple[Atom, ...]:
 
 
 def term_bit(term: int) -> int:
-    """The bit of a term in ``GuardView.terms_of_state``."""
+    """Return the bit of a term in ``GuardView.terms_of_state``."""
     return 1 << min(term, _LAST_BIT)
 
 
 class _Alternatives:
-    """Computes the alternatives of a pattern's parts, with a cache for parts that have not begun or are finished."""
+    """The alternatives of a pattern's parts, with a cache for parts that have not begun or are finished."""
 
     def __init__(self, outline: Outline, coarse: bool) -> None:
         self._outline = outline
@@ -210,7 +223,7 @@ class _Alternatives:
         self._all_bound: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
 
     def of(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
-        """The open alternatives of a part, each with its bound atoms."""
+        """Return the open alternatives of a part, each with its bound atoms."""
         if progress is not None:
             return self._computed(number, progress, iterations)
         place = number, iterations
@@ -270,7 +283,7 @@ class _Alternatives:
 
 
 def _joined(alternatives: Iterable[list[Part]]) -> list[Part]:
-    """All combinations of one alternative of each part; each combination is merged into one alternative."""
+    """Return all combinations of one alternative of each part, each merged into a single alternative."""
     return [
         (frozenset().union(*(keys for keys, _ in parts)), frozenset().union(*(bound for _, bound in parts)))
         for parts in product(*alternatives)

@@ -1,19 +1,20 @@
 """The iterations of a repetition that a guard reasons about.
 
-A guard's work grows with the third power of the number of steps that it knows. For a pattern with many steps (with
-repetitions written out) a guard only knows the last iteration of each repetition, which a match must also have. No
-partial match that could complete is terminated; some are terminated later than possible.
+A guard's work grows with the third power of the number of steps that it reasons about. For a pattern with many steps
+(with repetitions written out) a guard only considers the last iteration of each repetition, which every match must
+have.
+So no partial match that could complete is terminated, but some are terminated later than possible.
 """
 
 from __future__ import annotations
 
 from nfa.syntax import Atom, Node, Repeat
 
-MAX_REASONED = 100  # steps, with repetitions written out
+MAX_REASONED = 100  # number of steps, with repetitions written out
 
 
 def count_steps(node: Node) -> int:
-    """Number of required steps of a part, with repetitions written out; the steps of alternatives are added up."""
+    """Return the number of required steps of a part, with repetitions written out and all alternatives added up."""
     match node:
         case Atom():
             return 1
@@ -24,10 +25,12 @@ def count_steps(node: Node) -> int:
 
 
 def is_coarse(event: Node) -> bool:
-    """Whether a guard only knows the last iteration of each repetition in a part."""
+    """Return whether a guard only considers the last required iteration of each repetition in a pattern."""
     return count_steps(event) > MAX_REASONED
 
 
 def reasoned(node: Repeat, *, coarse: bool) -> range:
-    """The numbers, from 0, of the iterations that a guard knows: the required ones, or the last if ``coarse``."""
+    """Return the numbers, from 0, of the required iterations that a guard considers: all, or only the last if
+    ``coarse``.
+    """
     return range(max(node.min - 1, 0) if coarse else 0, node.min)

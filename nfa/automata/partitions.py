@@ -1,9 +1,10 @@
 """Partitions of patterns with too many alternatives: each alternative of an OR is a partition, in a tree.
 
-A partition needs its own atoms and those of the partitions around it, in order. It fails if these atoms cannot be
+A partition needs its own atoms and the atoms of the partitions around it, in order. It fails if these atoms cannot be
 completed, or if all alternatives of one of its ORs fail. The number of partitions is linear in the size of the pattern.
 Partitions are judged independently. So a partition that fails is really dead, but partitions that exclude each other
-may all count as possible. NOTs are ignored. Source: C-CEP, disjunction (constraint-aware CEP, section 5).
+may
+all count as possible. NOTs are ignored. Source: C-CEP, disjunction (constraint-aware CEP, section 5).
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from nfa.automata.query import AtomKey, Partition, PatternState, Query, Term
 from nfa.errors import PatternRefused
 from nfa.syntax import Atom, Conjunction, Disjunction, Node, Pattern, Repeat, Sequence, atoms_of, parts_of
 
-_DONE = object()  # progress of a finished part, whichever alternative was bound
+_DONE = object()  # progress of a finished part, independent of the alternative that was bound
 
 _Way = tuple[tuple[int, bool], ...]
 """A path from the root: the number of each part, and whether it and its siblings are ordered."""
 
 
 def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
-    """The partitions of a pattern and their states.
+    """Return the query of a pattern with partitions instead of terms.
 
-    Each partition is judged together with the partitions around it, or alone if this needs more than ``max_states``
-    states. A pattern that needs more states even then is refused.
+    Each partition is judged together with the partitions around it. If this needs more than ``max_states`` states, each
+    is
+    judged alone. A pattern that needs more states even then is refused.
     """
     reader = _Reader.over(pattern, None)
     for has_around in (True, False):
@@ -41,7 +43,7 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """The atoms bound in any partition, and the partitions ruled out by the choice of another alternative.
+    """The atoms bound in any partition, and the partitions that the choice of another alternative ruled out.
 
     All alternatives of a finished OR count as bound.
     """
@@ -57,7 +59,7 @@ def partition_progress(pattern: Pattern, progress: Progress) -> PartitionProgres
 
 
 def _states(terms: tuple[Term, ...], partitions: tuple[Partition, ...], most: int) -> list[PatternState]:
-    """The states of all partitions; stops soon after ``most`` states."""
+    """Return the states of all partitions, or stop after ``most`` + 1 states."""
     states: list[PatternState] = []
     for index, (term, partition) in enumerate(zip(terms, partitions, strict=True)):
         for bound in term.down_closed():
@@ -75,7 +77,10 @@ class _Leaf:
     way: _Way
 
     def is_before(self, other: _Leaf) -> bool:
-        """Whether this leaf must be bound before another leaf; the node at which their paths diverge decides."""
+        """Return whether this leaf must be bound before another leaf.
+
+        The node at which the paths of the leaves diverge decides.
+        """
         for (own_place, is_ordered), (other_place, _) in zip(self.way, other.way, strict=False):
             if own_place != other_place:
                 return is_ordered and own_place < other_place
@@ -91,7 +96,7 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Reader:
-    """Collects the partitions of a pattern in one walk through its tree; they are numbered in the order of the walk."""
+    """Collector of a pattern's partitions, numbered in the order of one walk through the pattern's tree."""
 
     numbers: dict[int, int]
     coarse: bool
@@ -145,7 +150,10 @@ class _Reader:
         return len(self.drafts) - 1
 
     def terms(self, *, has_around: bool) -> tuple[Term, ...]:
-        """The term of each partition: its atoms, with or without the atoms of partitions around it, in text order."""
+        """Return the term of each partition, with its atoms in the order of the text.
+
+        With ``has_around``, a term also has the atoms of the partitions around its partition.
+        """
         terms = []
         for number in range(len(self.drafts)):
             leaves = sorted(self._leaves(number, has_around=has_around), key=lambda leaf: leaf.way)
@@ -178,7 +186,7 @@ class _Reader:
 
 
 def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
-    """The positive parts, alternatives or required iterations of a node, with their numbers in ``Progress``."""
+    """Yield the positive parts, alternatives or considered iterations of a node, with their numbers in ``Progress``."""
     match node:
         case Repeat():
             yield from ((number, node.of) for number in reasoned(node, coarse=coarse))
@@ -189,7 +197,7 @@ def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
 
 
 def _within(node: Node, progress: Progress, place: int) -> Progress:
-    """The progress of one part, alternative or iteration, taken from the progress of the whole node."""
+    """Return the progress of one part, alternative or iteration, from the progress of the whole node."""
     if progress is None or progress is _DONE:
         return progress
     match node:

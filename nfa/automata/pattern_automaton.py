@@ -1,8 +1,10 @@
-"""One pattern as an automaton: its states are progress values, and its transitions are ways to bind an event.
+"""The automaton of a pattern: its states are progress values, and each transition binds an event.
 
-A *slot* represents a pending gap, by the atom to bind and the node of the gap. Between two events of a match a slot is
-open, or closed by an event that the gap does not allow. Binding an event reopens the slots after the event, but no
-slots of parallel branches. All this is computed here in advance, so a run only needs a few words of bits.
+A *slot* is a pending gap, identified by the atom to bind and the node of the gap. Between two events of a match a slot
+is
+open until an event that the gap does not allow closes it. Binding an event reopens the slots after the event, but not
+the
+slots of parallel branches. All this is computed in advance, so a run only needs a few words of bits.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from nfa.syntax import Atom, Conjunction, Disjunction, Node, Pattern, Repeat, at
 from nfa.syntax import Sequence as SequenceNode
 
 MAX_STATES = 4_096
-MAX_BITS = 63  # atoms, slots, repetitions and spans are each a word of bits
+MAX_BITS = 63  # a run has one word of bits each for atoms, slots, repetitions and spans
 
 _ROOT = 0
 
@@ -29,7 +31,7 @@ class Transition:
     """A transition between two states that binds one event; ``step`` has the details of the binding.
 
     Attributes:
-        slot: The gap before the event; -1 if nothing is bound before.
+        slot: The gap before the event; -1 if no event is bound before.
         resets: Slots that the transition reopens.
         leaves: Slots of GREEDY repetitions that the transition ends or skips.
     """
@@ -57,10 +59,14 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternAutomaton:
-    """The automaton of a pattern. State 0 binds nothing. Transitions are sorted by source, in the order of the text.
+    """The automaton of a pattern.
 
-    For each state, ``accepting`` says whether a match may be complete, ``finishes`` has its alternative trailing
-    conditions, and ``under_way`` the repetitions with UNTIL that may continue.
+    State 0 binds nothing. Transitions are sorted by source, then in the order of the text.
+
+    Attributes:
+        accepting: For each state, whether a match may be complete.
+        finishes: For each state, the alternative trailing conditions of a match.
+        under_way: For each state, the repetitions with UNTIL that may continue.
     """
 
     pattern: Pattern
@@ -89,9 +95,9 @@ class PatternAutomaton:
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """For each state, the least number of events that a partial match in it has bound."""
+        """For each state, the smallest number of events that a partial match in the state has bound."""
         depths = [0] * len(self.states)
-        for transition in self.transitions:  # sources come in breadth-first order
+        for transition in self.transitions:  # sources are in breadth-first order
             if transition.target and not depths[transition.target]:
                 depths[transition.target] = depths[transition.source] + 1
         return tuple(depths)
@@ -108,7 +114,7 @@ class PatternAutomaton:
 
 
 def build_automaton(pattern: Pattern, *, max_states: int = MAX_STATES) -> PatternAutomaton:
-    """Build the automaton of a checked pattern; a pattern with too many states, slots or spans is refused."""
+    """Build the automaton of a checked pattern; refuse a pattern with too many states, slots, repetitions or spans."""
     pattern = over_events(pattern)
     outline = Outline(pattern)
     states: list[Progress] = [None]
@@ -161,7 +167,10 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
-    """The slot of each row. Rows of an atom and gap share a slot, unless rows of a state have different NOTs."""
+    """Return the slot of each row.
+
+    Rows with the same atom and gap share a slot, unless rows with the same source have different NOTs.
+    """
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []
@@ -224,7 +233,7 @@ def _finishes(
 
 
 def _is_parallel(outline: Outline, bound: BindingStep, later: BindingStep) -> bool:
-    """Whether a pending step is in another branch of an AND than the bound step, in the same iteration."""
+    """Return whether a pending step is in another branch of an AND than the bound step, in the same iteration."""
     bound_path, later_path = outline.ancestors[bound.atom], outline.ancestors[later.atom]
     common = [
         bound_node for bound_node, later_node in zip(bound_path, later_path, strict=False) if bound_node == later_node
@@ -243,10 +252,11 @@ def _may_repeat(node: Node, *, is_repeated: bool) -> bool:
 
 
 def is_shareable(automaton: PatternAutomaton) -> bool:
-    """Whether the shared-node engine can run the pattern, because partial matches need no memory of their own.
+    """Return whether the shared-node engine can run the pattern, because partial matches need no memory of their own.
 
-    Then all gaps are ANY, or the pattern is a plain sequence of atoms under NEXT; each condition reads a single event;
-    there are no gap limits, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or timeouts.
+    In such a pattern all gaps are ANY, or it is a plain sequence of atoms under NEXT. Each condition reads a single
+    event.
+    There are no gap limits, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or timeouts.
     """
     pattern = automaton.pattern
     if pattern.where is not None or any(split_condition(atom)[1] is not None for atom in automaton.atoms):
@@ -266,7 +276,7 @@ def is_shareable(automaton: PatternAutomaton) -> bool:
 
 
 def is_plain_next(pattern: Pattern) -> bool:
-    """Whether a pattern is a sequence of atoms whose gaps are all NEXT."""
+    """Return whether a pattern is a sequence of atoms whose gaps are all NEXT."""
     event = pattern.event
     if not isinstance(event, SequenceNode) or event.within_us is not None:
         return False

@@ -1,14 +1,16 @@
 """Progress of a match through a pattern's tree, and the events that can be bound next.
 
-A *progress* is a plain value per node of the tree: ``None`` while nothing below the node is bound, and otherwise
+The *progress* of a node of the tree is a plain value. It is ``None`` while no event below the node is bound. Otherwise
+it is
 
 - ``True`` for an atom,
 - ``(item, progress)`` for a sequence: the current item; earlier items are finished or skipped,
 - ``(alternative, progress)`` for an OR,
 - ``(entry, progresses)`` for an AND: the edge by which the AND was entered, and the progress of each branch,
-- ``(iterations, progress, turn)`` for a repetition: the number of finished iterations, counted only as far as this
-  makes a difference; the progress of the current iteration; and a bit, 0 unless the gaps before two iterations may be
-  pending at the same time: then the bit alternates.
+- ``(iterations, progress, turn)`` for a repetition. ``iterations`` is the number of finished iterations, counted only
+as
+  far as the number makes a difference. ``progress`` belongs to the current iteration. ``turn`` is a bit that alternates
+  if the gaps before two iterations may be pending at the same time; otherwise it is 0.
 
 So an AND is the shuffle of its branches, and a repetition is a loop. Edges (the gap conditions between neighbours)
 follow section 4.2 of ``docs/semantics.md``: the mode and limit before a part apply to its first bound item, and a NOT
@@ -31,9 +33,11 @@ Greed: TypeAlias = tuple[int, bool]  # number of a GREEDY repetition, and whethe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negation:
-    """A NOT in force on a gap. A strict NOT only concerns the event directly after the beginning of the gap.
+    """A NOT in force on a gap.
 
-    Only events less than ``within_us`` after the beginning of the gap are forbidden; if None, all events.
+    A strict NOT only forbids the event directly after the start of the gap. With ``within_us``, only events less than
+    this
+    time after the start of the gap are forbidden; with None, all events of the gap.
     """
 
     number: int
@@ -43,8 +47,11 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Conditions on the gap after a part: the NOTs after its last bound step, in the order of the text, and the GREEDY
-    repetitions that must not be able to take one more element.
+    """Conditions on the gap after a part.
+
+    Attributes:
+        negations: The NOTs after the last bound step of the part, in the order of the text.
+        greeds: The GREEDY repetitions that must not be able to bind one more element.
     """
 
     negations: tuple[Negation, ...] = ()
@@ -54,7 +61,7 @@ class Exit:
         return Exit((*self.negations, *other.negations), self.greeds | other.greeds)
 
     def is_less(self, other: Exit) -> bool:
-        """Whether this exit demands strictly less than another."""
+        """Return whether this exit demands strictly less than another exit."""
         return self != other and set(self.negations) <= set(other.negations) and self.greeds <= other.greeds
 
 
@@ -67,11 +74,11 @@ class Edge:
     """The gap before a bound event.
 
     Attributes:
-        place: Identifies the node of the gap; None if no event is bound before.
-        within_us: Limit from the previous event to this event; None: no limit.
-        outer_us: Limit of the gap before an entered AND; a prefix inside the AND does not replace this limit.
+        place: Number that identifies the node of the gap; None if no event is bound before.
+        within_us: Limit from the previous event to this event; None without a limit.
+        outer_us: Limit of the gap before an entered AND. A prefix inside the AND does not replace this limit.
         negations: NOTs in force; leading NOTs if no event is bound before.
-        is_measured: Whether the gap begins at the first event of a leading AND; such a gap does not order events.
+        is_measured: Whether the gap starts at the first event of a leading AND. Such a gap does not order events.
     """
 
     place: int | None = None
@@ -86,22 +93,23 @@ class Edge:
         return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
 
     def behind(self, part_exit: Exit) -> Edge:
-        """The edge with the NOTs of an exit added."""
+        """Return the edge with the NOTs of an exit added."""
         return replace(self, negations=self.negations + part_exit.negations) if part_exit.negations else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingStep:
-    """A way to bind another event.
+    """A possible binding of one more event.
 
     Attributes:
-        begins: Repetitions in which the event begins an iteration.
-        goes_on: Repetitions with UNTIL that had begun before the event.
+        after: The progress after the event is bound.
+        begins: Repetitions in which the event starts an iteration.
+        goes_on: Repetitions with UNTIL that had started before the event.
         within: Repetitions with UNTIL that contain the event.
-        opens_spans: Parts with a span begun by the event.
-        in_spans: Parts with a span begun before the event.
+        opens_spans: Parts with a span that the event starts.
+        in_spans: Parts with a span that started before the event.
         greedy: The GREEDY repetition (``Greed``) in which the event is a new element, or None.
-        leaves: GREEDY repetitions ended or skipped by the event.
+        leaves: GREEDY repetitions that the event ends or skips.
     """
 
     atom: int
@@ -117,7 +125,7 @@ class BindingStep:
 
 
 class Outline:
-    """A pattern's tree with numbered nodes, positive atoms, negated atoms and repetitions, in the order of the text."""
+    """A pattern's tree with numbers for nodes, positive atoms, negated atoms, repetitions and spans, in text order."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.root = pattern.event
@@ -168,7 +176,7 @@ class Outline:
         return number
 
     def is_final(self, number: int, progress: Progress) -> bool:
-        """Whether a part may end at a progress; for ``None``, whether the part may be omitted."""
+        """Return whether a part may end at a progress; for ``None``, whether the part may be omitted."""
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():
@@ -191,7 +199,9 @@ class Outline:
                 return self.is_final(children[progress[0]], progress[1])
 
     def exits(self, number: int, progress: Progress) -> tuple[Exit, ...]:
-        """The alternative exits of a part that ends at a progress, or is omitted (None); one of them must hold."""
+        """Return the alternative exits of a part that ends at a progress, or is omitted (``None``);
+        one exit must hold.
+        """
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():
@@ -218,14 +228,16 @@ class Outline:
                 return self.exits(children[progress[0]], progress[1])
 
     def _item_exits(self, number: int, node: Sequence, place: int) -> tuple[Exit, ...]:
-        """The exits of a sequence item without a bound event: a skipped item, or a NOT."""
+        """Return the exits of a sequence item without a bound event, which is a skipped item or a NOT."""
         child = self.children[number][place]
         if child < 0:
             return (Exit((self._negation(number, place, node.items[place]),)),)
         return self.exits(child, None)
 
     def steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
-        """Every way to bind one more event below a node; ``entry`` is the edge by which the event enters the node."""
+        """Yield every binding of one more event below a node; ``entry`` is the edge by which the event
+        enters the node.
+        """
         for step in self._inner_steps(number, progress, entry):
             span = self._span_numbers.get(number)
             if span is None:
@@ -329,14 +341,14 @@ class Outline:
                 )
 
     def _is_overlapping(self, number: int) -> bool:
-        """Whether a part contains an AND with an optional branch, which may begin after the part could end."""
+        """Return whether a part contains an AND with an optional branch, which may start after the part could end."""
         node, children = self.nodes[number], [child for child in self.children[number] if child >= 0]
         if isinstance(node, Conjunction) and any(self.is_final(child, None) for child in children):
             return True
         return any(self._is_overlapping(child) for child in children)
 
     def under_way(self, number: int, progress: Progress) -> Iterator[int]:
-        """The repetitions with UNTIL below a node that have begun and may still continue."""
+        """Yield the repetitions with UNTIL below a node that have started and may still continue."""
         if progress is None:
             return
         node, children = self.nodes[number], self.children[number]
@@ -354,7 +366,7 @@ class Outline:
                 yield from self.under_way(children[progress[0]], progress[1])
 
     def _with_gap(self, edge: Edge, gap: Gap | None) -> Edge:
-        """The edge with the mode and limit of a gap prefix, or else the default mode."""
+        """Return the edge with the mode and limit of a gap prefix; without a prefix, the edge has the default mode."""
         if gap is None:
             return replace(edge, mode=self.default, within_us=None)
         return replace(edge, mode=gap.mode or self.default, within_us=gap.within_us)
@@ -369,12 +381,12 @@ class Outline:
 
 
 def _combined(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
-    """The exits of several consecutive parts: every combination of one exit of each part."""
+    """Return the exits of several consecutive parts: every combination of one exit of each part."""
     return _least([reduce(Exit.plus, combination, Exit()) for combination in product(*parts)])
 
 
 def _least(exits: Iterable[Exit]) -> tuple[Exit, ...]:
-    """The exits without duplicates, and without exits that demand strictly more than another exit."""
+    """Return the exits without duplicates, and without exits that demand strictly more than another exit."""
     distinct_exits = tuple(dict.fromkeys(exits))
     return tuple(
         candidate

@@ -1,11 +1,12 @@
-"""The query graph of a pattern: alternatives of partially ordered atoms, with their states from none to all bound.
+"""The query graph of a pattern: its terms (alternatives of partially ordered atoms) and their pattern states.
 
 A guard reasons about this graph: the events that a match *must* still have. A pattern is the disjunction of its *terms*
-(OR distributes over everything). A term is a set of atoms of one type each with a strict partial order, and a *pattern
-state* (term, D) is a down-closed set D of atoms already bound. Optional events (optional parts, iterations beyond the
-least number) are left out. A NOT is not an event of a match, but a term knows where it forbids one. If there are too
-many terms, there are *partitions* instead. Source: C-CEP, query graph and its states (constraint-aware CEP, sections 2
-and 5).
+(OR distributes over everything). A term is a set of atoms, each of one type, with a strict partial order. A *pattern
+state* (term, D) is a down-closed set D of bound atoms. Optional events (optional parts, iterations beyond the least
+number) are left out. A NOT is not an event of a match, but a term records where the NOT forbids an event. If there are
+too many terms, there are *partitions* instead. Source: C-CEP, query graph and its states (constraint-aware CEP,
+sections
+2 and 5).
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from dataclasses import dataclass, field
 from nfa.syntax import Atom, Pattern
 
 AtomKey = tuple[int, tuple[int, ...], str]
-"""Number of an atom of a pattern, the iteration of each repetition around it, and one of its types."""
+"""The number of an atom in the pattern, the iteration of each repetition around the atom, and one of its types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
     """A NOT without condition: no event of ``atom`` lies between the last of ``after`` and the first of ``before``.
 
-    ``after`` and ``before`` are indices of atoms. If ``after`` is empty, the absence begins with the trace; if
-    ``before`` is empty, the absence lasts until the trace ends.
+    ``after`` and ``before`` are indices of atoms. If ``after`` is empty, the absence starts with the trace. If
+    ``before`` is
+    empty, the absence lasts until the trace ends.
     """
 
     atom: Atom
@@ -37,9 +39,9 @@ class Term:
     """One alternative of a pattern.
 
     Attributes:
-        atoms: Atoms in the order of the text, of one type each; other members refer to an atom by its index here.
-        before: ``before[i]`` holds the atoms that must be bound before atom ``i`` (transitively closed).
-        keys: For each atom, the atom of the pattern that it comes from; ignored when terms are compared.
+        atoms: Atoms of one type each, in the order of the text. The other members refer to an atom by its index here.
+        before: ``before[i]`` has the atoms that must be bound before atom ``i`` (transitively closed).
+        keys: For each atom of the term, the corresponding atom of the pattern; ignored when terms are compared.
         absences: Forbidden events between atoms, as far as the NOTs of the pattern imply them.
     """
 
@@ -53,7 +55,7 @@ class Term:
         return frozenset(atom.type for atom in self.atoms)
 
     def down_closed(self) -> Iterator[frozenset[int]]:
-        """Every down-closed set of atoms, from the empty set to the set of all atoms."""
+        """Yield every down-closed set of atoms, from the empty set to the set of all atoms."""
         atoms = range(len(self.atoms))
         level: set[frozenset[int]] = {frozenset()}
         while level:
@@ -70,7 +72,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class PatternState:
-    """Partial matches of term ``term`` that bind exactly the atoms ``bound`` (down-closed under ``before``)."""
+    """Partial matches of the term ``term`` that bind exactly the atoms ``bound`` (down-closed under ``before``)."""
 
     term: int
     bound: frozenset[int]
@@ -78,9 +80,9 @@ class PatternState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A whole pattern or an alternative of an OR, without its inner ORs, whose alternatives are further partitions.
+    """A whole pattern or one alternative of an OR, without its inner ORs; their alternatives are further partitions.
 
-    The partition's term may also have the atoms of the partitions around it; see ``build_partitions``.
+    The partition's term may also have the atoms of the partitions around it (see ``build_partitions``).
 
     Attributes:
         own: Indices of the partition's own atoms in its term, without atoms of the partitions around it.
@@ -98,10 +100,12 @@ class Query:
     Attributes:
         terms: The alternatives; with partitions, one term for each partition.
         states: The states of all terms, ordered by term, number of bound atoms, then bound atoms. A guard's answers are
-            in this order. The complete state of a term is left out, unless the term is trailing: then a forbidden event
-            may still come. A partition only has states in which an own atom is missing.
-        partitions: If there are too many alternatives, the partitions that replace them, the first for the whole
-            pattern; otherwise empty.
+            in
+            this order. The complete state of a term is left out, unless the term is trailing, because a forbidden event
+                may
+            then still occur. A partition only has states in which one of its own atoms is missing.
+        partitions: If there are too many alternatives, the partitions that replace them; otherwise empty. The first
+            partition is the whole pattern.
     """
 
     pattern: Pattern
@@ -117,7 +121,7 @@ class Query:
         return frozenset().union(*(term.types for term in self.terms))
 
     def can_complete(self, is_live: Sequence[bool]) -> bool:
-        """Whether the whole pattern can complete; ``is_live`` is a mask of the terms that can complete.
+        """Return whether the whole pattern can complete; ``is_live`` is a mask of the terms that can complete.
 
         With partitions, the answer may be wrongly true, because each partition is judged without its siblings.
         """

@@ -1,4 +1,6 @@
-"""Conversion of syntax trees to query graphs: one term, partially ordered, for each combination of OR alternatives."""
+"""Conversion of syntax trees to query graphs, with one partially ordered term for each combination of
+OR alternatives.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ MAX_STATES = 4_096
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
-    """The query graph of a checked pattern; with partitions if there are too many terms or states.
+    """Build the query graph of a checked pattern, with partitions if there are too many terms or states.
 
     ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states. A pattern is refused (``too-large``) if even
-    its partitions have more than ``max_states`` states, or if its repetitions, written out, have too many steps.
+    its
+    partitions have more than ``max_states`` states, or if its repetitions, written out, have too many steps.
     """
     pattern = over_events(pattern)
     if count_steps(pattern.event) > max(max_states, MAX_STATES):
@@ -43,7 +46,7 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
 
 
 def _count_terms(node: Node, *, coarse: bool) -> int:
-    """Number of alternatives of a part; repetitions of more than 64 iterations count as 64."""
+    """Return the number of alternatives of a part; repetitions of more than 64 iterations count as 64."""
     match node:
         case Atom():
             return 1 if node.is_any_type else len(set(node.types))
@@ -72,8 +75,8 @@ class _Piece:
     """One alternative of a part.
 
     Attributes:
-        first: Atoms, the earliest of which is the part's first event; None if another event may be first.
-        last: Atoms, the latest of which is the part's last event; None if another event may be last.
+        first: A set of atoms, the earliest of which is the part's first event; None if another event may be first.
+        last: A set of atoms, the latest of which is the part's last event; None if another event may be last.
         leading: NOTs in force on the gap before the part.
         trailing: NOTs in force on the gap after the part.
     """
@@ -92,7 +95,10 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """The term of a pattern, without its leading and trailing NOTs if the pattern has a window, which ends them."""
+    """Return the term of a whole pattern.
+
+    If the pattern has a window, leading and trailing NOTs are left out, because the window limits them.
+    """
     outer: list[Absence] = []
     if not pattern.has_window and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]
@@ -138,7 +144,10 @@ def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
 
 
 def _forbidden(item: Item) -> tuple[Atom, ...]:
-    """The steps, one for each type, that a NOT forbids in its whole gap; none if it has a condition or a limit."""
+    """Return the steps, one for each type, that a NOT forbids in its whole gap.
+
+    A NOT with a condition or a limit has no such steps.
+    """
     atom = item.negated
     if atom is None or item.gap is not None or atom.condition is not None or atom.is_any_type:
         return ()
@@ -146,7 +155,7 @@ def _forbidden(item: Item) -> tuple[Atom, ...]:
 
 
 def _in_order(steps: Iterable[_Step]) -> _Piece:
-    """The sequence of some parts, with the NOTs between them."""
+    """Return the sequence of several parts, with the NOTs between them."""
     whole, is_begun = _NOTHING, False
     pending: tuple[Atom, ...] = ()
     for step in steps:
@@ -214,7 +223,7 @@ def _shifted(piece: _Piece, offset: int) -> _Piece:
 
 
 def _states(index: int, term: Term, room: int) -> list[PatternState]:
-    """The states of a term that a guard is asked about; stops soon after ``room`` states."""
+    """Return the states of a term that a guard is asked about; stop after ``room`` + 1 states."""
     states: list[PatternState] = []
     for bound in term.down_closed():
         if len(bound) < len(term.atoms) or term.is_trailing:

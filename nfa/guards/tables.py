@@ -1,7 +1,8 @@
-"""A guard's answers as tables for the kernels; each answer is requested once and kept.
+"""A guard's answers as tables for the kernels. Each answer is requested once and stored.
 
-The monitor automaton of C-CEP (constraint-aware CEP, section 4.2): a monitor state is a (guard version, state) pair,
-interned to a number; its row is built when an event first reaches the state. The kernels never see constraints.
+The tables are the monitor automaton of C-CEP (constraint-aware CEP, section 4.2). A monitor state is a (guard version,
+state) pair, interned to a number. Its row is built when an event first reaches the state. The kernels never read
+constraints.
 """
 
 from __future__ import annotations
@@ -49,15 +50,20 @@ _POLICIES = {Prune.STATE: EVICT, Prune.QUERY: BY_QUERY, Prune.SHADOW: SHADOW, Pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardLayout:
-    """The meaning of the tables' columns; if ties are simultaneous, every event class has two columns.
+    """The meaning of the tables' columns.
 
-    The second column is for events later than the newest time of their trace.
+    If ties are simultaneous, every event class has two columns. The second column is for events later than the newest
+    time
+    of their trace.
 
     Attributes:
         types: Event types by code; one more code, ``len(types)``, represents every other type.
-        views: Each pattern's states as a guard sees them; None: guards ignore the pattern.
-        state_range: (patterns + 1,) the columns of ``Guards.live`` for each pattern's states.
-        negation_range: (patterns + 1,) the columns for each pattern's trailing NOTs, after the columns of all states.
+        views: Each pattern's states as pattern states that guards can judge. With None, guards ignore the pattern.
+        state_range: (patterns + 1,): the first column of each pattern's states in ``Guards.live``, then the end.
+        negation_range: (patterns + 1,): the first column of each pattern's trailing NOTs, then the end. These columns
+            follow
+            the columns of all states.
+        start: Number of the monitor state of a new trace.
     """
 
     types: Sequence[str]
@@ -72,7 +78,10 @@ class GuardTables:
     """Interned monitor states and their rows, for guards by version.
 
     Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
-    its guard's policy allows continues under ``bits``. Without bit tables it becomes unguarded, counted in ``refused``.
+    its
+    guard's policy allows continues under the bit tables ``bits``. If the guard has no bit tables, the trace becomes
+    unguarded
+    and is counted in ``refused``.
     """
 
     def __init__(self, guards: Mapping[int, Guard], bits: BitFallback | None = None) -> None:
@@ -96,7 +105,7 @@ class GuardTables:
 
     @property
     def tables(self) -> Guards:
-        """The rows built so far; the arrays are replaced as they grow."""
+        """The rows built so far. The arrays are replaced as they grow."""
         if self._tables is None:
             raise RuntimeError("guard tables are read before compile()")
         return self._tables
@@ -110,7 +119,7 @@ class GuardTables:
         return self._rows.array
 
     def intern(self, version: int, state: MonitorState) -> int:
-        """The number of a monitor state, which is added if new; the caller enforces the cap."""
+        """Return the number of a monitor state; add the state if it is new. The caller enforces the cap."""
         interned = (version, state)
         if interned not in self._numbers:
             self._sizes[version] += 1
@@ -122,7 +131,7 @@ class GuardTables:
         return self._numbers[interned]
 
     def class_number(self, event_class: EventClass) -> int:
-        """Number of a class of events; a class without symbols has the number of its type."""
+        """Return the number of an event class; a class without symbols has the code of its type."""
         number = self._class_numbers.get(event_class)
         if number is None:
             number = self._class_numbers[event_class] = len(self._classes)
@@ -132,9 +141,11 @@ class GuardTables:
         return number
 
     def compile(self, layout: GuardLayout) -> None:
-        """Lay out the tables for other patterns and types; rows are built again, numbers of monitor states stay."""
+        """Lay out the tables for other patterns and types. Rows are built again; numbers of monitor states do not
+        change.
+        """
         self._layout = layout
-        while len(self.states) > RESERVED and self.states[-1] is None:  # row monitors are created again
+        while len(self.states) > RESERVED and self.states[-1] is None:  # ``restart_bits`` creates row monitors again
             self.states.pop()
         self._classes = [EventClass(type=name) for name in [*layout.types, OTHER]]
         self._class_numbers = {event_class: number for number, event_class in enumerate(self._classes)}
@@ -165,9 +176,9 @@ class GuardTables:
         )
 
     def follow(self, other: GuardTables) -> None:
-        """Take over the monitor states of other tables, under the same numbers.
+        """Copy the monitor states of other tables, with the same numbers.
 
-        For traces under bit tables, whose rows are not taken over, every pattern counts as able to complete.
+        Rows of traces under bit tables are not copied, so every pattern counts as able to complete in these traces.
         """
         for state in other.states[len(self.states) :]:
             self.states.append(state)
@@ -175,7 +186,7 @@ class GuardTables:
             self._fill(len(self.states) - 1)
 
     def kills_of(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Index of the list of kills for each move from a monitor state to another."""
+        """Return the index of the list of kills for each transition from one monitor state to another."""
         kills = np.full(len(before), NOTHING_ENDS, np.int32)
         places = np.flatnonzero((before != after) & (before >= RESERVED) & (after >= RESERVED))
         firsts, which = distinct_rows(np.column_stack([before, after])[places])
@@ -184,16 +195,18 @@ class GuardTables:
         return kills
 
     def restart_bits(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The traces under bit tables, and the monitor number that each of them gets after ``compile``."""
+        """Return the traces under bit tables, and the monitor number that each of them has after ``compile``."""
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
-        """Ask the guard for the monitor state after a class of events; store the state and the columns that die."""
+        """Ask the guard for the monitor state after an event class; store this state and the list of
+        columns that die.
+        """
         interned = self.states[monitor]
         if interned is None:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")
         self.builds += 1
-        if self.event_class(column).type == TRACE_END:  # guards do not see this end: open obligations are no deviation
+        if self.event_class(column).type == TRACE_END:  # not shown to guards: an open obligation is not a deviation
             self.tables.next[monitor, column] = monitor
             return
         version, state = interned
@@ -207,9 +220,9 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Number of the next monitor state.
+        """Return the number of the next monitor state.
 
-        Beyond the cap the number is ``BITS`` or ``UNGUARDED``; after a violation, a reserved number.
+        If the cap is exceeded, the number is ``BITS`` or ``UNGUARDED``. After a violation, it is a reserved number.
         """
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
@@ -243,7 +256,7 @@ class GuardTables:
         return number
 
     def type_of(self, code: int) -> str:
-        """The event type of a code; ``OTHER`` for the code of all types that neither a guard nor a pattern names."""
+        """Return the event type of a code; ``OTHER`` for the code of all types that no guard and no pattern uses."""
         return self._classes[code].type
 
     def event_class(self, column: int) -> EventClass:
@@ -253,7 +266,7 @@ class GuardTables:
         return EventClass(type=base_class.type, symbols=base_class.symbols, is_later=column % 2 == 1)
 
     def live_row(self, version: int, state: MonitorState) -> Row:
-        """For each column of all patterns, the alternatives that can still complete in a monitor state, as bits."""
+        """Return, for each column of all patterns, the terms that can still complete in a monitor state, as bits."""
         layout, guard = self._layout, self.guards[version]
         if layout is None:
             raise RuntimeError("guard tables are read before compile()")
