@@ -1,11 +1,12 @@
-"""The run kernel: every construct of the language, one run per partial match.
+"""The run kernel: advances one run per partial match, for every construct of the language.
 
-A run has a chain of bound nodes, a state of the automaton, and bits for its closed slots (pending gaps). Runs with the
-same beginning share nodes. Between two neighbours of a match the language only has conditions on the events in the gap,
-so an event closes gaps and is never read again. The bits set by an event only affect events *after* the event. Under
-``ties: simultaneous`` these have a later time; so the bits wait in a second word until an event of a later time comes.
-Gap conditions: ``docs/semantics.md``. Runs with shared prefixes: Flink's SharedBuffer, and SASE+ (Agrawal et al.,
-SIGMOD 2008).
+A run has a chain of bound nodes, a state of the automaton, and bits for its closed slots (pending gaps). Runs with a
+common prefix share nodes. Between two neighbours of a match the language only has conditions on the events in the gap,
+so
+an event closes gaps and is never read again. The bits set by an event only affect *later* events. Under ``ties:
+simultaneous`` a later event has a later time, so the bits wait in a second word until such an event arrives. Gap
+conditions: ``docs/semantics.md``. Runs with shared prefixes: Flink's SharedBuffer, and SASE+ (Agrawal et al., SIGMOD
+2008).
 """
 
 from __future__ import annotations
@@ -88,14 +89,15 @@ from nfa.kernels.runs.windows import is_past, window_end
 from nfa.kernels.traces import BY_QUERY, FAILED
 from streams.kernels.compiling import routine
 
-# Outcomes of testing a step. PASSES: its types or condition reject the event. FORBIDDEN: by the gap, a limit or UNTIL.
-# TOO_EARLY: the event is not after the beginning of the gap. BINDABLE: the event may be bound.
+# Outcomes of testing a step. PASSES: the step's types or condition reject the event. FORBIDDEN: the gap, a limit or
+# UNTIL forbids binding the event. TOO_EARLY: the event is not later than the start of the gap. BINDABLE: the event may
+# be bound.
 PASSES, FORBIDDEN, TOO_EARLY, BINDABLE = range(4)
 
 
 @routine
 def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
-    """Write the start of the new run ``grown``: the start of ``run`` or the current event, whichever is earlier."""
+    """Set the earliest event of the new run ``grown``: that of ``run``, or the current event if it is earlier."""
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
     s.run_end[grown] = window_end(p, s, s.now[PATTERN], s.now[EVENT])
     if run != NIL:
@@ -109,7 +111,9 @@ def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
 def grow(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
 ) -> Int:
-    """Create a run whose newest node binds the current event by a step; ``run`` is the run that it extends, or NIL."""
+    """Create a run whose newest node binds the current event by a step; it extends ``run``, or no run if ``run`` is
+    NIL.
+    """
     bits = s.run_bits
     grown = new_run(s, node, p.target[step], kind)
     note_start(p, s, grown, run)
@@ -140,7 +144,9 @@ def complete(
     lead: Int,
     limit: Int,
 ) -> None:
-    """Emit the match of a chain in an accepting state, or keep the match until its trailing conditions are decided."""
+    """Process a chain in an accepting state: emit its match, or retain the match until its trailing conditions are
+    decided.
+    """
     pattern = s.now[PATTERN]
     if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
         return
@@ -151,7 +157,7 @@ def complete(
         has_trail = p.trail_from[finish] != p.trail_from[finish + 1]
         greedy = p.finish_slots[finish]
         if has_trail and not may_complete(x, s.now[AFTER], p.column[state]):
-            continue  # the forbidden event is certain to come
+            continue  # the forbidden event is certain to occur
         if not has_trail and greedy == NOTHING and p.flags[pattern] == 0:
             emit(s, out, node, limit)
         elif s.now[BUDGET] <= 0:
@@ -184,7 +190,7 @@ def bind(
     forced: np.uint64,
     limit: Int,
 ) -> None:
-    """Bind the current event by a step: extend ``run``, or begin a match if ``run`` is NIL."""
+    """Bind the current event by a step: extend ``run``, or start a match if ``run`` is NIL."""
     target = p.target[step]
     goes_on = p.step_from[target] < p.step_from[target + 1] and may_complete(x, s.now[AFTER], p.column[target])
     if not (goes_on or p.accepts[target]):
@@ -218,13 +224,13 @@ def bind(
 
 @routine
 def is_too_old(p: RunProgram, s: RunState) -> bool:
-    """Whether the current event is so late that a window beginning with this event has already ended."""
+    """Return whether the current event is so late that a window starting with this event has already ended."""
     return bool(s.now[CLOCK] >= window_end(p, s, s.now[PATTERN], s.now[EVENT]))
 
 
 @routine
 def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
-    """Test a step of a run with the current event; returns PASSES, FORBIDDEN, TOO_EARLY or BINDABLE."""
+    """Test a step of a run with the current event; return PASSES, FORBIDDEN, TOO_EARLY or BINDABLE."""
     head = s.run_node[run]
     if not x.taken[p.symbol[step], s.now[ROW]]:
         return PASSES
@@ -239,9 +245,10 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Note that a GREEDY repetition could take the event; returns the repetition's slot, which bars leaving it.
+    """Record that a GREEDY repetition could bind the event; return the repetition's slot, which bars leaving the
+    repetition.
 
-    Returns 0 if an event of another time was bound after the gap began.
+    If an event of another time was bound after the gap started, return 0.
     """
     node = first_behind(p, s, s.run_node[run], p.slot[step])
     if node == NIL:
@@ -264,7 +271,9 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 
 @routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int, limit: Int) -> bool:
-    """Extend an active run by the current event in every possible way; returns whether the run itself has a future."""
+    """Extend an active run by the current event with every possible step; return whether the run itself can still be
+    extended.
+    """
     if s.now[STEPS] > s.now[CEILING]:
         return True
     s.now[STEPS] += 1
@@ -294,11 +303,11 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatc
 
 @routine
 def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> bool:
-    """Whether a run could still take some step with an event of this time and order (sequence number or time)."""
+    """Return whether a run could still take a step with an event of this time and order (sequence number or time)."""
     state, head = s.run_state[run], s.run_node[run]
     for step in range(p.step_from[state], p.step_from[state + 1]):
         barred = s.run_bits[run, GREEDY] & p.leaves[step]
-        if p.has_nots[step] and s.run_bits_order[run] == order:  # a STRICT NOT took an event of this very time
+        if p.has_nots[step] and s.run_bits_order[run] == order:  # a STRICT NOT matched an event of this same time
             barred |= s.run_bits[run, VETO] & ~s.run_bits[run, PASSED] & p.slot[step]
         if barred != NOTHING or not is_open(p, s, run, step) or not is_in_time(p, s, head, step, time):
             continue
@@ -309,7 +318,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 
 @routine
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Test the trailing conditions of a complete run with the current event; returns false if a condition fails."""
+    """Test the trailing conditions of a complete run with the current event; return false if a condition fails."""
     s.now[STEPS] += 1
     if not is_in_reach(s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
@@ -338,7 +347,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 @routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Process the current event for a waiting or decided run; returns false if the run can be released."""
+    """Process the current event for a waiting or decided run; return false if the run can be released."""
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)
@@ -356,7 +365,9 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: Ru
 
 @routine
 def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Process the current event for a decided match, which the event may retract; false if the run can be released."""
+    """Process the current event for a decided match, which the event may retract; return false if the run can be
+    released.
+    """
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(s, run) and is_refuted(p, s, x, c, run))
@@ -399,7 +410,9 @@ def process_pair(
 
 @routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
-    """Time of the newest event before the current time that matches a leading NOT of ``step``, or EARLIEST."""
+    """Return the time of the newest event before the current time that matches a leading NOT of
+    ``step``, or EARLIEST.
+    """
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
         if (p.leads[step] >> np.uint64(number)) & ONE:
@@ -424,11 +437,13 @@ def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int
 
 @routine
 def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: Int) -> bool:
-    """Whether the guard allows a match of a pattern to begin with the current event.
+    """Return whether the guard allows a match of a pattern to start with the current event.
 
-    A match may begin if it could complete from the monitor state before the event. If the event breaks a constraint,
-    the state after the event counts, because the trace is no longer pruned. If the guard only drops whole patterns,
-    matches also begin while any partial match of the pair could complete, and after a match was emitted.
+    A match may start if it could complete from the monitor state before the event. If the event breaks a constraint,
+    the
+    state after the event counts, because the trace is no longer pruned. If the guard only drops whole patterns, matches
+    also
+    start while any partial match of the pair could complete, and after a match was emitted.
     """
     monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
     start, gates = p.column[p.state_from[pattern]], x.gates
@@ -449,7 +464,7 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
 
 @routine
 def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int) -> None:
-    """Begin matches of the current pattern with the current event."""
+    """Start matches of the current pattern with the current event."""
     pattern, before = s.now[PATTERN], c.stack.values[WORK]
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1]):

@@ -1,4 +1,4 @@
-"""The memory of runs: (trace, pattern) pairs, chains of bound nodes, and events, as arenas with free lists."""
+"""The memory of runs: arenas with free lists for (trace, pattern) entries (pairs), runs, nodes and events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
-    """The position of a (trace, pattern) pair in the index, or the empty position for a new pair."""
+    """Return the position of a (trace, pattern) pair in the index, or the empty position for a new pair."""
     mask = np.int64(s.pair_slots.shape[0] - 1)
     place = (np.int64(trace) * 2654435761 + np.int64(pattern) * 40503) & mask
     while s.pair_slots[place] != NIL:
@@ -100,7 +100,7 @@ def leave_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave(s: RunState, run: Int) -> None:
-    """Remove a parked run from its pair's list and its bucket; ``run_next`` of the run stays."""
+    """Remove a parked run from its pair's list and its bucket; the run's ``run_next`` does not change."""
     leave_bucket(s, run)
     following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
     if following != NIL:
@@ -127,7 +127,7 @@ def free_runs(s: RunState, pair: Int) -> None:
 
 @routine
 def give_up_pair(s: RunState, pair: Int) -> None:
-    """Give up a pair that took too much work: drop everything that the pair retains, and ignore further events."""
+    """Give up a pair that took too much work: drop all data of the pair, and ignore further events."""
     free_runs(s, pair)
     s.pair_runs[pair] = NIL
     s.pair_count[pair] = 0
@@ -139,7 +139,7 @@ def give_up_pair(s: RunState, pair: Int) -> None:
 
 @routine
 def close_pair(s: RunState, pair: Int) -> None:
-    """Release a pair and all its runs, and close the gap in the index (backward shift)."""
+    """Release a pair and all its runs, and close the gap in the index (backward shift deletion)."""
     free_runs(s, pair)
     trace = np.int64(s.pair_trace[pair])
     mask = np.int64(s.pair_slots.shape[0] - 1)
@@ -178,7 +178,7 @@ def release_event(s: RunState, event: Int) -> None:
 
 @routine
 def release_node(s: RunState, node: Int) -> None:
-    """Drop one reference to a chain, and release the nodes that are left without references."""
+    """Drop one reference to a chain, and release the nodes that no longer have references."""
     while node != NIL:
         s.node_references[node] -= 1
         if s.node_references[node] > 0:
@@ -206,7 +206,7 @@ def free_run(s: RunState, run: Int) -> None:
 
 @routine
 def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
-    """Create a run at the end of a chain, in the list of fresh runs, with all gaps open."""
+    """Create a run for the chain that ends at ``node``, in the list of fresh runs, with all gaps open."""
     run = np.int32(s.counters[RUN_FREE])
     s.counters[RUN_FREE] = s.run_next[run]
     s.counters[RUNS] += 1
@@ -229,7 +229,10 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
 
 @routine
 def place_event(s: RunState, x: RunBatch) -> None:
-    """Copy the current event into the arena; once its row is finished, the event is released unless a node binds it."""
+    """Copy the current event into the arena.
+
+    When its row is finished, the event is released unless a node binds it.
+    """
     event = np.int32(s.counters[EVENT_FREE])
     s.counters[EVENT_FREE] = s.event_next[event]
     s.counters[EVENTS] += 1

@@ -1,4 +1,4 @@
-"""Event-time timers of (trace, pattern) pairs: when a pair is due, and which runs are then dropped or decided."""
+"""Event-time timers of (trace, pattern) entries: when an entry is due, and which runs are then dropped or decided."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Update the time at which a pair must be examined again even if no event comes."""
+    """Update the time at which a pair must be examined again even if no event arrives."""
     pattern = s.pair_pattern[pair]
     within = p.within[pattern]
     due = s.pair_parked_due[pair]
@@ -68,7 +68,7 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def is_void(s: RunState, pair: Int) -> bool:
-    """Whether a pair retains nothing and can be closed."""
+    """Return whether a pair has no data and can be closed."""
     if (
         s.pair_runs[pair] != NIL
         or s.pair_parked[pair] != NIL
@@ -76,7 +76,7 @@ def is_void(s: RunState, pair: Int) -> bool:
         or s.pair_told[pair] == HAS_REPORTED
     ):
         return False
-    if s.pair_work[pair] != 0:  # unpaid work must not depend on when time passes
+    if s.pair_work[pair] != 0:  # closing would clear unpaid work, which must not depend on when time passes
         return False
     is_empty = True
     for number in range(s.pair_leads.shape[1]):
@@ -86,7 +86,9 @@ def is_void(s: RunState, pair: Int) -> bool:
 
 @routine
 def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Drop times of leading NOTs that are older than any window, renew a pair's due time, and close a void pair."""
+    """Drop times of leading NOTs that are older than any window, update a pair's due time, and close a pair without
+    data.
+    """
     within = p.within[s.pair_pattern[pair]]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
         if s.pair_leads[pair, number, 0] != EARLIEST and s.pair_leads[pair, number, 0] + within <= time:
@@ -98,14 +100,14 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_reported(s: RunState, pair: Int, filled: Int) -> None:
-    """Mark a pair that has emitted results since ``filled`` was their count, if a guard's policy needs the mark."""
+    """Mark a pair that has emitted results since their number was ``filled``, if a guard's policy needs the mark."""
     if s.pair_told[pair] == NOT_REPORTED_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_REPORTED
 
 
 @routine
 def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
-    """Advance the time of a pair whose matches need no ranking; all events before ``time`` have been seen."""
+    """Advance the time of a pair whose matches need no ranking; all events before ``time`` must have been processed."""
     pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
     if (p.flags[pattern] & TIMEOUTS) != 0:
@@ -140,9 +142,10 @@ def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) ->
 def pass_time(
     p: RunProgram, s: RunState, out: RunMatches, pairs: NDArray[np.int32], first: Int, watermark: Int
 ) -> tuple[Int, Int]:
-    """Advance the time of due pairs, from index ``first`` on, to the watermark.
+    """Advance the time of due pairs, starting at index ``first``, to the watermark.
 
-    Returns (status, index): ``DONE``; ``NO_ROOM`` at a pair; or ``FLUSH`` at a pair whose matches must be ranked.
+    Returns (status, index). The status is ``DONE``, ``NO_ROOM`` at a pair, or ``FLUSH`` at a pair whose matches must be
+    ranked.
     """
     for place in range(first, pairs.shape[0]):
         pair = pairs[place]

@@ -1,4 +1,4 @@
-"""The gaps of a run: which gaps are open, which gaps an event closes, and where a gap began."""
+"""The gaps of a run: which gaps are open, which gaps an event closes, and where a gap started."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ from nfa.kernels.runs.tables import (
 )
 from streams.kernels.compiling import routine
 
-READ_FOR_ONE = 64  # amount read by conditions (``conditions.WORK``) that counts as much work as meeting one run
+READ_FOR_ONE = 64  # amount read by conditions (``conditions.WORK``) that counts as the work of testing one run
 
 
 @routine
 def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint64) -> bool:
-    """Whether a condition is true for the current event after a chain of events; the condition NIL is always true."""
+    """Return whether a condition is true for the current event after a chain of events; the condition NIL is always
+    true.
+    """
     if condition == NIL:
         return True
     start, end = c.starts[condition], c.ends[condition]
@@ -51,7 +53,7 @@ def count_conditions(s: RunState, c: Conditions, before: Int) -> None:
 
 @routine
 def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """The newest node that reopened a slot (pending gap); its event is the last before the gap."""
+    """Return the newest node that reopened a slot (pending gap). The node's event is the last event before the gap."""
     node = head
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         node = s.node_parent[node]
@@ -60,7 +62,7 @@ def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """The oldest node bound after the newest node that reopened a slot (see ``anchor``), or NIL."""
+    """Return the oldest node bound after the newest node that reopened a slot (see ``anchor``), or NIL."""
     node, behind = head, np.int64(NIL)
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         behind = np.int64(node)
@@ -70,7 +72,7 @@ def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) -> Int:
-    """The node that began a repetition with UNTIL; the repetition is still under way."""
+    """Return the node that started a repetition with UNTIL, which must still be under way."""
     node = head
     while node != NIL and (p.inside[s.node_step[node]] & ~p.goes_on[s.node_step[node]] & repetition) == NOTHING:
         node = s.node_parent[node]
@@ -79,7 +81,7 @@ def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) ->
 
 @routine
 def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) -> np.uint64:
-    """The subset of ``repetitions``, as bits, that began before the current event."""
+    """Return the subset of ``repetitions``, as bits, that started before the current event."""
     bits, number = NOTHING, 0
     while repetitions >> np.uint64(number) != NOTHING:
         bit = ONE << np.uint64(number)
@@ -92,7 +94,7 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
 
 @routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
-    """Whether an event at ``order`` is later than the event before a gap; otherwise both have the same time."""
+    """Return whether an event at ``order`` is later than the event before a gap; otherwise both have the same time."""
     if order > s.event_order[s.node_event[head]]:
         return True
     node = anchor(p, s, head, slot)
@@ -101,7 +103,9 @@ def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int)
 
 @routine
 def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> bool:
-    """Whether a step at this time respects its gap's limit and the spans (time limits) of the parts it continues."""
+    """Return whether a step at this time respects its gap's limit and the spans (time limits) of the parts it
+    continues.
+    """
     if p.limit[step] != LATEST and p.slot[step] != NOTHING:
         node = anchor(p, s, head, p.slot[step])
         if node != NIL and time - s.event_time[s.node_event[node]] >= p.limit[step]:
@@ -124,7 +128,7 @@ def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> b
 
 @routine
 def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, repetitions: np.uint64) -> np.uint64:
-    """The repetitions, as bits, whose UNTIL the current event satisfies."""
+    """Return the repetitions, as bits, whose UNTIL the current event satisfies."""
     bits = NOTHING
     first = p.until_from[s.now[PATTERN]]
     number = 0
@@ -140,7 +144,7 @@ def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: In
 
 @routine
 def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
-    """Whether a run may still take a step: neither the contiguity mode, nor a NOT, nor an UNTIL excludes the step."""
+    """Return whether a run may still take a step, because no contiguity mode, NOT or UNTIL excludes the step."""
     bits, slot = s.run_bits, p.slot[step]
     if (bits[run, MODE] & slot) != NOTHING and p.mode[step] != ANY:
         return False
@@ -151,7 +155,7 @@ def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
 
 @routine
 def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
-    """Whether a NOT matches the current event, which must come after the beginning of the NOT's gap."""
+    """Return whether a NOT matches the current event, which must be later than the start of the NOT's gap."""
     if not x.taken[p.watch_symbol[watch], s.now[ROW]]:
         return False
     if p.watch_within[watch] != LATEST:
@@ -163,7 +167,10 @@ def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, wa
 
 @routine
 def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> bool:
-    """Whether a STRICT NOT in a step's gap forbids the step: the current or a simultaneous event matches the NOT."""
+    """Return whether a STRICT NOT in a step's gap forbids the step.
+
+    The NOT forbids the step if it matches the current event or a simultaneous event.
+    """
     state = p.source[step]
     if not p.has_nots[step] or (s.run_bits[run, PASSED] & p.slot[step]) != NOTHING:
         return False
@@ -178,7 +185,9 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Whether a STRICT NOT matches the current event and so forbids a step that the run took at the same time."""
+    """Return whether a STRICT NOT matches the current event and so forbids a step that the run took at
+    the same time.
+    """
     node = s.run_node[run]
     while node != NIL and s.event_order[s.node_event[node]] == s.now[ORDER]:
         parent, step = s.node_parent[node], s.node_step[node]
@@ -194,7 +203,9 @@ def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) 
 
 @routine
 def settle(s: RunState, run: Int) -> None:
-    """Apply the waiting bits of a run, such as closed gaps, if the current event is later than their events."""
+    """Apply the waiting bits of a run, such as closed gaps, if the current event is later than the events that set
+    them.
+    """
     bits = s.run_bits
     if s.run_bits_order[run] < s.now[ORDER]:
         for column in range(0, VETO, 2):
@@ -206,7 +217,7 @@ def settle(s: RunState, run: Int) -> None:
 
 @routine
 def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
-    """Mark the gaps with STRICT NOTs that began before the current event: these NOTs ignore events of later times."""
+    """Mark the gaps with STRICT NOTs that started before the current event; these NOTs ignore events of later times."""
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
         slot = p.watch_slot[watch]
@@ -220,7 +231,8 @@ def close_gaps(
 ) -> None:
     """Close the gaps and UNTIL repetitions of a run that the current event ends.
 
-    ``slots`` are the slots whose gap began before the event, ``ignored`` the repetitions that do not contain the event.
+    ``slots`` are the slots whose gap started before the event. ``ignored`` are the repetitions that do not contain the
+    event.
     """
     state, head = s.run_state[run], s.run_node[run]
     bits = s.run_bits

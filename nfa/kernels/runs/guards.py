@@ -1,6 +1,6 @@
-"""Effects of a guard: partial matches end, waiting matches become certain, traces fail.
+"""Effects of a guard: partial matches are dropped, waiting matches become certain, and traces fail.
 
-Sources: the monitor automaton of C-CEP, its reaction to violations, early certainty (constraint-aware CEP, sections
+Sources: the monitor automaton of C-CEP, its reaction to violations, and early certainty (constraint-aware CEP, sections
 4.2, 4.4, 4.6 and 6.3).
 """
 
@@ -55,7 +55,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def mark_chain(s: RunState, run: Int) -> Int:
-    """Mark the bound events of a run back to the first marked node; returns the number of newly marked events."""
+    """Mark the bound events of a run back to the first marked node; return the number of newly marked events."""
     mark, node, count = s.counters[MARK], s.run_node[run], np.int64(0)
     while node != NIL and s.node_mark[node] != mark:
         s.node_mark[node] = mark
@@ -68,7 +68,7 @@ def mark_chain(s: RunState, run: Int) -> Int:
 
 @routine
 def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Whether a guard can end a run: the run is growing, or complete with a trailing NOT."""
+    """Return whether a guard can drop a run, which must be a partial match or a complete match with a trailing NOT."""
     if s.run_kind[run] == PENDING:
         finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
         return bool(p.trail_from[finish] != p.trail_from[finish + 1])
@@ -77,7 +77,9 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
-    """Drop the runs of a pair that are dead in ``live[row]``; if ``row`` is ``NIL``, all runs that a guard can end."""
+    """Drop the runs of a pair that are dead in ``live[row]``; if ``row`` is ``NIL``, drop all runs that a guard can
+    drop.
+    """
     gone, previous = NIL, NIL
     run = s.pair_runs[pair]
     while run != NIL:
@@ -111,14 +113,14 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
 
 @routine
 def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
-    """Whether a pair emits nothing more: its only match was emitted, or it took too much work."""
+    """Return whether a pair can emit no more matches, because its only match was emitted or it took too much work."""
     is_finished = s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0
     return bool(is_finished or s.pair_work[pair] == LATEST)
 
 
 @routine
 def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, pattern: Int) -> None:
-    """Apply the guard's policy to dead partial matches of a pair; report an early termination of the pattern."""
+    """Apply the guard's policy to dead partial matches of a pair, and report an early termination of the pattern."""
     live, before, after = x.gates.live, x.gates.truth[s.now[BEFORE]], x.gates.truth[s.now[AFTER]]
     policy, furthest = x.gates.policy[s.now[BEFORE]], p.state_from[pattern]
     was_possible, is_possible = live[before, p.column[furthest]] != 0, live[after, p.column[furthest]] != 0
@@ -159,7 +161,9 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 
 @routine
 def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair: Int) -> None:
-    """Renew the deadlines of a pair's waiting matches for the monitor state after the event; decide due matches."""
+    """Update the deadlines of a pair's waiting matches for the monitor state after the event, and
+    decide due matches.
+    """
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
     run = s.pair_runs[pair]
@@ -184,7 +188,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair:
 def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
     """Advance the time of a pair to the current event, whether or not the pair then processes the event.
 
-    Returns ``DONE``; or, without any change, ``NO_ROOM``, or ``FLUSH`` with the pair in ``counters[STOP_PAIR]``.
+    Returns ``DONE``. Without any change, returns ``NO_ROOM``, or ``FLUSH`` with the pair in ``counters[STOP_PAIR]``.
     """
     if s.counters[FILLED] + s.pair_count[pair] > out.node.shape[0]:
         s.counters[NEEDED] = s.pair_count[pair]
@@ -202,8 +206,11 @@ def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
 def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
     """Advance the time of all pairs of the trace before an event that is out of order.
 
-    Otherwise results would depend on where batches end, as an old event could change decisions already made at the end
-    of a batch. Returns the status of ``catch_up``. A call repeated after patterns processed the event changes nothing.
+    Otherwise results would depend on the division into batches, because an old event could change decisions that were
+    made at
+    the end of a batch. Returns the status of ``catch_up``. A call that is repeated after patterns processed the event
+    changes
+    nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
         return DONE
@@ -220,7 +227,7 @@ def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 
 @routine
 def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended, number: Int) -> Int:
-    """Process a guard's list of kills: first NOTs whose event cannot come, then dead pattern states.
+    """Process a guard's list of kills: first the NOTs whose event can no longer occur, then dead pattern states.
 
     A repeated call resumes at ``counters[KILLED]``.
     """
@@ -252,7 +259,9 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended,
 
 @routine
 def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
-    """Let matches wait again in a trace that is no longer pruned, because the current event broke a constraint."""
+    """Restore the deadlines of waiting matches in a trace that is no longer pruned, because the event broke a
+    constraint.
+    """
     pair = s.trace_pairs[s.now[TRACE]]
     while pair != NIL:
         following = s.pair_next[pair]
@@ -263,9 +272,9 @@ def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
 
 @routine
 def fail_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
-    """Drop everything that a trace retains, because the current event broke a constraint.
+    """Drop all data of a trace, because the current event broke a constraint.
 
-    First emits the matches that are already decided; returns ``FAIL`` for each pair whose matches must be ranked.
+    Matches that are already decided are emitted first. Returns ``FAIL`` for each pair whose matches must be ranked.
     """
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]

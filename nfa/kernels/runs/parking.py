@@ -1,12 +1,13 @@
 """Parked runs: partial matches that an event finds by their state and by a value, without a scan.
 
 A state is *plain* if events have no effect on its gaps: every step from it is under ANY, without NOT, limit, UNTIL or
-GREEDY. A run in a plain state only waits for an event that takes a step. If all steps from the state require that an
-attribute of the event equals an attribute of an earlier event, the run waits under this value as well, so that an event
-finds by hash the runs with the same value.
+GREEDY. A run in a plain state only waits for an event that takes a step. Often all steps from the state require that an
+attribute of the event equals an attribute of an earlier event, such as ``b.customer = a.customer``. The run is then
+indexed by this value as well, so an event finds the runs with the same value by hash.
 
-The parked runs of a pair form a separate list, newest first. Parked runs with the same state and value are in one
-*bucket* of a hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can leave.
+The parked runs of a pair form a separate list, newest first. Parked runs with the same state and value are in the same
+*bucket* of a hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can be
+removed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
 
 @routine
 def hash_of_value(kind: Int, bits: Int) -> np.uint64:
-    """A hash of a value; equal values have equal hashes, because integers and floats are both hashed as float64."""
+    """Return a hash of a value; equal numbers have equal hashes, because integers are hashed as float64, too."""
     if kind in (INTEGER, FLOAT):
         number = np.float64(bits) if kind == INTEGER else np.int64(bits).view(np.float64)
         return mixed(ONE, np.float64(number + 0.0).view(np.uint64))  # -0.0 equals 0.0
@@ -43,19 +44,21 @@ def hash_of_value(kind: Int, bits: Int) -> np.uint64:
 
 @routine
 def home_of(pair: Int, state: Int, value: np.uint64) -> np.uint64:
-    """The hash of the bucket in which runs of a pair wait in a state under a value."""
+    """Return the bucket hash of parked runs with the given pair, state and value."""
     return mixed(mixed(value, np.uint64(pair) + ONE), np.uint64(state))
 
 
 @routine
 def value_of(s: RunState, event: Int, column: Int) -> np.uint64:
-    """Hash of an event's value in a column."""
+    """Return the hash of an event's value in a column."""
     return hash_of_value(s.event_kinds[event, column], s.event_values[event, column])
 
 
 @routine
 def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """Hash of the value under which a run waits; ``NOTHING`` if the run's state has no such value."""
+    """Return the hash of the value by which a parked run is indexed, or ``NOTHING`` if the run's state has no such
+    value.
+    """
     column = p.key_column[s.run_state[run]]
     if column == NIL:
         return NOTHING
@@ -69,7 +72,7 @@ def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Park a run that is in no list, at the front of its pair's parked runs and of its bucket."""
+    """Park a run that is in no list; it becomes the first of its pair's parked runs and of its bucket."""
     first = s.pair_parked[pair]
     s.run_next[run], s.run_before[run] = first, NIL
     if first != NIL:
@@ -128,7 +131,7 @@ def unpark(s: RunState, pair: Int) -> None:
 
 @routine
 def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Park the runs in a pair's list whose state allows parking, in their order."""
+    """Park the runs in a pair's list whose state allows parking, and keep their order."""
     parked, before = np.int64(NIL), np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:
@@ -152,7 +155,7 @@ def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def fill_buckets(p: RunProgram, s: RunState) -> None:
-    """Put the parked runs of all pairs into empty buckets, under their current values."""
+    """Put the parked runs of all pairs into empty buckets, by the current values of their keys."""
     for pair in range(s.pair_parked.shape[0]):
         run = s.pair_parked[pair]
         while run != NIL and s.run_next[run] != NIL:

@@ -1,12 +1,12 @@
-"""Ranking of the matches that one event completes: their order, exclusion by the after-match rule, and the limit.
+"""Ranking of the matches that an event completes: their order, exclusion by the after-match rule, and the limit.
 
-Under ``ties: log``, a match without trailing conditions is decided by its last event. All matches of a trace that one
+Under ``ties: log``, a match without trailing conditions is decided by its last event. All matches of a trace that an
 event completes are ranked here and emitted with the event. Decisions that wait for time to pass are ranked outside the
 kernel (``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission; the slow version is
 ``tests.references.patterns.emission``.
 
-Matches that one event completes share their last event, and the events of a chain are in the order of the log. So they
-are compared by start, first event, length, then event by event, and last by the aliases of the events.
+Matches that the same event completes share their last event, and the events of a chain are in the order of the log. So
+they are compared by start, first event, length, then event by event, and last by the aliases of the events.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def set_aside(s: RunState, run: Int) -> None:
-    """Move the newest fresh run, a match completed by the current event, to the list of runs to rank."""
+    """Move the newest fresh run, a match that the current event completed, to the list of runs to rank."""
     s.now[FRESH] = s.run_next[run]
     s.run_next[run] = s.now[READY]
     s.now[READY] = run
@@ -60,7 +60,7 @@ def set_aside(s: RunState, run: Int) -> None:
 
 @routine
 def compare_events(s: RunState, run: Int, other: Int) -> Int:
-    """Compare two chains of equal length, oldest events first: -1, 0 or 1."""
+    """Compare two chains of equal length by their events, oldest first; return -1, 0 or 1."""
     left, right, order = s.run_node[run], s.run_node[other], np.int64(0)
     while left != right:
         a, b = s.event_sequence[s.node_event[left]], s.event_sequence[s.node_event[right]]
@@ -72,14 +72,16 @@ def compare_events(s: RunState, run: Int, other: Int) -> Int:
 
 @routine
 def compare_alias(p: RunProgram, s: RunState, run: Int, other: Int, alias: Int) -> Int:
-    """Compare two chains over the same events by the events of one alias: -1, 0 or 1; a missing alias is greater."""
+    """Compare two chains over the same events by the events of one alias; return -1, 0 or 1. A missing alias is
+    greater.
+    """
     first = p.alias_from[s.now[PATTERN]]
     left, right = s.run_node[run], s.run_node[other]
-    order, n_left, n_right = np.int64(0), 0, 0  # the result so far, from the newest event back
+    order, n_left, n_right = np.int64(0), 0, 0  # order of the events so far, from the newest event backwards
     while left != NIL:
         is_left = p.alias_rank[first + s.node_atom[left]] == alias
         is_right = p.alias_rank[first + s.node_atom[right]] == alias
-        if is_left and not is_right:  # the other list has a later event next, or ends
+        if is_left and not is_right:  # at this place the other list has a later event, or has ended
             order = np.int64(-1) if n_right > 0 else np.int64(1)
         elif is_right and not is_left:
             order = np.int64(1) if n_left > 0 else np.int64(-1)
@@ -93,7 +95,7 @@ def compare_alias(p: RunProgram, s: RunState, run: Int, other: Int, alias: Int) 
 
 @routine
 def compare(p: RunProgram, s: RunState, run: Int, other: Int) -> Int:
-    """Compare the emission order of two matches completed by the same event: -1, 0 (equal bindings) or 1."""
+    """Compare the emission order of two matches completed by the same event; return -1, 0 (equal bindings) or 1."""
     if s.run_start[run] != s.run_start[other]:
         return np.int64(-1) if s.run_start[run] < s.run_start[other] else np.int64(1)
     if s.run_first[run] != s.run_first[other]:
@@ -111,7 +113,7 @@ def compare(p: RunProgram, s: RunState, run: Int, other: Int) -> Int:
 
 @routine
 def merged(p: RunProgram, s: RunState, left: Int, right: Int) -> np.int64:
-    """Merge two ordered lists of runs."""
+    """Merge two ordered lists of runs, and return the first run of the result."""
     first, last = np.int64(NIL), np.int64(NIL)
     while left != NIL or right != NIL:
         if right == NIL or (left != NIL and compare(p, s, left, right) <= 0):
@@ -132,7 +134,7 @@ def merged(p: RunProgram, s: RunState, left: Int, right: Int) -> np.int64:
 
 @routine
 def ordered(p: RunProgram, s: RunState, first: Int) -> np.int64:
-    """A list of runs in the order of emission (merge sort, bottom up)."""
+    """Sort a list of runs by emission order (bottom-up merge sort), and return its first run."""
     size = 0
     run = np.int64(first)
     while run != NIL:
@@ -159,7 +161,7 @@ def ordered(p: RunProgram, s: RunState, first: Int) -> np.int64:
 
 @routine
 def cut(s: RunState, first: Int, size: Int) -> tuple[np.int64, np.int64]:
-    """The first ``size`` runs of a list, and the rest."""
+    """Split a list after ``size`` runs, and return the first runs of both parts."""
     last = np.int64(first)
     while last != NIL and size > 1:
         last = np.int64(s.run_next[last])
@@ -173,7 +175,9 @@ def cut(s: RunState, first: Int, size: Int) -> tuple[np.int64, np.int64]:
 
 @routine
 def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
-    """Sequence number of the event that SKIP TO FIRST or LAST skips to; ``NIL`` if the rule's alias is unbound."""
+    """Return the sequence number of the event to which SKIP TO FIRST or LAST skips, or ``NIL`` if its
+    alias is unbound.
+    """
     pattern, target = s.now[PATTERN], np.int64(NIL)
     node = s.run_node[kept]
     while node != NIL:
@@ -187,7 +191,10 @@ def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
 
 @routine
 def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) -> bool:
-    """Whether a kept match rules out another run, complete or not; ``target`` is ``skip_target`` of the kept match."""
+    """Return whether the after-match rule of the match ``kept`` excludes another run, complete or not.
+
+    ``target`` is ``skip_target`` of ``kept``.
+    """
     rule, first = p.rule[s.now[PATTERN]], s.run_first[other]
     if rule == ONCE_PER_KEY:
         return True
@@ -200,7 +207,10 @@ def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) ->
 
 @routine
 def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> None:
-    """By a kept match's after-match rule, exclude runs of the pair, and the list of matches from ``following`` on."""
+    """Exclude the runs that the after-match rule of an emitted match rules out.
+
+    These are runs of the pair, and matches in the list that starts at ``following``.
+    """
     pattern = s.now[PATTERN]
     target = skip_target(p, s, kept) if p.rule[pattern] >= SKIP_TO_FIRST else np.int64(NIL)
     run = np.int64(following)
@@ -229,7 +239,7 @@ def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> No
 
 @routine
 def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
-    """Mark the waiting matches that have the same bindings as an emitted match."""
+    """Exclude the waiting matches that have the same bindings as an emitted match."""
     run = s.pair_runs[pair]
     while run != NIL:
         if s.run_kind[run] == PENDING and not s.run_muted[run]:
@@ -285,7 +295,7 @@ def emit_ready(p: RunProgram, s: RunState, out: RunMatches, pair: Int, limit: In
 
 @routine
 def has_to_rank(p: RunProgram, s: RunState, pair: Int) -> bool:
-    """Whether matches of a pair must be ranked outside the kernel when time passes or the trace ends."""
+    """Return whether matches of a pair must be ranked outside the kernel when time passes or the trace ends."""
     if p.flags[s.pair_pattern[pair]] == 0:
         return False
     run = s.pair_runs[pair]

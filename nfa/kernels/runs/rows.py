@@ -1,4 +1,6 @@
-"""The main loop of the run kernel: reads visits (relevant rows); writes matches, early terminations and losses."""
+"""The main loop of the run kernel: processes visits (relevant rows), and writes matches, early
+terminations and losses.
+"""
 
 from __future__ import annotations
 
@@ -81,12 +83,12 @@ from nfa.kernels.traces import BY_QUERY, DEVIANT, FAILED, NOTHING_ENDS
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
 
-SWEEP_SHARE = 8  # scanning this number of parked runs is paid by one event
+SWEEP_SHARE = 8  # number of parked runs whose scan costs about as much as processing an event
 
 
 @routine
 def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool) -> bool:
-    """Whether an event can begin a match of a pattern (only with ``can_begin``) or matches a leading NOT."""
+    """Return whether an event can start a match of a pattern (only with ``can_begin``) or matches a leading NOT."""
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1] if can_begin else p.step_from[state]):
         if x.taken[p.symbol[step], row]:
@@ -101,7 +103,8 @@ def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool
 def finish_pair(p: RunProgram, s: RunState, out: RunMatches, pair: Int, ended: Int, last: Int) -> None:
     """Decide the waiting matches of a trace that has ended.
 
-    ``ended`` is the time of the end event, which decides all conditions. If it is ``LATEST``, the input has ended:
+    ``ended`` is the time of the end event, which decides all conditions. If ``ended`` is ``LATEST``, the input has
+    ended, and
     conditions without a deadline are decided at ``last``, the time of the trace's last event.
     """
     s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
@@ -124,7 +127,7 @@ def finish_pair(p: RunProgram, s: RunState, out: RunMatches, pair: Int, ended: I
 
 @routine
 def has_room(s: RunState, out: RunMatches, ended: Ended, need: Int) -> bool:
-    """Whether there is room for an event that creates at most ``need`` nodes in a pair."""
+    """Return whether there is room for an event that creates at most ``need`` nodes in a pair."""
     return not (
         s.counters[NODES] + need > s.node_parent.shape[0]
         or s.counters[RUNS] + 2 * need > s.run_next.shape[0]
@@ -141,8 +144,11 @@ def meet_pair(
 ) -> Int:
     """Process the current event for a pattern in the event's trace.
 
-    Returns ``DONE``; or, without any change, ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, after the
-    event was processed, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: a repeated call then does nothing.
+    Returns ``DONE``. Without any change, returns ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``. If the
+    pattern was
+    given up after the event was processed, returns ``GIVEN_UP`` with the pair in ``STOP_PAIR``; a repeated call then
+    does
+    nothing.
     """
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -177,10 +183,11 @@ def meet_pair(
 
 @routine
 def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
-    """Park runs of a pair whose state allows parking, and regularly release expired parked runs.
+    """Park runs of a pair whose state allows parking, and from time to time release expired parked runs.
 
-    A scan is due once enough events have come since the last scan to amortize its cost, or at every event if the pair
-    is close to its limit of runs.
+    A scan is due once enough events have arrived since the last scan to amortize its cost. If the pair is close to its
+    limit
+    of runs, a scan is due at every event.
     """
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)
@@ -193,7 +200,9 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 @routine
 def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
-    """The work that a pattern may still take in all traces, including the allowance for the stream's events so far."""
+    """Return the work that a pattern may still take in all traces, including the allowance for the stream's events so
+    far.
+    """
     allowance, work = p.allowance[pattern], p.worked[pattern]
     events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
     if allowance > 0 and events > work // allowance:
@@ -203,7 +212,7 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 
 @routine
 def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
-    """Drop the matches that the current event completed, as the limit of work left some runs unprocessed."""
+    """Drop the matches that the current event completed, because the work limit left some runs unprocessed."""
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):
         node = out.node[place]
@@ -226,8 +235,9 @@ def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
 def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
     """Add the work of the current event, less an event's allowance, to the pair's work and to the pattern's total.
 
-    Beyond either limit the pair is given up. Returns the work for which the pair is given up, or 0. Runs that had ended
-    or were decided by time before the event are not counted, so the counts depend on the events alone.
+    If either limit is exceeded, the pair is given up. Returns the work for which the pair is given up, or 0. Runs that
+    had
+    ended or were decided by time before the event are not counted, so the counts depend on the events alone.
     """
     pattern = s.pair_pattern[pair]
     work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
@@ -255,7 +265,9 @@ def run_pair(
     limits: Limits,
     can_begin: bool,
 ) -> bool:
-    """Process the current event, for which there is room, in a pair; returns whether the pair is given up."""
+    """Process the current event in a pair, and return whether the pair is given up; there must be room
+    for the event.
+    """
     pattern = s.pair_pattern[pair]
     place_event(s, x)
     look_after_parked(p, s, pair, limits)
@@ -317,7 +329,7 @@ def meet_patterns(
 
 @routine
 def end_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
-    """Finish and close the pairs of the current trace; stops at each pair whose matches must be ranked."""
+    """Finish and close the pairs of the current trace; stop at each pair whose matches must be ranked."""
     time = s.now[TIME]
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]
@@ -339,9 +351,11 @@ def end_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 def match_rows(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, first: Int, limits: Limits
 ) -> tuple[Int, Int]:
-    """Process visits from ``first`` on; stops when the wrapper must make room or rank matches.
+    """Process visits, starting at ``first``, until the wrapper must make room or rank matches.
 
-    Returns (status, visit): ``DONE``, or why the kernel stopped; ``counters[LISTENER]`` is the position in the visit.
+    Returns (status, visit). The status is ``DONE``, or the reason why the kernel stopped. ``counters[LISTENER]`` is
+    then the
+    position among the visit's listeners.
     """
     p, s, x, c, out, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(out), borrowed(ended)
     patterns = p.flags.shape[0]

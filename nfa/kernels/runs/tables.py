@@ -1,6 +1,7 @@
 """Tables, state and constants of the run kernel.
 
-Indices are int32, ``NIL`` is -1; times are int64 us; an event's *order* is its time under ``ties: simultaneous`` and
+Indices are int32, and ``NIL`` is -1. Times are int64 us. An event's *order* is its time under ``ties: simultaneous``
+and
 its sequence number otherwise.
 """
 
@@ -25,34 +26,34 @@ NOTHING = np.uint64(0)
 # Status of the kernel.
 DONE, NO_ROOM, FLUSH, CLOSE, FAIL, GIVEN_UP = range(6)
 
-# Kinds of a run: growing; complete with open trailing conditions; decided, to be emitted; kept for timeouts; emitted
-# before its deadlines, because the awaited events could no longer come.
+# Kinds of a run: a partial match; complete with undecided trailing conditions; decided, but not yet emitted; retained
+# for the search for timeouts; emitted before its deadlines, because the forbidden events could no longer occur.
 ACTIVE, PENDING, DECIDED, SPENT, REPORTED = np.arange(5)
 
-# What decided a match: nothing had to be awaited; time, or the next event under STRICT; the trace's end; a guard.
+# Decision of a match: by its last event; by time, or the next event under STRICT; by the trace's end; by a guard.
 NOT_WAITED, BY_WINDOW, BY_TRACE_END, BY_CONSTRAINT = range(4)
 
-# Values of RunState.pair_told: unused; used, and nothing emitted yet; something emitted.
+# Values of RunState.pair_told: not needed by the guard's policy; no match emitted yet; a match was emitted.
 UNASKED, NOT_REPORTED_YET, HAS_REPORTED = range(3)
 
 # After-match rules (RunProgram.rule).
 NO_RULE, ONCE_PER_KEY, SKIP_TO_NEXT, SKIP_PAST_LAST, SKIP_TO_FIRST, SKIP_TO_LAST = range(6)
 
-# RunState.run_lead of a spent run. LIVES, only during the search for timeouts: a partial match not yet ruled out.
+# RunState.run_lead of a spent run. LIVES is used during the search for timeouts: a candidate not yet ruled out.
 WAS_PART, WAS_MATCH, LIVES = range(3)
 
-# RunMatches.what: a match; the retraction of an emitted match; a partial match that WITHIN ended.
+# RunMatches.what: a match; the retraction of an emitted match; a timeout.
 MATCH, CORRECTION, TIMEOUT = np.arange(3)
 
-# Why a pattern is suspended (column of Ended.lost): given up in too many traces; too much work in all of them.
+# Reason of a suspension (column of Ended.lost): given up in too many traces; too much work in all traces.
 BY_TRACES, BY_WORK = 1, 2
 
 # Pattern flags.
 ORDERED = 1  # matches with equal detection times are ranked before they are emitted
 TIMEOUTS = 2
 
-# Columns of RunState.run_bits. An even column is in force now, the next one from the next order on. VETO is in force
-# for the current order: gaps that a STRICT NOT closes even to events of the same time.
+# Columns of RunState.run_bits. The bits of an even column are in force; the bits of the next column wait for an event
+# of a later order. VETO is in force for the current order: gaps that a STRICT NOT closes even to simultaneous events.
 MODE, NOT, UNTIL, PASSED, GREEDY, VETO = 0, 2, 4, 6, 8, 10
 N_BITS = 11
 
@@ -61,8 +62,8 @@ NODE_FREE, EVENT_FREE, RUN_FREE, PAIR_FREE, NODES, EVENTS, RUNS, PAIRS = range(8
 PEAK_EVENTS, FILLED, LISTENER, STOP_PAIR, NEEDED, KILLED, MARK, RELEASED = range(8, 16)
 N_COUNTERS = 16
 
-# Indices of RunState.now: the current event. STEPS is its work for the current pair; above CEILING the pattern is
-# suspended, and the other runs are not tested.
+# Indices of RunState.now, which describes the current event. STEPS is the event's work for the current pair. If STEPS
+# exceeds CEILING, the pattern is suspended and the remaining runs are not tested.
 ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, CAPPED, LOST, BUDGET, READY, HEARD, STEPS = (
     range(16)
 )
@@ -74,7 +75,7 @@ N_NOW = 18
 class RunProgram(NamedTuple):
     """The compiled patterns.
 
-    ``step_from[i] : step_from[i + 1]`` are the steps of state ``i``; other ``_from`` arrays are alike.
+    The steps of state ``i`` are ``step_from[i] : step_from[i + 1]``. The other ``_from`` arrays have the same form.
     """
 
     is_simultaneous: NDArray[np.bool_]  # one value
@@ -86,7 +87,7 @@ class RunProgram(NamedTuple):
     hear_step: NDArray[np.int32]
     state_from: NDArray[np.int32]  # by pattern
     within: NDArray[np.int64]  # by pattern, us; LATEST: no WITHIN
-    deadline: NDArray[np.int32]  # by pattern: column of events with the ends of the windows that they begin; NIL: none
+    deadline: NDArray[np.int32]  # by pattern: column of an event with the end of the window it starts; NIL: none
     flags: NDArray[np.int32]  # by pattern
     where: NDArray[np.int32]  # by pattern: condition
     rule: NDArray[np.int32]  # by pattern: after-match rule
@@ -96,10 +97,10 @@ class RunProgram(NamedTuple):
     work_in_all: NDArray[np.int64]  # by pattern: limit of all its pairs' work beyond the allowance for the stream
     allowance: NDArray[np.int64]  # by pattern: allowance of work for each event
     worked: NDArray[np.int64]  # by pattern, written by the kernel: unpaid work of all pairs at the event worked_at
-    worked_at: NDArray[np.int64]  # by pattern, written by the kernel: sequence number of that event
-    is_suspended: NDArray[np.bool_]  # by pattern: whether it meets no more events
+    worked_at: NDArray[np.int64]  # by pattern, written by the kernel: sequence number of the event of ``worked``
+    is_suspended: NDArray[np.bool_]  # by pattern: whether the pattern receives no more events
     alias_from: NDArray[np.int32]  # by pattern, then by positive atom
-    alias_rank: NDArray[np.int32]  # rank of the atom's alias among those of its pattern, by name
+    alias_rank: NDArray[np.int32]  # rank of the atom's alias among the aliases of its pattern, by name
     alias_count: NDArray[np.int32]  # by pattern
     lead_from: NDArray[np.int32]  # by pattern: leading NOTs
     lead_symbol: NDArray[np.int32]
@@ -111,9 +112,9 @@ class RunProgram(NamedTuple):
     span_within: NDArray[np.int64]
     step_from: NDArray[np.int32]  # by state
     accepts: NDArray[np.bool_]  # by state
-    parks: NDArray[np.bool_]  # by state: runs in it are parked
-    key_column: NDArray[np.int32]  # by state: column of events with the value under which runs wait; NIL: none
-    key_atoms: NDArray[np.uint64]  # by state: atoms, as bits, whose event has that value
+    parks: NDArray[np.bool_]  # by state: whether runs in the state are parked
+    key_column: NDArray[np.int32]  # by state: column of a bound event with the value that indexes the runs; NIL: none
+    key_atoms: NDArray[np.uint64]  # by state: atoms, as bits, whose newest event has the value of ``key_column``
     column: NDArray[np.int32]  # by state: column of Gates.live
     pattern_at: NDArray[np.int32]  # by column of Gates.live: pattern of a state; NIL: not a state of this engine
     waits_at: NDArray[np.int32]  # by column of Gates.live: pattern with this trailing NOT
@@ -128,9 +129,9 @@ class RunProgram(NamedTuple):
     trail_symbol: NDArray[np.int32]
     trail_condition: NDArray[np.int32]
     trail_within: NDArray[np.int64]
-    trail_column: NDArray[np.int32]  # of Gates.live; NIL: unknown whether the event of the NOT can still come
+    trail_column: NDArray[np.int32]  # column of Gates.live; NIL: unknown whether the event of the NOT can still occur
     finish_from: NDArray[np.int32]  # by state: alternative conditions after a complete match
-    finish_slots: NDArray[np.uint64]  # slots of GREEDY repetitions in force after it
+    finish_slots: NDArray[np.uint64]  # slots of GREEDY repetitions in force after a complete match
     source: NDArray[np.int32]  # by step
     target: NDArray[np.int32]
     atom: NDArray[np.int32]
@@ -142,10 +143,10 @@ class RunProgram(NamedTuple):
     has_nots: NDArray[np.bool_]
     is_measured: NDArray[np.bool_]
     is_greedy: NDArray[np.bool_]
-    asks: NDArray[np.int32]  # column of the current event that must equal the value of waiting runs; NIL: none
+    asks: NDArray[np.int32]  # column of the current event that must equal the value of parked runs; NIL: none
     leads: NDArray[np.uint64]  # leading NOTs of a first step, as bits
     resets: NDArray[np.uint64]  # slots
-    leaves: NDArray[np.uint64]  # slots of GREEDY repetitions that it ends or skips
+    leaves: NDArray[np.uint64]  # slots of GREEDY repetitions that the step ends or skips
     begins: NDArray[np.uint64]  # repetitions
     goes_on: NDArray[np.uint64]
     inside: NDArray[np.uint64]
@@ -154,14 +155,14 @@ class RunProgram(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """The state that the engine keeps from batch to batch; the first array of each arena also holds its free list."""
+    """The state that the engine keeps from batch to batch. The first array of each arena also has its free list."""
 
     node_parent: NDArray[np.int32]
     node_event: NDArray[np.int32]
     node_atom: NDArray[np.int32]
     node_step: NDArray[np.int32]
     node_length: NDArray[np.int32]  # number of events of the chain that ends with the node
-    node_direct: NDArray[np.bool_]  # whether its event directly follows the gap's beginning; only for steps with NOTs
+    node_direct: NDArray[np.bool_]  # whether the event directly follows the gap's start; only for steps with NOTs
     node_references: NDArray[np.int32]
     node_mark: NDArray[np.int64]  # counters[MARK] of the last walk over the node
     event_next: NDArray[np.int32]  # free list
@@ -176,13 +177,13 @@ class RunState(NamedTuple):
     run_node: NDArray[np.int32]  # newest node
     run_state: NDArray[np.int32]
     run_kind: NDArray[np.int32]
-    run_finish: NDArray[np.int32]  # of a complete run: number of the finish, among those of its state, that it awaits
+    run_finish: NDArray[np.int32]  # of a complete run: number of the awaited finish among the finishes of its state
     run_muted: NDArray[np.bool_]  # excluded by an after-match rule
-    run_how: NDArray[np.int8]  # of a decided run: what decided it
+    run_how: NDArray[np.int8]  # of a decided run: NOT_WAITED, BY_WINDOW, BY_TRACE_END or BY_CONSTRAINT
     run_start: NDArray[np.int64]  # time of the earliest event
-    run_end: NDArray[np.int64]  # of the window that the earliest event begins; LATEST: no window
+    run_end: NDArray[np.int64]  # end of the window that the earliest event starts; LATEST: no window
     run_first: NDArray[np.int64]  # sequence number of the earliest event
-    run_lead: NDArray[np.int64]  # time of the newest event before the start that a leading NOT takes
+    run_lead: NDArray[np.int64]  # time of the newest event before the start that matches a leading NOT
     run_due: NDArray[np.int64]  # pending: last deadline; decided: detection time; emitted early: end of retention
     run_bits: NDArray[np.uint64]  # (runs, N_BITS)
     run_bits_order: NDArray[np.int64]
@@ -197,14 +198,14 @@ class RunState(NamedTuple):
     pair_runs: NDArray[np.int32]  # first run
     pair_parked: NDArray[np.int32]  # first parked run
     pair_parked_due: NDArray[np.int64]  # no parked run expires before this time
-    pair_visits: NDArray[np.int32]  # events since its parked runs were last scanned
-    pair_is_loose: NDArray[np.bool_]  # whether some runs that should be parked are not
+    pair_visits: NDArray[np.int32]  # number of events since the parked runs were last scanned
+    pair_is_loose: NDArray[np.bool_]  # whether the list of runs may have runs that should be parked
     pair_count: NDArray[np.int32]  # number of runs, parked runs included
     pair_due: NDArray[np.int64]  # nothing is due before this time
     pair_finished: NDArray[np.bool_]  # ONCE PER KEY: no further match is possible
-    pair_told: NDArray[np.int8]  # whether a match was emitted; used if this keeps a guard from dropping the pattern
+    pair_told: NDArray[np.int8]  # whether a match was emitted; needed if a guard must then not drop the pattern
     pair_work: NDArray[np.int64]  # unpaid work beyond the allowance for events; LATEST: given up for its work
-    pair_leads: NDArray[np.int64]  # (pairs, leads, 2): newest time of a leading NOT's event, and the one before
+    pair_leads: NDArray[np.int64]  # (pairs, leads, 2): newest time of a leading NOT's event, and the time before
     pair_slots: NDArray[np.int32]  # hash index
     buckets: NDArray[np.int32]  # first parked run by hash
     trace_pairs: NDArray[np.int32]  # first pair by trace
@@ -214,7 +215,7 @@ class RunState(NamedTuple):
 
 
 class Gates(NamedTuple):
-    """The tables of ``kernels.traces.Guards`` that the run engine reads, and the count of released events by trace."""
+    """The tables of ``kernels.traces.Guards`` that the run engine reads, and the number of released events by trace."""
 
     gate: NDArray[np.int32]
     truth: NDArray[np.int32]
@@ -226,7 +227,7 @@ class Gates(NamedTuple):
 
 
 class RunBatch(NamedTuple):
-    """The visits (relevant rows) of a batch to which some pattern listens."""
+    """The visits (relevant rows) of a batch that the run engine must process."""
 
     types: NDArray[np.int32]
     times: NDArray[np.int64]
@@ -246,7 +247,7 @@ class RunBatch(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Compiled conditions: ``code``, its range for each condition, ``bindings`` to read, and a scratch ``stack``."""
+    """Compiled conditions: ``code`` with a range for each condition, ``bindings`` to read, and a scratch ``stack``."""
 
     code: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -256,7 +257,13 @@ class Conditions(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Limits: matches emitted per event and pair, runs per pair, and the most steps that any state has."""
+    """Limits of the kernel.
+
+    Attributes:
+        matches: Maximum number of matches emitted per event and pair.
+        runs: Maximum number of runs per pair.
+        width: Upper bound of the number of results of an event in one run (see ``CompiledRuns``).
+    """
 
     matches: int
     runs: int
@@ -264,10 +271,11 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Early terminations (``rows``) and losses (``lost``); ``filled`` has the number of rows of each.
+    """Early terminations (``rows``) and losses (``lost``); ``filled`` has the number of rows of each array.
 
-    Columns of ``rows``: visit, pattern, monitor before and after, state. Columns of ``lost``: visit, pattern, matches,
-    runs, work for which the pair was given up, and reason to suspend the pattern (0: none).
+    Columns of ``rows``: visit, pattern, monitor state before and after, pattern state. Columns of ``lost``: visit,
+    pattern,
+    matches, runs, work for which the pair was given up, and reason of a suspension (0: none).
     """
 
     rows: NDArray[np.int64]
@@ -276,7 +284,7 @@ class Ended(NamedTuple):
 
 
 class RunMatches(NamedTuple):
-    """Emitted matches, retractions and timeouts; their chains stay referenced until they are unrolled."""
+    """Emitted matches, retractions and timeouts. Their chains remain referenced until they are unrolled."""
 
     node: NDArray[np.int32]
     pattern: NDArray[np.int32]

@@ -1,13 +1,16 @@
 """Timeouts: partial matches that were alive until WITHIN ended them, and that no other partial match extends.
 
-A partial match P extends a partial match Q if, for every alias of Q, the events of P begin with the events of Q. A
+A partial match P extends a partial match Q if, for every alias of Q, the events of P start with the events of Q. A
 partial match whose window has passed is a *candidate*. A chain that extends a candidate contains the candidate's newest
-event, and its part up to this event has all bindings of the candidate, because chains are in the order in which events
-came. So a candidate is put in a bucket under its newest event and the events of that event's alias. The chains of all
-runs of the pair are walked once; at each node, a hash finds the candidates that the chain up to the node rules out. The
-work grows with the number of nodes of the pair, not with the square of the number of its runs. Candidates are in
+event. The part of the chain up to this event has all bindings of the candidate, because chains are in the order in
+which
+events arrived. So a candidate is put in a bucket by its newest event and the events of this event's alias. The chains
+of
+all runs of the pair are walked once. At each node, a hash finds the candidates that the chain up to the node rules out.
+The work grows with the number of nodes of the pair, not with the square of the number of its runs. Candidates are in
 buckets only during this search; runs of these patterns are never parked. Semantics: ``docs/semantics.md``, timeouts;
-the slow version is ``tests.references.patterns.partials``.
+the
+slow version is ``tests.references.patterns.partials``.
 """
 
 from __future__ import annotations
@@ -48,13 +51,13 @@ from streams.kernels.compiling import apart, routine
 
 @routine
 def alias_of(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """The alias of a node as a number below 64: its rank by name among the aliases of the pattern."""
+    """Return the alias of a node as a number below 64: its rank by name among the aliases of the pattern."""
     return np.uint64(p.alias_rank[p.alias_from[s.now[PATTERN]] + s.node_atom[node]])
 
 
 @routine
 def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """Hash of a node's alias and of the events that the chain up to the node binds to this alias."""
+    """Return a hash of a node's alias and of the events that the chain up to the node binds to this alias."""
     alias = alias_of(p, s, node)
     key = mixed(ONE, alias)
     while node != NIL:
@@ -66,8 +69,8 @@ def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
 
 @routine
 def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool:
-    """Whether ``chain`` extends ``beginning`` or has the same bindings; both end with the same event."""
-    seen = NOTHING  # aliases of the events that both chains bind, from the newest back
+    """Return whether ``chain`` extends ``beginning`` or has the same bindings; both must end with the same event."""
+    seen = NOTHING  # aliases of the events that both chains bind, from the newest event backwards
     while chain != NIL:
         alias = alias_of(p, s, chain)
         if beginning != NIL and s.node_event[beginning] == s.node_event[chain]:
@@ -76,7 +79,7 @@ def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool
             seen |= ONE << alias
             beginning = s.node_parent[beginning]
         elif (seen >> alias) & ONE != NOTHING:
-            return False  # of this alias, the chain binds an earlier event that the beginning lacks
+            return False  # to this alias, the chain binds an earlier event that ``beginning`` lacks
         chain = s.node_parent[chain]
     return bool(beginning == NIL)
 
@@ -97,7 +100,7 @@ def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) ->
 
 @routine
 def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Rule out the candidates that the chain of a run extends; nodes that were already walked are skipped."""
+    """Rule out the candidates that the chain of a run extends; skip nodes that were already walked."""
     mark, node = s.counters[MARK], s.run_node[run]
     was_match = s.run_kind[run] == SPENT and s.run_lead[run] == WAS_MATCH
     goes_on = bool(was_match or s.run_kind[run] == DECIDED)
@@ -112,7 +115,7 @@ def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Whether an active run could take a step just before its window ended; marks the run as spent."""
+    """Return whether an active run could take a step just before its window ended, and mark the run as spent."""
     last = s.run_end[run] - 1
     order = last if p.is_simultaneous[0] else LATEST
     if s.run_bits_order[run] < order:
@@ -125,7 +128,7 @@ def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int64:
-    """Move the candidates of a pair to a separate list and into buckets; returns the first of the list."""
+    """Move the candidates of a pair to a separate list and into buckets, and return the first candidate."""
     first = np.int64(NIL)
     before, run = np.int64(NIL), s.pair_runs[pair]
     while run != NIL:
@@ -185,7 +188,10 @@ def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @apart
 def time_out(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
-    """Report the timeouts of a pair up to ``time``, before which all events have been seen; there must be room."""
+    """Report the timeouts of a pair up to ``time``; there must be room for them.
+
+    All events before ``time`` must have been processed.
+    """
     s.counters[MARK] += 1
     first = take_candidates(p, s, pair, time)
     if first != NIL:

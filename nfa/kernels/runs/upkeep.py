@@ -1,6 +1,6 @@
-"""Entry points from Python into functions of the run kernel.
+"""Kernels through which Python calls the routines of the run kernel.
 
-One kernel serves all operations on the same tables, because unpacking the tables is most of a kernel's code.
+Each kernel serves several operations on the same tables, because unpacking the tables is most of a kernel's code.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def attend(
 ) -> tuple[Int, Int]:
     """Apply the operation ``what``, which needs time or patterns, to the run or pair ``numbers[place]``.
 
-    ``PASS_TIME`` covers all pairs from ``place`` on and returns the result of ``pass_time``. Other operations return
-    ``DONE`` and, for ``DEADLINE``, the time.
+    ``PASS_TIME`` applies to all pairs, starting at ``place``, and returns the result of ``pass_time``. Other operations
+    return ``DONE``; ``DEADLINE`` also returns the time.
     """
     p, s, out = borrowed(p), borrowed(s), borrowed(out)
     if what == PASS_TIME:

@@ -1,6 +1,6 @@
-"""Complete matches that wait for trailing conditions: their deadlines, their decision, their retraction.
+"""Complete matches that wait for trailing conditions: their deadlines, decision and retraction.
 
-A match with a trailing NOT waits until its deadline, or until a guard knows that the forbidden event can no longer come
+A match with a trailing NOT waits until its deadline, or until a guard rules out that the forbidden event still occurs
 (early certainty: constraint-aware CEP, section 6.3). A match that was emitted early is retained until the deadline,
 because its trace may still break a constraint.
 """
@@ -48,13 +48,15 @@ from streams.kernels.compiling import routine
 
 @routine
 def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
-    """Whether a column of the guard's tables (a state, or the event of a NOT) is alive in a monitor state."""
+    """Return whether a column of the guard's tables (a state, or the event of a NOT) is alive in a monitor state."""
     return bool(x.gates.live[x.gates.gate[monitor], column] != 0)
 
 
 @routine
 def hand_out(s: RunState, out: RunMatches, node: Int, detected: Int, how: Int, what: Int) -> None:
-    """Write a match or a timeout; its chain stays referenced until the wrapper has unrolled it."""
+    """Write a match, a retraction or a timeout; its chain remains referenced until the wrapper has
+    unrolled the chain.
+    """
     place = s.counters[FILLED]
     s.counters[FILLED] += 1
     s.node_references[node] += 1
@@ -69,7 +71,7 @@ def hand_out(s: RunState, out: RunMatches, node: Int, detected: Int, how: Int, w
 
 @routine
 def emit(s: RunState, out: RunMatches, node: Int, limit: Int) -> None:
-    """Emit a match without trailing conditions, unless the limit is reached."""
+    """Emit a match without trailing conditions, or count the match if the limit is reached."""
     if s.now[WRITTEN] >= limit:
         s.now[CAPPED] += 1
         return
@@ -79,7 +81,7 @@ def emit(s: RunState, out: RunMatches, node: Int, limit: Int) -> None:
 
 @routine
 def latest_time(s: RunState, node: Int) -> np.int64:
-    """The end of a match: the latest time in its chain, which need not be that of the newest node."""
+    """Return the end of a match: the latest time in its chain, which need not be the time of the newest node."""
     latest = np.int64(EARLIEST)
     while node != NIL:
         latest = max(latest, np.int64(s.event_time[s.node_event[node]]))
@@ -89,14 +91,16 @@ def latest_time(s: RunState, node: Int) -> np.int64:
 
 @routine
 def own_deadline(p: RunProgram, s: RunState, node: Int, trail: Int) -> np.int64:
-    """The deadline that a trailing NOT's own WITHIN sets after a chain; ``LATEST`` if the NOT has none."""
+    """Return the deadline that a trailing NOT's own WITHIN sets after a chain; ``LATEST`` if the NOT has no WITHIN."""
     within = p.trail_within[trail]
     return np.int64(LATEST if within == LATEST else latest_time(s, node) + within)
 
 
 @routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
-    """The latest deadline of a match's trailing conditions; a condition without a deadline counts as ``at_end``."""
+    """Return the latest deadline of a match's trailing conditions; a condition without a deadline
+    counts as ``at_end``.
+    """
     whole = s.run_end[run]
     latest = np.int64(EARLIEST)
     if greedy != NOTHING:
@@ -110,7 +114,11 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
 
 @routine
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
-    """Like ``deadline``, but ignores NOTs whose event can no longer come; ``EARLIEST`` if no condition is left."""
+    """Return the latest deadline of the trailing conditions that are still undecided, or ``EARLIEST`` if there are
+    none.
+
+    Unlike in ``deadline``, NOTs whose event can no longer occur do not count.
+    """
     whole = s.run_end[run]
     latest = np.int64(EARLIEST if greedy == NOTHING else whole)
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
@@ -124,7 +132,7 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
 
 @routine
 def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """The slots of a complete match's trailing GREEDY repetitions, without slots under STRICT that are closed."""
+    """Return the slots of a complete match's trailing GREEDY repetitions, without closed slots under STRICT."""
     state, slots = s.run_state[run], s.run_bits[run, GREEDY]
     closed = s.run_bits[run, MODE] | s.run_bits[run, MODE + 1]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -135,7 +143,7 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
-    """Emit a complete match that no longer waits, or mark it for ranking; returns false if the run can be released.
+    """Emit a complete match that no longer waits, or mark it for ranking; return false if the run can be released.
 
     A match that is emitted before its deadline is retained until the deadline.
     """
@@ -153,10 +161,12 @@ def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
 
 @routine
 def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -> bool:
-    """Renew a waiting match's deadline without NOTs whose event can no longer come; decide the match if it is due.
+    """Update a waiting match's deadline without NOTs whose event can no longer occur, and decide the match if it is
+    due.
 
-    Returns whether the run is retained. A match decided under STRICT by the current event still waits for other events
-    of the same time.
+    Returns whether the run is retained. A match that the current event decides under STRICT still waits for other
+    events of
+    the same time.
     """
     if s.run_lead[run] != EARLIEST:
         return True
@@ -173,10 +183,11 @@ def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -
 
 @routine
 def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
-    """Whether all trailing conditions of a complete run are decided at a time.
+    """Return whether all trailing conditions of a complete run are decided at a time.
 
-    A deadline decides once it is reached. A gap that a STRICT event closed is decided when no more events of that time
-    can come.
+    A deadline decides once it is reached. A gap that an event closed under STRICT is decided when no more events of
+    this
+    event's time can arrive.
     """
     if s.run_lead[run] != EARLIEST:
         return bool(time > s.run_due[run] or is_later)
@@ -185,13 +196,13 @@ def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> b
 
 @routine
 def is_in_reach(s: RunState, run: Int) -> bool:
-    """Whether the current event comes after a complete match and before the end of its window."""
+    """Return whether the current event is later than a complete match and before the end of the match's window."""
     return bool(not is_past(s, run, s.now[CLOCK]) and s.now[ORDER] > s.event_order[s.node_event[s.run_node[run]]])
 
 
 @routine
 def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Whether a trailing NOT of a complete run matches the current event, which must be in reach of the run."""
+    """Return whether a trailing NOT of a complete run matches the current event, which must be in reach of the run."""
     head = s.run_node[run]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):

@@ -1,4 +1,4 @@
-"""The windows of WITHIN: the event that begins a run decides when the run's window ends."""
+"""The windows of WITHIN: the earliest event of a run decides when the run's window ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def window_end(p: RunProgram, s: RunState, pattern: Int, event: Int) -> np.int64:
-    """The end of the window that an event begins; ``LATEST``: the window does not end."""
+    """Return the end of the window that an event starts, or ``LATEST`` if the window does not end."""
     column = p.deadline[pattern]
     if column != NIL:
         return np.int64(LATEST if s.event_kinds[event, column] == NULL else s.event_values[event, column])
@@ -21,7 +21,7 @@ def window_end(p: RunProgram, s: RunState, pattern: Int, event: Int) -> np.int64
 
 @routine
 def latest_end(p: RunProgram, s: RunState, pattern: Int, node: Int) -> np.int64:
-    """The latest end of the windows that the events of a chain would begin."""
+    """Return the latest end of the windows that the events of a chain would start."""
     latest = np.int64(EARLIEST)
     while node != NIL:
         latest = max(latest, window_end(p, s, pattern, np.int64(s.node_event[node])))
@@ -31,5 +31,5 @@ def latest_end(p: RunProgram, s: RunState, pattern: Int, node: Int) -> np.int64:
 
 @routine
 def is_past(s: RunState, run: Int, time: Int) -> bool:
-    """Whether the window of a run has ended at a time."""
+    """Return whether the window of a run has ended at a time."""
     return bool(s.run_end[run] != LATEST and time >= s.run_end[run])
