@@ -1,4 +1,4 @@
-"""Packing of shared-node state into dense arrays, for saving, and unpacking, which checks every link."""
+"""Packing of shared-node state into dense arrays for saving, and unpacking, which checks every link."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from streams.kernels.compiling import inlined, kernel
 
 @kernel
 def count_heads(program: Program, state: SharedState) -> Int:
-    """Number of stacks of all (trace, pattern) pairs, including empty stacks."""
+    """Return the number of stacks of all (trace, pattern) pairs, including empty stacks."""
     program, state = borrowed(program), borrowed(state)
     blocks, trace_first, state_range = state.blocks, state.trace_first, program.state_range
     count = 0
@@ -105,9 +105,9 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill the blocks of pairs from packed state, and count references; returns a fault or SOUND.
+    """Fill the blocks of pairs from packed state, and count references; return a fault or SOUND.
 
-    ``pairs`` receives the blocks' offsets.
+    ``pairs`` receives the offsets of the blocks.
     """
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
     blocks, links, counters, state_range = state.blocks, state.links, state.counters, program.state_range
@@ -145,7 +145,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
 
 @inlined
 def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, before: Int) -> np.bool_:
-    """Whether a node's measure (see ``measure_of``) contradicts the nodes to which it links."""
+    """Return whether a node's measure (see ``measure_of``) contradicts the nodes to which the node links."""
     wrong: np.bool_ = np.bool_(False)
     for other in (below, before):
         if other != NIL and (words[other, 0] ^ event) & 1:
@@ -162,9 +162,10 @@ def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, bef
 
 @inlined
 def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], node: Int, most_tied: Int) -> bool:
-    """Whether a node's links are invalid or lead to later events, or too many nodes below bind the node's event.
+    """Return whether a node's links are invalid.
 
-    More than ``most_tied`` are too many.
+    Links are also invalid if they lead to later events, or if more than ``most_tied`` nodes below the node bind its
+    event.
     """
     count, event = words.shape[0], words[node, 0] >> EVENT_BITS
     below, before, sibling = packed_links[node, 0], packed_links[node, 1], packed_links[node, 2]
@@ -184,7 +185,7 @@ def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], n
 
 @kernel
 def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: Int, most_tied: Int) -> Int:
-    """Fill nodes from packed state, check their links and count references; returns the fault or SOUND."""
+    """Fill nodes from packed state, check their links and count references; return a fault or SOUND."""
     state, packed = borrowed(state), borrowed(packed)
     links, nodes, counters = state.links, state.nodes, state.counters
     packed_links, words = packed.links, packed.words
@@ -212,9 +213,9 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
 
 @kernel
 def count_held(state: SharedState, seen: NDArray[np.bool_]) -> Int:
-    """Count the bound events, whose nodes form cycles of siblings; returns a fault or SOUND.
+    """Count the bound events, whose nodes form cycles of siblings; return a fault or SOUND.
 
-    ``seen`` is scratch, indexed by node.
+    ``seen`` is scratch memory, indexed by node.
     """
     state, seen = borrowed(state), borrowed(seen)
     links, nodes, counters = state.links, state.nodes, state.counters

@@ -1,4 +1,4 @@
-"""(trace, pattern) pairs: their blocks, their index, and the release of their nodes."""
+"""(trace, pattern) entries (pairs): their blocks, their index, and the release of their nodes."""
 
 from __future__ import annotations
 
@@ -39,14 +39,16 @@ from streams.kernels.compiling import apart, inlined
 
 @inlined
 def hash_of(trace: Int, pattern: Int) -> np.uint64:
-    """The hash of a (trace, pattern) pair: the low bits are the home slot in the index, the high 32 bits the tag."""
+    """Return the hash of a (trace, pattern) pair. The low bits are the home slot in the index, the high 32 bits the
+    tag.
+    """
     mixed = (np.uint64(trace) * SPREAD) ^ ((np.uint64(pattern) * SPREAD) << np.uint64(20))  # products do not overflow
     return mixed ^ (mixed >> np.uint64(29))
 
 
 @inlined
 def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
-    """The index slot of a (trace, pattern) pair, or the empty slot for a new pair."""
+    """Return the index slot of a (trace, pattern) pair, or the empty slot for a new pair."""
     index, blocks = state.slots, state.blocks
     mask = np.uint64(index.shape[0] - 1)
     mixed = hash_of(trace, pattern)
@@ -72,7 +74,7 @@ def enter_pair(state: SharedState, pair: Int) -> None:
 
 @apart
 def leave_pair(state: SharedState, pair: Int) -> None:
-    """Remove a pair from the index and close the gap (backward shift)."""
+    """Remove a pair from the index and close the gap (backward shift deletion)."""
     index, blocks = state.slots, state.blocks
     size = np.uint64(index.shape[0])
     mask = size - np.uint64(1)
@@ -93,7 +95,7 @@ def leave_pair(state: SharedState, pair: Int) -> None:
 
 @inlined
 def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
-    """The pair of a trace and a pattern; NIL if the trace retains nothing for the pattern."""
+    """Return the pair of a trace and a pattern, or NIL if the trace has no data for the pattern."""
     blocks, pair = state.blocks, np.int64(state.trace_first[trace])
     if pair != NIL and blocks[pair + PATTERN] != pattern:
         if blocks[pair + NEXT] == NIL:
@@ -106,7 +108,7 @@ def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
 
 @inlined
 def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> None:
-    """Add a pair with a filled block to its trace's list and, unless it is the first, to the index."""
+    """Add a pair with a filled block to its trace's list and, unless the pair is the trace's first, to the index."""
     blocks, first = state.blocks, state.trace_first[trace]
     if first == NIL:
         blocks[pair + NEXT] = blocks[pair + PREVIOUS] = NIL
@@ -164,7 +166,7 @@ def close_pair(state: SharedState, pair: Int, states: Int) -> None:
 
 @apart
 def release(state: SharedState, head: Int) -> None:
-    """Drop one reference to a stack, and release the nodes that are left without references."""
+    """Drop one reference to a stack, and release the nodes that no longer have references."""
     links, free, counters = state.links, state.free, state.counters
     links[head, REFERENCES] -= 1
     if links[head, REFERENCES] != 0:
@@ -207,7 +209,7 @@ def trim_pair(state: SharedState, pair: Int, states: Int, now: Int) -> None:
 
 @apart
 def sweep(program: Program, state: SharedState, now: Int) -> None:
-    """Release expired nodes: first the tops of stacks, then everything below the last unexpired node of a stack."""
+    """Release expired nodes: first the tops of stacks, then all nodes below the last unexpired node of a stack."""
     blocks, links, nodes, counters = state.blocks, state.links, state.nodes, state.counters
     within, state_range, trace_first = program.within, program.state_range, state.trace_first
     for trace in range(trace_first.shape[0]):
@@ -232,7 +234,7 @@ def sweep(program: Program, state: SharedState, now: Int) -> None:
 
 @apart
 def close_trace(program: Program, state: SharedState, trace: Int) -> None:
-    """Release everything that a trace retains."""
+    """Release all data of a trace."""
     blocks, state_range = state.blocks, program.state_range
     pair = np.int64(state.trace_first[trace])
     while pair != NIL:

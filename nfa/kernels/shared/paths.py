@@ -27,7 +27,9 @@ from streams.kernels.compiling import apart, inlined
 
 @apart
 def count_paths(state: SharedState, output: Output, head: Int, now: Int, within: Int) -> np.int64:
-    """Number of unexpired partial matches that a stack represents under WITHIN; each node is visited once."""
+    """Return the number of unexpired partial matches that a stack represents under WITHIN; each node
+    is visited once.
+    """
     links, nodes, times, memo = state.links, state.nodes, state.times, output.memo
     output.filled[4] += 1
     stamp = output.filled[4]
@@ -79,7 +81,7 @@ def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, l
 
 @inlined
 def write_single(output: Output, event: Int) -> tuple[Int, Int]:
-    """Write a match that consists of one event; returns (status, number of matches written)."""
+    """Write a match that consists of a single event; return (status, number of matches written)."""
     filled = output.filled
     record, written = filled[0], np.int64(0)
     status, end = write_match(output, record, filled[1], np.int64(NIL), event, event)
@@ -91,7 +93,7 @@ def write_single(output: Output, event: Int) -> tuple[Int, Int]:
 
 @inlined
 def is_within(state: SharedState, before: Int, latest: Int, earliest: Int, within: Int) -> bool:
-    """Whether events from ``earliest`` to ``latest`` and some partial match in the stack ``before`` fit the window."""
+    """Return whether events from ``earliest`` to ``latest``, with a partial match in ``before``, fit the window."""
     return bool(latest < earliest + within and (before == NIL or state.nodes[before, MEASURE] > latest))
 
 
@@ -102,7 +104,8 @@ def write_paths(
     """Write at most ``budget`` of the matches that an event completes, newest events first.
 
     Under WITHIN, the window of a match must still be open at ``clock``, the newest event time so far. Returns (status,
-    number of matches written); unless the status is ``DONE``, room was missing and the call must be repeated.
+    number
+    of matches written). If the status is not ``DONE``, an array was full and the call must be repeated.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled
@@ -148,7 +151,7 @@ def complete(
 ) -> tuple[Int, Int, Int]:
     """Write the matches that one transition into an accepting state completes, as lists of bound events.
 
-    Returns (status, number of matches written, number beyond the limit).
+    Returns (status, number of matches written, number of matches beyond the limit).
     """
     if head == NIL:
         if budget == 0:

@@ -13,7 +13,7 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def link_pairs(state: SharedState, pairs: NDArray[np.int32]) -> bool:
-    """Add pairs with filled blocks to the lists of their traces; returns false if a pair occurs twice."""
+    """Add pairs with filled blocks to the lists of their traces; return false if a pair occurs twice."""
     state, pairs = borrowed(state), borrowed(pairs)
     blocks = state.blocks
     for number in range(pairs.shape[0]):
@@ -41,7 +41,9 @@ def fill_index(state: SharedState) -> None:
 
 @kernel
 def keep_patterns(program: Program, state: SharedState, numbers: NDArray[np.int32]) -> None:
-    """Renumber patterns by ``numbers[old]``, drop the pairs of patterns that get ``NIL``, and empty the index."""
+    """Renumber patterns by ``numbers[old]``, drop the pairs of patterns whose new number is ``NIL``, and empty the
+    index.
+    """
     program, state, numbers = borrowed(program), borrowed(state), borrowed(numbers)
     blocks, trace_first, slots, state_range = state.blocks, state.trace_first, state.slots, program.state_range
     for trace in range(trace_first.shape[0]):

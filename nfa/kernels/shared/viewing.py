@@ -1,4 +1,4 @@
-"""A read-only view of the shared nodes: one row for each trace and pattern."""
+"""A read-only view of the shared nodes, with a row for each trace and pattern."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def held_pairs(program: Program, state: SharedState, output: Output, now: Int, entries: NDArray[np.int64]) -> Int:
-    """List the (trace, pattern) pairs with partial matches that have not expired; returns the number of pairs.
+    """List the (trace, pattern) pairs with partial matches that have not expired; return the number of pairs.
 
-    ``entries`` gets (trace, pattern, furthest state, newest node of this state, number of partial matches).
-    ``output.memo`` is scratch; if some pattern has a window, the memo must have room for all nodes.
+    ``entries`` receives (trace, pattern, furthest state, newest node of this state, number of partial matches).
+    ``output.memo`` is scratch memory, which must have room for all nodes if some pattern has a window.
     """
     program, state, lent, entries = borrowed(program), borrowed(state), borrowed(output), borrowed(entries)
     blocks, nodes, trace_first, state_range = state.blocks, state.nodes, state.trace_first, program.state_range

@@ -1,9 +1,11 @@
-"""The shared-node kernel: partial matches that need no memory of their own; the caller owns every array.
+"""The shared-node kernel, for partial matches that need no memory of their own. The caller owns every array.
 
-A *pair* is a trace's entry for a pattern: a block with one stack of nodes per pattern state. A node binds one event to
-one alias and points to the top of its source state's stack at that time. Nodes are reference-counted in one arena with
-a free list. Under WITHIN a sweep releases expired nodes; its cost is amortized over the nodes created since the last
-sweep. Enumeration never visits expired nodes.
+A *pair* is a trace's entry for a pattern: a block with one stack of nodes per pattern state. A node binds an event to
+an
+alias and points to the top of its source state's stack at that time. Nodes are reference-counted in an arena with a
+free
+list. Under WITHIN a sweep releases expired nodes; its cost is amortized over the nodes created since the last sweep.
+Enumeration never visits expired nodes.
 
 Sources: SASE instance stacks (Wu, Diao, Rizvi, SIGMOD 2006), CORE's timed enumerable compact sets (Bucchi et al., VLDB
 2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
@@ -65,7 +67,7 @@ from streams.kernels.compiling import apart, inlined, kernel
 
 @inlined
 def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Release the dead states of one pattern, which ``tables.kills`` lists from index ``place`` on.
+    """Release the dead states of one pattern, which ``tables.kills`` lists from index ``place``.
 
     Returns (index of the next pattern's kills, furthest dead state among the start state and states with a stack).
     """
@@ -87,7 +89,7 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
 
 @inlined
 def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
-    """The alternatives, as bits, of a pattern that a pair can complete; under BY_QUERY also those already matched."""
+    """Return the terms, as bits, that a pair can still complete; under BY_QUERY, also the terms that have matched."""
     blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
     if pair != NIL:
@@ -101,7 +103,7 @@ def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, poli
 
 @inlined
 def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Compute the result of ``release_dead`` without releasing anything."""
+    """Return the result of ``release_dead`` without releasing anything."""
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
     while place < end and kills[place] < last:
@@ -115,7 +117,7 @@ def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, l
 
 @inlined
 def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.uint32) -> None:
-    """Release the stack of each state of a pair if none of the state's alternatives is alive."""
+    """Release the stacks of a pair's states that have no term in ``alive``."""
     blocks, terms = lent.state.blocks, lent.program.state_terms
     for number in range(1, states):
         head = blocks[pair + HEADER + number - 1]
@@ -129,7 +131,7 @@ def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.u
 def kill_in_pattern(
     lent: Matching, pattern: Int, place: Int, end: Int, pair: Int, policy: Int, truth: Int
 ) -> tuple[Int, Int, bool]:
-    """Apply the guard's policy to the dead states of one pattern, which ``tables.kills`` lists from index ``place`` on.
+    """Apply the guard's policy to the dead states of one pattern, which ``tables.kills`` lists from index ``place``.
 
     Returns (index of the next pattern's kills, furthest dead state, whether the pattern can still match).
     """
@@ -143,7 +145,7 @@ def kill_in_pattern(
     has_future = bool(alive != 0)
     if pair != NIL and policy == BY_QUERY:
         release_terms(lent, pair, first, last - first, alive)
-    elif pair != NIL:  # in shadow mode the pair stays, but is reported only once
+    elif pair != NIL:  # in shadow mode the pair is retained, but reported only once
         has_future |= blocks[pair + MATCHED] != 0
         blocks[pair + MATCHED] |= not has_future
     return place, deepest, has_future
@@ -151,7 +153,7 @@ def kill_in_pattern(
 
 @apart
 def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int, after: Int) -> None:
-    """Apply the guard's policy to the dead states in a range of ``tables.kills``; report patterns without a future."""
+    """Apply the guard's policy to a range of ``tables.kills``, and report the patterns that can no longer match."""
     program, tables, state, output = lent.program, lent.tables, lent.state, lent.output
     clock, policy, truth = lent.visited.clocks[row], tables.policy[before], tables.truth[after]
     held = state.counters[HELD]
@@ -183,10 +185,11 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
 def measure_of(
     state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, clock: Int, within: Int
 ) -> tuple[Int, Int]:
-    """The measure of a new node, which lies on the stack ``below`` and extends the stack ``before``.
+    """Return the measure of a new node, which is pushed on the stack ``below`` and extends the stack ``before``.
 
-    Without WITHIN, it is the number of partial matches in the stack, otherwise the time when the last of them expires.
-    Returns (measure, below); an expired ``below`` is released, and NIL is returned in its place.
+    The measure is the number of partial matches in the stack; under WITHIN, it is the time at which the last of them
+    expires.
+    Returns (measure, below). An expired ``below`` is released and replaced by NIL.
     """
     nodes = state.nodes
     if within == 0:
@@ -205,7 +208,8 @@ def measure_of(
 def push(
     state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, clock: Int, within: Int
 ) -> np.int32:
-    """Push a node that binds an event to every partial match in ``before`` onto the stack ``below``.
+    """Push a node that binds an event to every partial match in ``before`` onto the stack ``below``, and return the
+    node.
 
     The node takes over the caller's references to both stacks.
     """
@@ -225,7 +229,7 @@ def push(
 
 @inlined
 def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
-    """The status that names an array without room for a group of transitions; DONE if every array has room."""
+    """Return the status for an array without room for a group of transitions, or DONE if every array has room."""
     counters = state.counters
     if counters[NODES] + pushes > state.nodes.shape[0]:
         return NODES_FULL
@@ -282,7 +286,7 @@ def bind(
         transition, head = transitions[place, 0], transitions[place, 1]
         word = event | (np.int64(program.alias[transition]) << 1)
         target = targets[transition]
-        is_over = is_too_old and head != NIL  # the event is too old to extend events bound before
+        is_over = is_too_old and head != NIL  # the event is too old to extend a partial match
         is_dead = live[gate, base + target] == 0 or terms[base + target] & alive == 0
         if is_over or is_dead or not program.goes_on[transition]:
             if is_next and head != NIL:
@@ -308,7 +312,7 @@ def bind(
 
 @inlined
 def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
-    """Record how many matches of an event and a pattern exceed the limit."""
+    """Record the number of matches of an event and a pattern beyond the limit."""
     counters, output = matching.state.counters, matching.output
     number = output.filled[3]
     counters[OVERFLOW] = min(counters[OVERFLOW] + count, MOST_COUNTED)
@@ -318,7 +322,7 @@ def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
 
 @inlined
 def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
-    """Write row, trace and pattern into the match records from ``first`` on."""
+    """Write row, trace and pattern into the match records, starting at ``first``."""
     for record in range(first, output.filled[0]):
         output.match_row[record], output.match_trace[record], output.match_pattern[record] = row, trace, pattern
 
@@ -327,7 +331,7 @@ def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None
 def source_of(
     state: SharedState, pair: Int, source: Int, is_startable: bool, within: Int, clock: Int
 ) -> tuple[bool, np.int32]:
-    """Whether a transition from a state of a pair can be taken, and the state's stack."""
+    """Return whether a transition from a state of a pair can be taken, and the stack of this state."""
     can_take, head = is_startable, np.int32(NIL)
     if source != 0:
         if pair != NIL:
@@ -338,7 +342,7 @@ def source_of(
 
 @inlined
 def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: Int) -> tuple[bool, np.uint32]:
-    """Whether a match may begin, and which alternatives of the pattern, as bits, may be extended."""
+    """Return whether a match may start, and which terms of the pattern, as bits, may be extended."""
     tables = matching.tables
     policy = tables.policy[monitor]
     if policy != BY_QUERY:
@@ -349,7 +353,7 @@ def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: In
 
 @inlined
 def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
-    """Under BY_QUERY, mark alternatives as matched, so that their partial matches are never dropped."""
+    """Under BY_QUERY, mark terms as matched, so that their partial matches are never dropped."""
     if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
         matching.state.blocks[pair + MATCHED] |= np.int32(terms)
 
@@ -366,7 +370,7 @@ def take(
     after: Int,
     first_sequence: Int,
 ) -> Int:
-    """Let an event take all possible transitions of one pattern; returns the status."""
+    """Take all transitions of a pattern that an event allows; return the status."""
     program, tables, state, visited, output = (
         matching.program,
         matching.tables,
@@ -445,9 +449,11 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 @inlined
 def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
-    """The range of transitions that listen to an event: by type if ``part`` is -1, else by its cell of a dimension.
+    """Return the range of transitions that listen to an event by its type, or by one of its cells.
 
-    ``part`` is the dimension of the filter index; the ranges of successive parts ascend.
+    If ``part`` is -1, transitions listen by type. Otherwise ``part`` is a dimension of the filter index, and
+    transitions
+    listen by the event's cell in this dimension. The ranges of successive parts ascend.
     """
     program = matching.program
     if part < 0:
@@ -458,7 +464,7 @@ def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.in
 
 @inlined
 def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
-    """The first transition in a range whose predicate accepts the event; ``last`` if none does."""
+    """Return the first transition in a range whose predicate accepts the event, or ``last`` if there is none."""
     passed, predicates = matching.visited.passed, matching.program.predicate
     place = first
     while place < last and not passed[predicates[place], row]:
@@ -470,9 +476,9 @@ def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
 def match_visit(
     matching: Matching, lent: Matching, visit: Int, first_sequence: Int, first_transition: Int
 ) -> tuple[Int, Int]:
-    """Process one visit (relevant row), or resume it at ``first_transition`` if this is not NIL.
+    """Process a visit (relevant row), or resume it at ``first_transition`` unless this is NIL.
 
-    Returns (status, transition): ``DONE``, or the full array and the transition at which to resume.
+    Returns (status, transition): ``DONE`` and NIL, or the status of a full array and the transition at which to resume.
     """
     program, tables, visited = matching.program, matching.tables, matching.visited
     counters = matching.state.counters
@@ -506,7 +512,7 @@ def match_visit(
 
 @inlined
 def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
-    """Whether some transition listens to an event, by the event's type or cells."""
+    """Return whether some transition listens to an event, by the event's type or cells."""
     is_found = bool(listen[visited.types[row]] != listen[visited.types[row] + 1])
     for slot in range(visited.cells.shape[0]):
         is_found = is_found or bool(visited.cells[slot, row] != NO_CELL)
@@ -517,12 +523,16 @@ def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
 def match_visits(
     arrays: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
 ) -> tuple[Int, Int, Int]:
-    """Process visits (relevant rows) from ``first_visit`` on, resuming at ``first_transition`` unless it is NIL.
+    """Process visits (relevant rows), starting at ``first_visit`` and, unless it is NIL, at ``first_transition``.
 
-    Returns (status, visit, transition): ``DONE``, or the full array and where to resume. Stops *before* a group of
-    transitions that needs room, so that the wrapper can supply room and call again. ``picked`` is scratch for ``BLOCK``
-    visits. The same tables have two names: the compiler keeps ``matching`` in registers, because only inlined functions
-    read ``matching``; ``lent`` stays in memory for functions that are called.
+    Returns (status, visit, transition): ``DONE``, or the status of a full array and the place at which to resume. The
+    kernel
+    stops *before* a group of transitions that needs room, so that the wrapper can enlarge the array and call again.
+    ``picked`` is scratch memory for ``BLOCK`` visits.
+
+    The same tables have two names. The compiler keeps ``matching`` in registers, because only inlined functions read
+    it.
+    ``lent`` is in memory for functions that are called.
     """
     matching, lent, picked = borrowed(arrays), borrowed(arrays), borrowed(picked)
     program, visited = matching.program, matching.visited
