@@ -1,9 +1,10 @@
-"""The bit kernel: follows a trace by bit sets of names instead of monitor states.
+"""The bit kernel: represents the state of a trace by bit sets of names instead of a monitor state.
 
-Used for traces that exceed the cap of monitor states (constraint-aware CEP, section 4.3). A name is an event type or a
-symbol, and has a bit; a set of names is ``words`` uint64 words. Guards share the arrays of a BitProgram: each guard has
-a range of the arrays. Indices of guards, traces, slots and rows are int64 in arguments and results, so all callers
-share the same compiled signature.
+It processes traces that exceed the cap of monitor states (constraint-aware CEP, section 4.3). A name is an event type
+or
+a symbol, and has a bit; a set of names is ``words`` uint64 words. All guards share the arrays of a BitProgram, and each
+guard has a range of every array. Indices of guards, traces, slots and rows are int64 in arguments and results, so that
+all callers share the same compiled signature.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ WORD_BITS = 64
 LOW, SPREAD = np.uint64(0xFFFFFFFF), np.uint64(0x9E3779B1)  # a product of a 32-bit number with SPREAD does not overflow
 FOLD = np.uint64(32)
 
-# The four sets of a trace: rows of its state.
+# The four sets of names of a trace, which are the rows of its state.
 SEEN = 0
 CERTAIN = 1  # in every conforming continuation: seen or required
 EXCLUDED = 2  # in no conforming continuation, seen or not
-BLOCKED = 3  # never again
+BLOCKED = 3  # cannot occur from now on
 N_SETS = 4
 
 # The effect of one event on a trace.
 STAYS, MOVES, BREAKS = 0, 1, 2
 
-# Status of ``advance_trace``: done, or stopped because the wrapper must supply something.
+# Status of ``advance_trace``: done, or the reason why it stopped, which the wrapper must resolve.
 DONE = 0
 MISSING_ROW = 4  # BitTraces.row has no monitor number yet
 MISSING_KILL = 5  # BitLinks.pairs has no entry for (counters[STOP_BEFORE], counters[STOP_AFTER])
@@ -49,43 +50,44 @@ FREE = 0  # number of free slots on the stack
 FRESH = 1  # number of slots that were ever used
 ENTERED = 2  # number of traces that ever changed to bit tables
 NOTED = 3  # number of entries of BitNotes
-STOP_BEFORE = 4  # monitor numbers at which advance_trace stopped
+STOP_BEFORE = 4  # monitor numbers before and after the event at which advance_trace stopped
 STOP_AFTER = 5
 STOP_GUARD = 6
 N_COUNTERS = 7
 
 
 class BitProgram(NamedTuple):
-    """The rules of several guards, and how rows of liveness (which columns are alive) follow from them.
+    """The rules of several guards, and the rules that compute rows of liveness (which columns are alive).
 
-    ``clause_from[i] : clause_from[i + 1]`` are the clauses of guard ``i``; other ``_from`` arrays are alike.
+    The clauses of guard ``i`` are ``clause_from[i] : clause_from[i + 1]``. The other ``_from`` arrays have the same
+    form.
     """
 
     start: NDArray[np.uint64]  # (guards, N_SETS, words)
     name_from: NDArray[np.int32]  # by guard
-    requires: NDArray[np.uint64]  # (names, words): names that are certain once the name is, itself included
-    excludes: NDArray[np.uint64]  # names that are then in no conforming continuation
-    blocks: NDArray[np.uint64]  # names that cannot come after the name
+    requires: NDArray[np.uint64]  # (names, words): names that are certain once the name is, including the name itself
+    excludes: NDArray[np.uint64]  # names that are in no conforming continuation once the name is certain
+    blocks: NDArray[np.uint64]  # names that cannot occur after the name
     clause_from: NDArray[np.int32]  # by guard
     body: NDArray[np.uint64]  # (clauses, words)
-    head: NDArray[np.int32]  # place of a name within the guard; NIL: the body is impossible
+    head: NDArray[np.int32]  # index of the implied name within the guard; NIL: the body is impossible
     broken_from: NDArray[np.int32]  # by guard
     broken: NDArray[np.uint64]  # (sets, words): names that are never all certain
     base: NDArray[np.uint32]  # (guards, columns): bits that a column always has
     choice_from: NDArray[np.int32]  # (guards * columns + 1,)
     choice_goal: NDArray[np.int32]
     choice_bits: NDArray[np.uint32]  # bits of a column while the goal is alive
-    needs: NDArray[np.uint64]  # (goals, words): names that must come again
-    implies: NDArray[np.uint64]  # names that must then be in the whole trace
+    needs: NDArray[np.uint64]  # (goals, words): names of events that must still occur
+    implies: NDArray[np.uint64]  # names that must be in the trace when the goal is reached
     conflict_from: NDArray[np.int32]  # by goal
     conflicts: NDArray[np.uint64]  # (sets, words): the goal is dead once all names of a set are certain
 
 
 class BitTraces(NamedTuple):
-    """The traces that the bit kernel follows, each with a slot for four sets of names."""
+    """The traces under bit tables, each with a slot for four sets of names."""
 
     states: NDArray[np.uint64]  # (slots, N_SETS, words)
-    guard: NDArray[np.int32]  # (slots,) place of the guard in the program
+    guard: NDArray[np.int32]  # (slots,) index of the guard in the program
     free: NDArray[np.int32]  # (slots,) stack of free slots
     slot_of: NDArray[np.int32]  # by trace number; NIL: the trace is not under bit tables
     counters: NDArray[np.int64]
@@ -94,27 +96,29 @@ class BitTraces(NamedTuple):
 
 
 class BitLinks(NamedTuple):
-    """Tables from traces of the bit kernel to event classes, monitor numbers and lists of kills (dying columns)."""
+    """Tables that connect traces under bit tables with event classes, monitor numbers and lists of kills (dying
+    columns).
+    """
 
-    shown: NDArray[np.uint64]  # (guards, classes of events, words)
-    guard_of: NDArray[np.int32]  # by monitor number, if a trace under bit tables may have or start from it
+    shown: NDArray[np.uint64]  # (guards, event classes, words): the names of an event
+    guard_of: NDArray[np.int32]  # by monitor number, for numbers that a trace under bit tables may have or start from
     is_bits: NDArray[np.bool_]  # by monitor number: whether it represents a row of liveness instead of a monitor state
     seen: NDArray[np.uint64]  # (monitors, words): names seen in a monitor state; unused where is_bits
-    monitor_of: NDArray[np.int32]  # (guards, rows of liveness); NIL: none yet
+    monitor_of: NDArray[np.int32]  # (guards, rows of liveness): monitor number; NIL: not created yet
     when_broken: NDArray[np.int32]  # by guard: monitor number after a violation; IGNORED: the event is skipped
     rows: NDArray[np.int32]  # index of rows
     pairs: NDArray[np.int32]  # index of the lists of kills by pairs of monitor numbers
 
 
 class BitNotes(NamedTuple):
-    """The names seen in a trace before an event, for each event that ended a pattern or broke a constraint."""
+    """The names seen in a trace before an event, for each event that killed a column or broke a constraint."""
 
     visit: NDArray[np.int32]
     seen: NDArray[np.uint64]  # (as long as the batch, words)
 
 
 class Fallback(NamedTuple):
-    """All arrays with which ``advance_trace`` follows traces by bit sets."""
+    """All arrays that ``advance_trace`` needs for traces under bit tables."""
 
     program: BitProgram
     traces: BitTraces
@@ -124,7 +128,7 @@ class Fallback(NamedTuple):
 
 @inlined
 def holds(whole: Words, part: Words) -> bool:
-    """Whether a set contains another set."""
+    """Return whether the set ``whole`` contains the set ``part``."""
     outside = NOTHING
     for word in range(part.shape[0]):
         outside |= part[word] & ~whole[word]
@@ -133,7 +137,7 @@ def holds(whole: Words, part: Words) -> bool:
 
 @inlined
 def meets(first: Words, second: Words) -> bool:
-    """Whether two sets have common members."""
+    """Return whether two sets have common members."""
     shared = NOTHING
     for word in range(first.shape[0]):
         shared |= first[word] & second[word]
@@ -142,14 +146,14 @@ def meets(first: Words, second: Words) -> bool:
 
 @inlined
 def add(target: Words, more: Words) -> None:
-    """Add the members of one set to another set, ``target``."""
+    """Add the members of the set ``more`` to the set ``target``."""
     for word in range(target.shape[0]):
         target[word] |= more[word]
 
 
 @inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
-    """Whether no conforming continuation has some name: the name is excluded, or blocked and not yet seen."""
+    """Return whether at least one name is in no conforming continuation: it is excluded, or blocked and not seen."""
     gone = NOTHING
     for word in range(names.shape[0]):
         gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))
@@ -175,7 +179,10 @@ def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Word
 
 @inlined
 def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
-    """Apply a clause (a set of names implies a name, or is impossible); returns whether the state changes."""
+    """Apply a clause and return whether the state changes.
+
+    A clause is a set of names that implies a name, or that is impossible.
+    """
     body, head = program.body[clause], program.head[clause]
     last, at, missing = NOTHING, 0, 0
     for word in range(body.shape[0]):
@@ -213,7 +220,7 @@ def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
 
 @inlined
 def is_broken(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> bool:
-    """Whether the tables show that no conforming trace has this state."""
+    """Return whether the tables show that no conforming trace has this state."""
     if is_gone(state, state[CERTAIN]):
         return True
     for row in range(program.broken_from[guard], program.broken_from[guard + 1]):
@@ -234,7 +241,7 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @routine
 def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words, after: NDArray[np.uint64]) -> bool:
-    """Write the state after an event with the names ``names`` into ``after``; returns whether the trace deviates.
+    """Write the state after an event with the names ``names`` into ``after``, and return whether the trace deviates.
 
     If the trace deviates, ``after`` is invalid. ``state`` and ``after`` must be different arrays.
     """
@@ -252,7 +259,7 @@ def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Wo
 
 @inlined
 def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
-    """Whether the tables show that a goal can no longer be completed."""
+    """Return whether the tables show that a goal can no longer be reached."""
     if meets(program.needs[goal], state[BLOCKED]) or is_gone(state, program.implies[goal]):
         return True
     for row in range(program.conflict_from[goal], program.conflict_from[goal + 1]):
@@ -263,7 +270,7 @@ def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
 
 @routine
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write a row of liveness: by column, as bits, the alternatives that can still complete in this state."""
+    """Write a row of liveness: for each column, as bits, the terms that can still complete in this state."""
     first = guard * row.shape[0]
     for column in range(row.shape[0]):
         live = program.base[guard, column]
@@ -276,7 +283,7 @@ def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: N
 
 @inlined
 def hash_row(row: NDArray[np.uint32]) -> np.uint64:
-    """A hash of a row of liveness."""
+    """Return a hash of a row of liveness."""
     mixed = LOW
     for column in range(row.shape[0]):
         mixed = ((mixed ^ np.uint64(row[column])) & LOW) * SPREAD
@@ -286,9 +293,10 @@ def hash_row(row: NDArray[np.uint32]) -> np.uint64:
 
 @inlined
 def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np.uint32]) -> Int:
-    """Index of the row of ``live`` that equals ``row``, or NIL.
+    """Return the index of the row of ``live`` that equals ``row``, or NIL.
 
-    ``index`` is an open-addressing hash table of row indices plus one; its size is a power of two; it is never full.
+    ``index`` is an open-addressing hash table of row indices plus one. Its size is a power of two, and it is never
+    full.
     """
     mask = np.uint64(index.shape[0] - 1)
     slot = hash_row(row) & mask
@@ -317,14 +325,16 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
 
 @inlined
 def home_of(before: Int, after: Int) -> np.uint64:
-    """The hash of a move between two monitor numbers, for the index of lists of kills."""
+    """Return the hash of a pair of monitor numbers, for the index of lists of kills."""
     mixed = (np.uint64(before) * SPREAD) ^ ((np.uint64(after) * SPREAD) << np.uint64(7))
     return mixed ^ (mixed >> np.uint64(29))
 
 
 @inlined
 def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
-    """The value assigned to a pair of monitor numbers, or NIL; ``index`` has rows (before + 1, after, value)."""
+    """Return the value assigned to a pair of monitor numbers, or NIL; rows of ``index`` are (before +
+    1, after, value).
+    """
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
@@ -346,7 +356,10 @@ def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) ->
 
 @inlined
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """Assign a slot to a trace that has none; NIL if all slots are used. The caller must write the slot's state."""
+    """Assign a slot to a trace without a slot and return the slot, or NIL if all slots are in use.
+
+    The caller must write the slot's state.
+    """
     counters = traces.counters
     if counters[FREE] > 0:
         counters[FREE] -= 1
@@ -363,7 +376,7 @@ def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
 
 @routine
 def release_slot(traces: BitTraces, trace: Int) -> None:
-    """Release a trace's slot, if it has one."""
+    """Release the slot of a trace, if the trace has a slot."""
     slot = traces.slot_of[trace]
     if slot != NIL:
         traces.slot_of[trace] = NIL
@@ -373,9 +386,9 @@ def release_slot(traces: BitTraces, trace: Int) -> None:
 
 @inlined
 def weigh(program: BitProgram, traces: BitTraces, slot: Int, names: Words) -> Int:
-    """The effect of an event on a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with the result in ``traces``.
+    """Return the effect of an event on a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with the result in ``traces``.
 
-    The slot stays unchanged until ``settle_in``, so that the caller may stop in between and resume.
+    The slot does not change until ``settle_in``, so the caller may stop in between and resume.
     """
     state, guard = traces.states[slot], np.int64(traces.guard[slot])
     if update(program, guard, state, names, traces.after):
@@ -408,10 +421,11 @@ def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
 def advance_trace(
     bits: Fallback, live: NDArray[np.uint32], trace: Int, before: Int, event_class: Int, visit: Int
 ) -> tuple[Int, Int, Int]:
-    """Advance a trace by an event by bit sets; a trace without a slot gets a slot first.
+    """Advance a trace under bit tables by an event; if the trace has no slot yet, assign a slot first.
 
-    Returns (status, monitor number after the event, list of kills or ``IGNORED``). Unless the status is ``DONE``, the
-    caller must supply the missing room, and repeat the call.
+    Returns (status, monitor number after the event, list of kills or ``IGNORED``). If the status is not ``DONE``, the
+    caller
+    must supply what is missing and repeat the call.
     """
     program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters

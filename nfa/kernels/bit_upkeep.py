@@ -1,4 +1,4 @@
-"""Entry points from Python into the compiled functions of ``bit_tables``."""
+"""Kernels through which Python calls the compiled routines of ``bit_tables``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """Assign a slot to a trace that has none; NIL if all slots are used. The caller must write the slot's state."""
+    """Assign a slot to a trace without a slot and return the slot, or NIL if all slots are in use.
+
+    The caller must write the slot's state.
+    """
     return bit_tables.take_slot(borrowed(traces), trace, guard)
 
 
 @kernel
 def release_slot(traces: BitTraces, trace: Int) -> None:
-    """Release a trace's slot, if it has one."""
+    """Release the slot of a trace, if the trace has a slot."""
     bit_tables.release_slot(borrowed(traces), trace)
 
 
@@ -31,7 +34,7 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @kernel
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write a row of liveness: by column, as bits, the alternatives that can still complete in this state."""
+    """Write a row of liveness: for each column, as bits, the terms that can still complete in this state."""
     bit_tables.fill_live(borrowed(program), guard, borrowed(state), borrowed(row))
 
 

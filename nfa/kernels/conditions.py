@@ -1,11 +1,12 @@
 """Conditions between steps: a stack interpreter over the events that a run has bound.
 
-A program is a range of an int64 array, in instructions of ``WIDTH`` words: an operation and up to four operands; jumps
-count instructions. Values are pairs of a kind and 64 bits: a boolean or an integer, the bits of a float64, or the
+A program is a range of an int64 array, divided into instructions of ``WIDTH`` words: an operation and up to four
+operands. Jumps count instructions. A value is a kind and 64 bits: a boolean or an integer, the bits of a float64, or
+the
 number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
 ``docs/semantics.md``, conditions.
 
-This module allocates nothing and retains no array, so the kernels are compiled without reference counts; these would
+This module allocates nothing and retains no array, so the kernels are compiled without reference counts, which would
 make a condition about ten times as slow.
 """
 
@@ -43,39 +44,39 @@ UNKNOWN = 2
 WIDTH = 5
 
 # Instructions: loads of columns.
-OWN = 0  # column: of the current event
-ALIAS = 1  # column, atoms as bits, repetition or NIL: of the newest event bound to one of the atoms in this iteration
-PREVIOUS = 2  # atoms as bits, length: the next program of this length, on the newest event of the atoms
-AGGREGATE = 3  # function, atoms as bits, whether the current event counts, length: the program, on every event
+OWN = 0  # operand: column. Reads the current event
+ALIAS = 1  # column, atoms as bits, repetition or NIL. Reads the newest event bound to an atom in this iteration
+PREVIOUS = 2  # atoms as bits, length. Runs the next ``length`` instructions on the newest event bound to an atom
+AGGREGATE = 3  # function, atoms as bits, whether the current event counts, length. Runs the program on every event
 # Jumps and constants.
 CONSTANT = 4  # kind, value
-JUMP_IF_TRUE = 5  # instructions to jump over; the value stays
+JUMP_IF_TRUE = 5  # instructions to jump over; the value remains on the stack
 JUMP_IF_FALSE = 6
 JUMP_UNLESS_NULL = 7  # a jump keeps the value; without a jump it is popped
 # Operators on the topmost value.
 NOT = 8
 IS_NULL = 9
 NEGATE = 10
-IN = 11  # number of the following constants
-LIKE = 12  # number of tokens; they follow with their links, one more than tokens, padded to whole instructions
+IN = 11  # number of constants, which follow
+LIKE = 12  # number of tokens; the tokens follow, then one more link than tokens, padded to whole instructions
 # Operators on the two topmost values.
 COMPARE = 13  # sign
 CALCULATE = 14  # sign
 AND = 15
 OR = 16
-# Functions of the topmost values; the last operand is the number of these values.
+# Functions of several topmost values; the last operand is the number of these values.
 APPLY = 17  # function, number of arguments
 
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
 PLUS, MINUS, TIMES, OVER = range(4)
 COUNT, SUM, AVG, MIN, MAX, FIRST, LAST = range(7)
 
-# Other functions than those of numbers (``nfa.kernels.functions``), under other numbers.
+# Functions of values that are not only numbers; the functions of numbers are in ``nfa.kernels.functions``.
 CHOOSE, BETWEEN = 100, 101
 
 INCOMPARABLE = 2  # a result of ``ordering`` besides -1, 0 and 1
 
-# The last of ``Stack.values`` counts the work of conditions: bytes of texts, and equivalents for other reads.
+# The last element of ``Stack.values`` counts the work of conditions: bytes of texts, and equivalents for other reads.
 WORK = -1
 NODE_WORK = 4  # work per node visited
 EVENT_WORK = 16  # work per event of an aggregate
@@ -87,8 +88,8 @@ class Bindings(NamedTuple):
     node_parent: NDArray[np.int32]  # the previously bound node, or NIL
     node_event: NDArray[np.int32]  # row of the event arrays
     node_atom: NDArray[np.int32]  # number of the positive atom in its pattern, below 64
-    node_step: NDArray[np.int32]  # transition that bound it
-    step_begins: NDArray[np.uint64]  # (transitions,) bit r: it begins an iteration of the pattern's repetition r
+    node_step: NDArray[np.int32]  # transition that bound the event
+    step_begins: NDArray[np.uint64]  # (transitions,) bit r: the transition starts an iteration of repetition r
     event_kinds: Kinds  # (events, columns)
     event_values: Words  # (events, columns)
     text_offsets: Words  # (texts + 1,)
@@ -96,11 +97,11 @@ class Bindings(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """Scratch memory, created by ``nfa.conditions.bytecode.new_stack``."""
+    """Scratch memory of the interpreter, created by ``nfa.conditions.bytecode.new_stack``."""
 
     kinds: Kinds  # (depth,)
-    values: Words  # (depth + 1,); the last one counts work, and is never reset
-    floats: Floats  # (depth + 1,) a view of the memory of values
+    values: Words  # (depth + 1,); the last element counts work and is never reset
+    floats: Floats  # (depth + 1,) a view of the same memory as ``values``
     chain: NDArray[np.int32]  # (longest chain,) events of an aggregate
 
 
@@ -117,10 +118,12 @@ def evaluate_condition(
 ) -> Int:
     """Run the program from the word ``start`` to the word before ``end`` on the events of a run.
 
-    ``head`` is the newest node of the run, ``current`` the row of the event about to be bound; each may be NIL.
-    ``own_begins`` has a bit for each repetition of which this event would begin an iteration. Returns ``TRUE``,
-    ``FALSE``, or ``UNKNOWN`` for null and values that are not booleans. Afterwards the stack begins with the kind and
-    bits of the value.
+    ``head`` is the newest node of the run. ``current`` is the row of the event about to be bound. Both may be NIL.
+    ``own_begins`` has a bit for each repetition of which this event would start an iteration. Returns ``TRUE``,
+    ``FALSE``,
+    or ``UNKNOWN`` for null and for values that are not booleans. Afterwards the kind and bits of the value are at the
+    bottom
+    of the stack.
     """
     kinds, values, floats, chain = stack.kinds, stack.values, stack.floats, stack.chain
     parents, events, atoms = bindings.node_parent, bindings.node_event, bindings.node_atom
@@ -176,7 +179,7 @@ def newest(
     repetition: Int,
     own_begins: np.uint64,
 ) -> Int:
-    """Row of the newest event bound to one of ``atoms`` (step numbers, as bits), or NIL.
+    """Return the row of the newest event bound to one of ``atoms`` (step numbers, as bits), or NIL.
 
     Only events of the current iteration of ``repetition`` count; if ``repetition`` is NIL, all bound events count.
     """
@@ -237,7 +240,9 @@ def aggregate(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Compute an aggregate: run the program at ``body`` on each event, oldest first; write the result to ``top``."""
+    """Compute an aggregate: run the program at ``body`` on each event, oldest first, and write the
+    result to ``top``.
+    """
     function = code[body - 4]
     end = body + WIDTH * code[body - 1]
     last = np.int64(-1) if code[body - 2] != 0 and current != NIL else np.int64(0)
@@ -280,7 +285,9 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Add the value above ``top`` to the aggregate at ``top``; false if the aggregate rejects the kind of value."""
+    """Add the value above ``top`` to the aggregate at ``top``; return false if the aggregate rejects
+    the kind of value.
+    """
     item = top + 1
     if function == COUNT:
         return True
@@ -314,7 +321,7 @@ def run_on_event(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Run a program that reads one event, and write the result to the place ``base`` of the stack."""
+    """Run a program that reads a single event, and write the result to the place ``base`` of the stack."""
     place: Int = np.int64(start)
     top: Int = np.int64(base - 1)
     while place < end:
@@ -330,7 +337,7 @@ def run_on_event(
 def load(
     kinds: Kinds, values: Words, top: Int, event_kinds: Kinds, event_values: Words, event: Int, column: Int
 ) -> None:
-    """Push the value of an event's column onto the stack; null if the event is NIL."""
+    """Write the value of an event's column to the place ``top`` of the stack; write null if the event is NIL."""
     if event == NIL:
         kinds[top] = NULL
     else:
@@ -342,7 +349,7 @@ def load(
 def operate(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> tuple[Int, Int]:
-    """Run one instruction that reads no event; returns the indices of the next instruction and of the stack's top."""
+    """Run an instruction that reads no event; return the indices of the next instruction and of the stack's top."""
     operation = code[place]
     following = place + WIDTH
     if operation == CONSTANT:
@@ -375,7 +382,7 @@ def operate(
 
 @inlined
 def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tuple[Int, Int]:
-    """Run a jump instruction; returns the indices of the next instruction and of the stack's top."""
+    """Run a jump instruction; return the indices of the next instruction and of the stack's top."""
     target = place + WIDTH * (code[place + 1] + 1)
     if code[place] == JUMP_UNLESS_NULL:
         if kinds[top] != NULL:
@@ -405,7 +412,7 @@ def change(operation: Int, kinds: Kinds, values: Words, floats: Floats, top: Int
 def combine(
     operation: Int, sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Apply an operator to the values at ``top`` and ``top + 1``; the result replaces the first."""
+    """Apply an operator to the values at ``top`` and ``top + 1``, and write the result to ``top``."""
     if operation == COMPARE:
         put_truth(kinds, values, top, compared(sign, kinds, values, floats, top, top + 1, offsets, data))
     elif operation == CALCULATE:
@@ -425,7 +432,7 @@ def combine(
 def apply(
     function: Int, count: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Apply a function to ``count`` values from ``top`` on, and write the result to ``top``."""
+    """Apply a function to the ``count`` values that start at ``top``, and write the result to ``top``."""
     if function == CHOOSE:
         copy(kinds, values, top + 1 if truth_at(kinds, values, top) == TRUE else top + 2, top)
         return
@@ -454,7 +461,7 @@ def compared(
     offsets: Words,
     data: Bytes,
 ) -> Int:
-    """Whether a comparison of the values at two places of the stack is true, false or unknown."""
+    """Return whether a comparison of the values at two places of the stack is true, false or unknown."""
     order = ordering(kinds, values, floats, left, right, offsets, data)
     if order == INCOMPARABLE or (kinds[left] == BOOLEAN and sign > UNEQUAL):
         return UNKNOWN
@@ -474,7 +481,9 @@ def compared(
 
 @inlined
 def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """The order of two stack values as -1, 0 or 1 (false < true); ``INCOMPARABLE`` for null or different kinds."""
+    """Return the order of two stack values as -1, 0 or 1 (false < true), or ``INCOMPARABLE`` for null or different
+    kinds.
+    """
     if kinds[left] == TEXT or kinds[left] == BOOLEAN or kinds[left] == NULL:
         if kinds[left] != kinds[right] or kinds[left] == NULL:
             return np.int64(INCOMPARABLE)
@@ -490,7 +499,7 @@ def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int,
 
 @inlined
 def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """The order of two interned texts, given by index, as -1, 0 or 1."""
+    """Return the order of two interned texts, given by index, as -1, 0 or 1."""
     if left == right:
         return np.int64(0)
     at, other = offsets[left], offsets[right]
@@ -505,7 +514,7 @@ def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: By
 
 @inlined
 def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
-    """Apply an arithmetic operator to the values at ``top`` and ``top + 1``; the result replaces the first."""
+    """Apply an arithmetic operator to the values at ``top`` and ``top + 1``, and write the result to ``top``."""
     for place in (top, top + 1):
         if kinds[place] != INTEGER and kinds[place] != FLOAT:
             kinds[top] = NULL
@@ -544,7 +553,7 @@ def search(
 
 @inlined
 def truth_at(kinds: Kinds, values: Words, place: Int) -> Int:
-    """Truth of the value at a place of the stack; ``UNKNOWN`` if it is not a boolean."""
+    """Return the truth of the value at a place of the stack; ``UNKNOWN`` if the value is not a boolean."""
     if kinds[place] != BOOLEAN:
         return np.int64(UNKNOWN)
     return np.int64(values[place])
@@ -559,7 +568,7 @@ def put_truth(kinds: Kinds, values: Words, place: Int, truth: Int) -> None:
 
 @inlined
 def number_at(kinds: Kinds, values: Words, floats: Floats, place: Int) -> float:
-    """The number at a place of the stack, integer or float, as float64."""
+    """Return the number at a place of the stack, integer or float, as float64."""
     return float(values[place]) if kinds[place] == INTEGER else float(floats[place])
 
 

@@ -1,4 +1,4 @@
-"""Functions of numbers in conditions between steps; they give the same values as ``nfa.functions.arithmetic``."""
+"""Functions of numbers for conditions between steps, with the same values as ``nfa.functions.arithmetic``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ Floats: TypeAlias = NDArray[np.float64]
 ABS, FLOOR, CEIL, SQRT, LN, ROUND, POW, MOD, DISTANCE, LEAST, GREATEST = range(11)
 
 EARTH_KM = 6371.0088
-MOST_EXPONENT = 710.0  # of e, beyond which the power exceeds float64; rounded up
+MOST_EXPONENT = 710.0  # a greater power of e exceeds float64; rounded up
 
 
 @inlined
 def number_of(function: Int, numbers: Floats, first: Int, count: Int) -> float:
-    """A function's result for ``count`` numbers from ``numbers[first]`` on; a result that is not finite means null."""
+    """Return the value of a function of ``count`` numbers, starting at ``numbers[first]``; a value that is not finite
+    means null.
+    """
     x = float(numbers[first])
     if function >= LEAST:
         for place in range(first + 1, first + count):
@@ -41,7 +43,7 @@ def number_of(function: Int, numbers: Floats, first: Int, count: Int) -> float:
 
 @inlined
 def of_one(function: Int, x: float) -> float:
-    """The value of a function of one number."""
+    """Return the value of a function of a single number."""
     if function == ABS:
         return abs(x)
     if function == FLOOR:
@@ -55,7 +57,7 @@ def of_one(function: Int, x: float) -> float:
 
 @inlined
 def rounded(x: float, digits: float) -> float:
-    """A number rounded to some digits after the point; halves are rounded away from zero."""
+    """Return a number rounded to ``digits`` digits after the point; halves are rounded away from zero."""
     scale = float(10.0 ** abs(digits))
     scaled = x * scale if digits >= 0.0 else x / scale
     if not np.isfinite(scaled):
@@ -68,7 +70,7 @@ def rounded(x: float, digits: float) -> float:
 
 @inlined
 def power(x: float, y: float) -> float:
-    """``x`` to the power of ``y``; NaN if the power is not a finite real number."""
+    """Return ``x`` to the power of ``y``, or NaN if the power is not a finite real number."""
     if x == 0.0:
         return 1.0 if y == 0.0 else 0.0 if y > 0.0 else np.nan
     is_odd = False
@@ -84,7 +86,7 @@ def power(x: float, y: float) -> float:
 
 @inlined
 def distance(lat: float, lon: float, other_lat: float, other_lon: float) -> float:
-    """The kilometres between two points on Earth, by the haversine formula; NaN for invalid coordinates."""
+    """Return the kilometres between two points on Earth, by the haversine formula; NaN for invalid coordinates."""
     if abs(lat) > 90.0 or abs(other_lat) > 90.0 or abs(lon) > 180.0 or abs(other_lon) > 180.0:
         return np.nan
     latitude, other_latitude = np.radians(lat), np.radians(other_lat)

@@ -1,8 +1,8 @@
 """The idle kernel: keeps the newest event time of each open trace, and ends traces whose idle timeout has passed.
 
-A trace has one entry in a heap of due times. An event only changes the time of its trace. An entry that reaches the top
-of the heap too early is pushed again with the trace's current due time. So an event costs a look-up, and a trace costs
-a heap operation once per timeout.
+Each trace has an entry in a heap of due times. An event only changes the time of its trace. If an entry reaches the top
+of the heap too early, it is pushed again with the trace's current due time. So an event costs a look-up, and a trace
+costs a heap operation once per timeout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EMPTY = np.iinfo(np.int64).min  # in ``IdleState.last``: the slot is free
 
 # Indices of IdleState.counters.
 USED = 0  # number of traces
-HEAPED = 1  # number of entries of the heap
+HEAPED = 1  # number of heap entries
 N_COUNTERS = 2
 
 
@@ -48,7 +48,7 @@ class IdleEnds(NamedTuple):
 
 @inlined
 def find(s: IdleState, key: np.uint64) -> np.int64:
-    """The slot of a key, or the empty slot for a new key."""
+    """Return the slot of a key, or the empty slot for a new key."""
     mask = np.uint64(s.keys.shape[0] - 1)
     slot = (key >> HOME_BITS) & mask
     while s.last[slot] != EMPTY and s.keys[slot] != key:
@@ -58,7 +58,7 @@ def find(s: IdleState, key: np.uint64) -> np.int64:
 
 @routine
 def remove(s: IdleState, slot: Int) -> None:
-    """Empty a slot and close the gap (backward shift)."""
+    """Empty a slot and close the gap (backward shift deletion)."""
     size = np.int64(s.keys.shape[0])
     mask = size - 1
     gap = np.int64(slot)
@@ -77,7 +77,7 @@ def remove(s: IdleState, slot: Int) -> None:
 
 @inlined
 def is_sooner(s: IdleState, first: Int, second: Int) -> bool:
-    """Whether one entry of the heap is due before another."""
+    """Return whether the heap entry ``first`` is due before the entry ``second``."""
     if s.heap_due[first] != s.heap_due[second]:
         return bool(s.heap_due[first] < s.heap_due[second])
     return bool(s.heap_key[first] < s.heap_key[second])
@@ -122,7 +122,7 @@ def pop(s: IdleState) -> None:
 
 @routine
 def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces whose due time is at most ``now``; see ``expire``."""
+    """End the traces whose due time is at most ``now``; return false if ``ends`` is full."""
     while s.counters[HEAPED] > 0 and s.heap_due[0] <= now:
         if ends.filled[0] == ends.rows.shape[0]:
             return False
@@ -145,7 +145,7 @@ def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> b
 
 @kernel
 def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces whose due time is at most ``now``, just before row ``row``; returns false if ``ends`` is full."""
+    """End the traces whose due time is at most ``now``, just before row ``row``; return false if ``ends`` is full."""
     return end_due(borrowed(s), borrowed(ends), timeout, now, row)
 
 
@@ -160,9 +160,11 @@ def advance(
     newest: Int,
     first: Int,
 ) -> tuple[Int, Int]:
-    """Process the rows of a batch from ``first`` on; there must be room for a new trace and a due time per row.
+    """Process the rows of a batch, starting at ``first``; each row needs room for a new trace and a due time.
 
-    Returns (the number of rows, or the row at which to resume once ``ends`` has room; the newest event time).
+    Returns a row and the newest event time. The row is the number of rows, or the row at which to resume once ``ends``
+    has
+    room.
     """
     s, ends, keys, times, is_last = borrowed(s), borrowed(ends), borrowed(keys), borrowed(times), borrowed(is_last)
     for row in range(first, keys.shape[0]):
@@ -184,7 +186,7 @@ def advance(
 
 @kernel
 def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued: NDArray[np.int64]) -> bool:
-    """Add traces, for which there must be enough empty slots; returns false if a key occurs twice."""
+    """Add traces, for which there must be enough empty slots; return false if a key occurs twice."""
     s, keys, last, queued = borrowed(s), borrowed(keys), borrowed(last), borrowed(queued)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])
@@ -197,7 +199,7 @@ def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued
 
 @kernel
 def forget(s: IdleState, keys: NDArray[np.uint64]) -> None:
-    """Remove the traces with the given keys; keys without a trace are ignored."""
+    """Remove the traces with the given keys; ignore keys without a trace."""
     s, keys = borrowed(s), borrowed(keys)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])

@@ -1,4 +1,4 @@
-"""Matching of LIKE in conditions between steps: a LIKE pattern is a list of tokens, each with a failure link."""
+"""Matching of LIKE in conditions between steps. A LIKE pattern is a list of tokens, each with a failure link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 NIL = -1
 
-# Tokens that are not bytes, and a link that is not a token: start again at the next character of the text.
+# Tokens that are not bytes. The link AGAIN is not a token, but restarts at the next character of the text.
 ANY_CHARACTER = 256
 ANY_TEXT = 257
 AGAIN = -2
@@ -23,9 +23,12 @@ AGAIN = -2
 
 @inlined
 def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
-    """Whether the text ``data[start:end]`` matches a LIKE pattern: ``size`` tokens, followed by their failure links.
+    """Return whether the text ``data[start:end]`` matches a LIKE pattern: ``size`` tokens, followed by their failure
+    links.
 
-    Time is linear in the text. A segment with ``_`` between two ``%`` multiplies the time by the segment's length.
+    The time is linear in the length of the text. A segment with ``_`` between two ``%`` multiplies the time by the
+    segment's
+    length.
     """
     at, token = start, np.int64(0)
     retry, wildcard = start, np.int64(NIL)
@@ -60,7 +63,7 @@ def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, s
 
 @inlined
 def after_character(data: Bytes, at: Int, end: Int) -> Int:
-    """Position of the next character of a UTF-8 text."""
+    """Return the position of the next character of a UTF-8 text."""
     at += 1
     while at < end and (data[at] & 0xC0) == 0x80:
         at += 1

@@ -1,4 +1,4 @@
-"""The trace kernel for batches in which the bit kernel follows some trace; compiled only when such a trace occurs."""
+"""The trace kernel for batches with traces under bit tables, compiled only when such a trace occurs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streams.kernels.slots import HOME_BITS, find_slot
 
 @routine
 def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
-    """Advance the monitor of a row's trace, which the bit kernel follows; returns the status."""
+    """Advance the monitor of a row's trace, which is under bit tables; return the status."""
     wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     slots, key, visit = state.slots, columns.keys[row], visits.filled[0]
     slot = find_slot(slots, key)
@@ -35,7 +35,7 @@ def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
     trace = reach_trace(slots, state.free, state.released, state.counters, slot, key, value & np.uint64(0xFFFFFFFF))
     if trace == np.uint64(0):
         return TRACES_FULL
-    slots[slot, 1] = trace | (np.uint64(before) << HOME_BITS)  # the trace is open, even if the move must be repeated
+    slots[slot, 1] = trace | (np.uint64(before) << HOME_BITS)  # the trace is open, even if the call must be repeated
     status, after, kill = advance_trace(
         fallback,
         guards.live,
@@ -55,7 +55,7 @@ def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
 
 @kernel
 def advance_mixed(arrays: Advance, fallback: Fallback, first_row: Int) -> tuple[Int, Int]:
-    """Like ``traces.advance_batch``, but also advances the traces that the bit kernel follows."""
+    """Process a batch as ``traces.advance_batch`` does, and also advance the traces under bit tables."""
     arrays, fallback = borrowed(arrays), borrowed(fallback)
     row: Int = first_row
     while True:

@@ -1,4 +1,4 @@
-"""The open-trace kernel: keeps the first and the newest event time of each trace, and its number of events."""
+"""The open-trace kernel: keeps the first and the newest event time of each trace, and the trace's number of events."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from streams.kernels.compiling import kernel
 Int: TypeAlias = int | np.int32 | np.int64
 
 # Values of OpenTimes.events that are not counts.
-CLOSED = 0  # no trace has the number
-UNKNOWN = -1  # the first events were not counted, and no event has come since
-UNCOUNTED = -2  # the first events were not counted, but events have come since
+CLOSED = 0  # no open trace has this number
+UNKNOWN = -1  # the first events were not counted, and no event has arrived since
+UNCOUNTED = -2  # the first events were not counted, but events have arrived since
 
 
 class OpenTimes(NamedTuple):
@@ -40,8 +40,10 @@ def note(
     """Update the times and event counts of traces by the visits (relevant rows) of a batch.
 
     ``visits`` has row, trace number, and whether the trace ends. Rows of the type ``mark`` are not events. ``names``
-    has the type number of each row, also of unknown types. ``opened`` receives the visits with the first known event of
-    their trace; returns their count.
+    has the
+    type number of each row, including rows of unknown types. ``opened`` receives the visits with the first known event
+    of
+    their trace. Returns the number of these visits.
     """
     open_times, types, times, opened = borrowed(open_times), borrowed(types), borrowed(times), borrowed(opened)
     rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])

@@ -15,29 +15,29 @@ from numpy.typing import NDArray
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import apart, inlined, kernel
 from streams.kernels.slots import HOME_BITS, find_slot, remove_slot
-from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
+from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it
 
 Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
 BLOCK = 64  # number of rows that are prefetched together
 
-# Status of the kernel: done, or stopped before a row because the wrapper must supply something.
+# Status of the kernel: done, or the reason for stopping before a row, which the wrapper must resolve.
 DONE = 0
 MISSING_GUARD = 1  # guards.next at (counters[STOP_MONITOR], counters[STOP_CLASS]) is not built yet
 TRACES_FULL = 2
-UNDER_BITS = 3  # the trace of the row is under bit tables. Higher numbers are those of ``bit_tables.advance_trace``
+UNDER_BITS = 3  # the trace of the row is under bit tables. Higher numbers: status of ``bit_tables.advance_trace``
 
 # Reserved monitor states, which last until the trace ends. Under the first two, nothing is pruned.
 DEVIANT = 0  # the trace broke a constraint
 UNGUARDED = 1
-FAILED = 2  # the trace broke a constraint and was given up: nothing is matched
+FAILED = 2  # the trace broke a constraint and was given up, so no more events are matched
 RESERVED = 3  # the first number of other monitor states
 
 # Rows of Guards.live that always exist: all alive, none alive.
 ALL_LIVE, NONE_LIVE = 0, 1
 
-# Guards.policy: what to do with partial matches that can no longer complete.
+# Guards.policy: how partial matches that can no longer complete are treated (``nfa.guards.protocol.Prune``).
 EVICT, BY_QUERY, SHADOW = 0, 1, 2
 
 NOTHING_ENDS = 0  # the empty list of Guards.kills
@@ -49,11 +49,11 @@ TRACES = 0  # number of open traces
 FREE = 1  # number of free trace numbers on the stack
 FRESH = 2  # number of trace numbers ever assigned
 DEVIATIONS = 3
-GUARD_STEPS = 4  # number of events that moved a monitor
+GUARD_STEPS = 4  # number of events that changed a monitor state
 OUT_OF_ORDER = 5  # number of events older than the newest event before them
 NEWEST = 6  # newest time, us
 STOP_MONITOR = 7
-SWEEP_AT = 8  # number of open traces beyond which forgetting idle ones pays
+SWEEP_AT = 8  # number of open traces at which removing idle traces pays
 TOUCHED = 9  # sum of prefetched values; stored so that the compiler keeps the reads
 STOP_CLASS = 10
 VIOLATIONS_IGNORED = 11
@@ -61,15 +61,15 @@ N_COUNTERS = 12
 
 TRUE = 0  # row of Columns.passed that is true for every event
 
-# Bits of Wants.of_type: which events of the type are looked up.
-ALWAYS = 1  # all, and they open a missing trace
-ASKS = 2  # those that pass one of the type's predicates
-ENDS = 4  # all, as they end the trace
-FINDS = 8  # those in some cells of the filter index
+# Bits of Wants.of_type: the events of the type that are looked up.
+ALWAYS = 1  # all events; an event also opens a missing trace
+ASKS = 2  # events that satisfy one of the type's predicates
+ENDS = 4  # all events, because they end the trace
+FINDS = 8  # events in certain cells of the filter index
 
 
 class Wants(NamedTuple):
-    """The rows for which a trace must be looked up, by event type, by predicate, and by filter index."""
+    """The rows whose trace must be looked up, by event type, predicate, and cell of the filter index."""
 
     of_type: NDArray[np.uint8]  # (types,) bits
     ask_from: NDArray[np.int32]  # (types + 1,) ranges of predicates
@@ -82,16 +82,17 @@ class Wants(NamedTuple):
 class Guards(NamedTuple):
     """The answers that guards have given so far, as tables over monitor states.
 
-    A column of ``live`` is a state of some pattern. After the columns of all states follows a column for each trailing
-    NOT: whether the event of the NOT can still come.
+    A column of ``live`` belongs to a state of a pattern. These columns are followed by a column for each trailing NOT,
+    which
+    has whether the event of the NOT can still occur.
     """
 
     next: NDArray[np.int32]  # (monitors, classes); NIL: not yet built
     kill_of: NDArray[np.int32]  # (monitors, classes) number of a list of kills, or IGNORED
-    gate: NDArray[np.int32]  # (monitors,) row of live: what may be bound
-    truth: NDArray[np.int32]  # (monitors,) row of live: what can complete; differs from gate if dead states are kept
+    gate: NDArray[np.int32]  # (monitors,) row of live: the states that may be entered
+    truth: NDArray[np.int32]  # (monitors,) row of live: the states that can complete; fewer if dead states are kept
     policy: NDArray[np.uint8]  # (monitors,)
-    live: NDArray[np.uint32]  # (rows, columns) alternatives of the pattern, as bits, that the state can complete
+    live: NDArray[np.uint32]  # (rows, columns) terms of the pattern, as bits, that the state can still complete
     kill_from: NDArray[np.int32]  # (lists + 1,) ranges of kills
     kills: NDArray[np.int32]  # columns that are no longer live, ascending
     start: NDArray[np.int32]  # (1,) monitor state of a new trace
@@ -100,7 +101,7 @@ class Guards(NamedTuple):
 class TraceState(NamedTuple):
     """The state that the trace table keeps from batch to batch."""
 
-    slots: NDArray[np.uint64]  # (slots, 2): key, monitor << 32 | trace + 1; a power of two, 0 in the second: empty
+    slots: NDArray[np.uint64]  # (slots, 2): key, monitor << 32 | trace + 1 (0: empty); a power of two of slots
     free: NDArray[np.int32]  # stack of free trace numbers
     released: NDArray[np.int32]  # (traces,) number of bound events that engines dropped because of a guard
     newest: NDArray[np.int64]  # (traces,) newest time, us; empty unless ties are simultaneous
@@ -111,7 +112,7 @@ class Columns(NamedTuple):
     """The columns of one batch."""
 
     types: NDArray[np.int32]
-    classes: NDArray[np.int32]  # classes of events, as guards distinguish them
+    classes: NDArray[np.int32]  # class numbers of events, by which guards distinguish them
     keys: NDArray[np.uint64]
     times: NDArray[np.int64]
     passed: NDArray[np.bool_]  # (predicates, rows)
@@ -119,7 +120,7 @@ class Columns(NamedTuple):
 
 
 class VisitColumns(NamedTuple):
-    """The rows that some pattern or guard needs, ascending; the arrays are as long as the batch."""
+    """The rows that some pattern or guard needs, ascending. The arrays have the length of the batch."""
 
     rows: NDArray[np.int32]
     traces: NDArray[np.int32]
@@ -132,7 +133,7 @@ class VisitColumns(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """The data that advancing the traces of a batch needs."""
+    """The arrays that advancing the traces of a batch reads and writes."""
 
     wants: Wants
     guards: Guards
@@ -144,7 +145,7 @@ class Advance(NamedTuple):
 
 @kernel
 def remove_keys(index: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-    """Remove keys from an index, which must have all of them."""
+    """Remove keys from an index, which must contain all of them."""
     for key in keys:
         remove_slot(index, find_slot(index, key))
 
@@ -158,7 +159,10 @@ def wants_row(
     event_type: Int,
     row: Int,
 ) -> tuple[bool, bool]:
-    """By the predicates of an event's type: whether some step may take the event, and whether it may open a trace."""
+    """Return whether some step may accept an event, and whether the event may open a trace.
+
+    The predicates of the event's type decide both.
+    """
     is_wanted, is_opening = False, False
     for place in range(ask_from[event_type], ask_from[event_type + 1]):
         if passed[predicates[place], row]:
@@ -169,7 +173,7 @@ def wants_row(
 
 @inlined
 def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
-    """Like ``wants_row``, but by the predicates of the event's cells."""
+    """Return the same as ``wants_row``, according to the predicates of the event's cells."""
     is_wanted, is_opening = False, False
     for slot in range(columns.cells.shape[0]):
         cell = columns.cells[slot, row]
@@ -186,7 +190,7 @@ def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
 def pick_rows(
     of_type: NDArray[np.uint8], types: NDArray[np.int32], picked: NDArray[np.int32], first: Int, last: Int
 ) -> Int:
-    """List the rows whose type may need a look-up of the trace; returns the number of these rows."""
+    """List the rows whose type may need a look-up of the trace; return the number of these rows."""
     count = 0
     for row in range(first, last):
         picked[count] = row
@@ -198,9 +202,9 @@ def pick_rows(
 def look_ahead(
     slots: NDArray[np.uint64], keys: NDArray[np.uint64], picked: NDArray[np.int32], n_picked: Int
 ) -> np.uint64:
-    """Prefetch the slots of some rows' keys, so that cache misses overlap.
+    """Prefetch the index slots of the picked rows' keys, so that cache misses overlap.
 
-    Returns a mix of the values, so that the reads are not optimized away.
+    Returns a mix of the values, so that the compiler keeps the reads.
     """
     mask, touched = np.uint64(slots.shape[0] - 1), np.uint64(0)
     for place in range(n_picked):
@@ -217,7 +221,7 @@ def open_trace(
     slot: np.uint64,
     key: np.uint64,
 ) -> np.uint64:
-    """Open a trace at an empty slot; returns its number plus one, or 0 if numbers are exhausted."""
+    """Open a trace at an empty slot; return its number plus one, or 0 if numbers are exhausted."""
     if counters[TRACES] >= slots.shape[0] - slots.shape[0] // 4:
         return np.uint64(0)
     if counters[FREE] > 0:
@@ -244,19 +248,19 @@ def reach_trace(
     key: np.uint64,
     known: np.uint64,
 ) -> np.uint64:
-    """The number plus one of a slot's trace; opens a trace if ``known`` is 0. Returns 0 if numbers are exhausted."""
+    """Return the number plus one of a slot's trace, or 0 if numbers are exhausted; open a trace if ``known`` is 0."""
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 
 
 @inlined
 def monitor_of(value: np.uint64, start: np.int32) -> np.int32:
-    """Monitor state in the value of a trace's slot; ``start`` if the slot is empty."""
+    """Return the monitor state in the value of a trace's slot, or ``start`` if the slot is empty."""
     return start if value == np.uint64(0) else np.int32(value >> HOME_BITS)
 
 
 @inlined
 def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np.uint64, is_over: np.bool_) -> None:
-    """Remove a trace from the index if it is over; its number is freed later."""
+    """Remove a trace from the index if the trace is over; its number is released later."""
     if is_over:
         remove_slot(slots, slot)
         counters[TRACES] -= 1
@@ -277,7 +281,7 @@ def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
 def class_of(
     classes: NDArray[np.int32], times: NDArray[np.int64], newest: NDArray[np.int64], trace: np.uint64, row: Int
 ) -> Int:
-    """Column of an event in the guard's tables.
+    """Return the column of an event in the guard's tables.
 
     If ties are simultaneous, each class has a second column, for events after the trace's newest time. ``trace`` is the
     trace's number plus one, or 0 if the trace is not open yet.
@@ -292,7 +296,7 @@ def class_of(
 def note_time(
     newest: NDArray[np.int64], columns: NDArray[np.int32], visit: Int, trace: Int, column: Int, time: Int, is_new: bool
 ) -> None:
-    """If ties are simultaneous, note a trace's newest time and the column of the event."""
+    """If ties are simultaneous, store a trace's newest time and the column of the event."""
     if newest.shape[0] != 0:
         columns[visit] = column
         newest[trace] = time if is_new else max(newest[trace], time)
@@ -308,7 +312,7 @@ def move(
     after: Int,
     kill: Int,
 ) -> Int:
-    """Write a trace and its monitor state into the trace's slot; returns the index of the list of kills."""
+    """Write a trace and its monitor state into the trace's slot; return the index of the list of kills."""
     slots[slot, 1] = trace | (np.uint64(after) << HOME_BITS)
     if after != before:
         counters[GUARD_STEPS] += 1
@@ -332,7 +336,7 @@ def write_visit(
 
 @apart
 def advance_rows(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
-    """Like ``advance_batch``, for arrays that are already ``borrowed``."""
+    """Process a batch as ``advance_batch`` does, for arrays that are already ``borrowed``."""
     wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     types, classes, keys, times, passed = columns.types, columns.classes, columns.keys, columns.times, columns.passed
     slots, free, released, newest = state.slots, state.free, state.released, state.newest
@@ -382,7 +386,7 @@ def advance_rows(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
 
 @kernel
 def advance_batch(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
-    """Look up the traces of the rows from ``first_row`` on, open and close traces, and move their monitors.
+    """Look up the traces of the rows, starting at ``first_row``: open and close traces, and advance their monitors.
 
     Returns (status, row): ``DONE`` and the number of rows, or the reason for stopping and the row at which to resume.
     """

@@ -66,9 +66,11 @@ from streams.kernels.compiling import inlined, routine
 
 @inlined
 def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int) -> None:
-    """At a row with a label, store for conditions the first and last row of each set of labels, and aggregates.
+    """Store, at a row with a label, the data of the match so far that conditions read.
 
-    ``base`` is the first row of the partition, ``begin`` the first row of the attempt.
+    These are the first and last row of each set of labels, and the aggregates. ``base`` is the first row of the
+    partition,
+    ``begin`` the first row of the attempt.
     """
     place = row - base
     for label_set in range(plan.members.shape[0]):
@@ -89,7 +91,7 @@ def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base:
 
 @inlined
 def carry(search: Search, aggregate: Int, place: Int, has_before: bool) -> None:
-    """Copy an aggregate from the row before ``place``; at the first row of an attempt, set it to zero."""
+    """Copy an aggregate from the row before ``place``; at the first row of an attempt, set the aggregate to zero."""
     search.counts[aggregate, place] = search.counts[aggregate, place - 1] if has_before else 0
     search.sums[aggregate, place] = search.sums[aggregate, place - 1] if has_before else 0
     search.totals[aggregate, place] = search.totals[aggregate, place - 1] if has_before else 0.0
@@ -130,7 +132,7 @@ def add_row(plan: Plan, rows: Rows, search: Search, aggregate: Int, label: Int, 
 
 @routine
 def is_true(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int, end: Int) -> bool:
-    """Whether the condition of a label is true at a row; ``base`` to ``end`` is the partition."""
+    """Return whether the condition of a label is true at a row; the partition extends from ``base`` to ``end``."""
     top = np.int64(-1)
     for place in range(plan.places[label, 0], plan.places[label, 1]):
         operation, operand = plan.code[place, 0], plan.code[place, 1]
@@ -164,7 +166,9 @@ def push(
     begin: Int,
     end: Int,
 ) -> None:
-    """Push the value of a leaf (column reference), an aggregate, a constant, or the match number."""
+    """Write the value of a leaf (column reference), an aggregate, a constant, or the match number to
+    the stack's top.
+    """
     search.known[top] = 1
     if operation == CONSTANT:
         search.integers[top], search.floats[top] = plan.integers[operand], plan.floats[operand]
@@ -182,7 +186,7 @@ def push(
 def push_leaf(
     plan: Plan, rows: Rows, search: Search, leaf: Int, top: Int, row: Int, base: Int, begin: Int, end: Int
 ) -> None:
-    """Push the value of a column at the row that a leaf (column reference) reads; null if the row does not exist."""
+    """Write the value of a column at the row that a leaf (column reference) reads; null if the row does not exist."""
     target = target_of(plan, search, leaf, row, base, begin)
     if target != NIL:
         target += plan.leaves[leaf, PHYSICAL]
@@ -202,7 +206,7 @@ def push_leaf(
 
 @inlined
 def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin: Int) -> np.int64:
-    """The row of the match that a leaf (column reference) selects before PREV or NEXT is applied, or NIL."""
+    """Return the row that a leaf (column reference) selects before PREV or NEXT is applied, or NIL."""
     labels, offset = plan.leaves[leaf, SET], plan.leaves[leaf, OFFSET]
     if labels == NIL:
         target = begin + offset if plan.leaves[leaf, IS_FIRST] != 0 else row - offset
@@ -224,7 +228,7 @@ def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin:
 
 @inlined
 def push_aggregate(plan: Plan, search: Search, aggregate: Int, top: Int, place: Int) -> None:
-    """Push the value that an aggregate has at a row."""
+    """Write the value that an aggregate has at a row to the stack's top."""
     function = plan.aggregates[aggregate, FUNCTION]
     count = search.counts[aggregate, place]
     if function == COUNT:
@@ -258,7 +262,10 @@ def change(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def combine(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Apply an operator to the two topmost values; null if one of them is null, except for IS DISTINCT FROM."""
+    """Apply an operator to the two topmost values.
+
+    If one of the values is null, the result is null, except for IS DISTINCT FROM.
+    """
     is_known = search.known[top] != 0 and search.known[top + 1] != 0
     if operation == DISTINCT:
         are_alike = search.known[top] == search.known[top + 1]
@@ -277,7 +284,7 @@ def combine(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def compare(search: Search, operation: Int, lane: Int, top: Int) -> bool:
-    """Whether a comparison of two values that are not null is true."""
+    """Return whether a comparison of two values that are not null is true."""
     if lane == FLOATS:
         left, right = search.floats[top], search.floats[top + 1]
         is_less, is_equal = left < right, left == right
@@ -301,7 +308,7 @@ def compare(search: Search, operation: Int, lane: Int, top: Int) -> bool:
 
 @inlined
 def calculate(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Apply an operator of arithmetic to two values that are not null."""
+    """Apply an arithmetic operator to two values that are not null."""
     if lane == FLOATS:
         search.floats[top] = calculated(operation, search.floats[top], search.floats[top + 1])
     else:
@@ -310,7 +317,7 @@ def calculate(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def calculated(operation: Int, left: float, right: float) -> float:
-    """The result of an arithmetic operator; an integer if both operands are integers."""
+    """Return the result of an arithmetic operator, which is an integer if both operands are integers."""
     if operation == ADD:
         return left + right
     if operation == SUBTRACT:
@@ -324,7 +331,7 @@ def calculated(operation: Int, left: float, right: float) -> float:
 
 @inlined
 def divide(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Apply division or remainder; integer division truncates towards zero, and a zero divisor gives null."""
+    """Apply division or remainder. Integer division truncates towards zero. A zero divisor gives null."""
     if lane == FLOATS:
         number, by = search.floats[top], search.floats[top + 1]
         if by == 0.0:
@@ -361,7 +368,7 @@ def decide(search: Search, operation: Int, top: Int) -> None:
 
 @inlined
 def choose(search: Search, top: Int) -> None:
-    """Replace the three topmost values by the second of them if the first is true, otherwise by the third."""
+    """Evaluate CASE on the three topmost values: keep the second if the first is true, otherwise the third."""
     is_met = search.known[top] != 0 and search.integers[top] != 0
     copy(search, top + 1 if is_met else top + 2, top)
 

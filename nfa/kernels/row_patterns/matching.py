@@ -1,8 +1,8 @@
 """The search for row patterns: backtracking over a program, in the order of preference.
 
-If no condition reads the rows of the match, the search follows a branch at most once per row: when the branch is
-reached again at the same row, its first use there has failed or is unfinished. So an attempt takes at most as many
-steps per row as the program has branches.
+If no condition reads the rows of the match, the search takes a branch at most once per row. When it reaches the branch
+again at the same row, its first use there has failed or is unfinished. So the number of steps per row of an attempt is
+bounded by the number of branches of the program.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _NO_MATCH, _STACK_FULL, _TOO_MANY_STEPS = -1, -2, -3
 
 @inlined
 def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int, end: Int) -> bool:
-    """Whether a row is in the partition and the window of WITHIN, and satisfies a label's condition."""
+    """Return whether a row is in the partition and the window of WITHIN, and satisfies a label's condition."""
     if row >= end:
         return False
     if plan.settings[WITHIN] != LONGEST and abs(rows.times[row] - rows.times[begin]) >= plan.settings[WITHIN]:
@@ -85,7 +85,7 @@ def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: In
 
 @inlined
 def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
-    """Whether the search has already reached a branch at a row; marks the branch as reached there."""
+    """Return whether the search has already reached a branch at a row, and mark the branch as reached there."""
     split = plan.splits[place]
     if plan.settings[HAS_MEMORY] == 0:
         return False
@@ -97,9 +97,9 @@ def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
 
 @inlined
 def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    """Backtrack to the newest branch with an untried alternative; returns (instruction, row, stack size).
+    """Backtrack to the newest branch with an untried alternative; return (instruction, row, stack size).
 
-    The instruction is NIL if no branch is left.
+    If there is no such branch, the instruction is NIL.
     """
     while top > 0:
         top -= 1
@@ -112,7 +112,10 @@ def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64
 
 @inlined
 def moved(plan: Plan, search: Search, place: Int, row: Int, base: Int, end: Int) -> Int:
-    """The next instruction after a jump, a check for empty iterations or an anchor; NIL if the anchor fails here."""
+    """Return the instruction that follows a jump, a check for empty iterations or an anchor.
+
+    If the anchor fails at this row, return NIL.
+    """
     operation, first, second = plan.program[place, 0], plan.program[place, 1], plan.program[place, 2]
     if operation == JUMP:
         return np.int64(first)
@@ -123,7 +126,7 @@ def moved(plan: Plan, search: Search, place: Int, row: Int, base: Int, end: Int)
 
 @routine
 def attempt(plan: Plan, rows: Rows, search: Search, base: Int, begin: Int, end: Int) -> Int:
-    """Search for the preferred match that begins at a row; returns its length, or a negative code if none was found."""
+    """Search for the preferred match that starts at a row; return its length, or a negative code if none was found."""
     place, row, top = np.int64(0), np.int64(begin), np.int64(0)
     steps, most = search.state[STEPS], plan.settings[MOST_STEPS]
     result = np.int64(_NO_MATCH)
@@ -162,7 +165,7 @@ def attempt(plan: Plan, rows: Rows, search: Search, base: Int, begin: Int, end: 
 
 @inlined
 def write(matches: RowMatches, search: Search, what: Int, row: Int, length: Int, base: Int) -> bool:
-    """Append a match or an unmatched row to the results; false if there is no room."""
+    """Append a match or an unmatched row to the results; return false if there is no room."""
     record, line = search.state[RECORDS], search.state[LINES]
     if record >= matches.records.shape[0] or line + length > matches.labels.shape[0]:
         return False
@@ -177,7 +180,10 @@ def write(matches: RowMatches, search: Search, what: Int, row: Int, length: Int,
 
 @inlined
 def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> Int:
-    """The row at which the search continues after a match that is not empty; NIL if the match has no row to skip to."""
+    """Return the row at which the search continues after a match that is not empty.
+
+    If the skip rule finds no row in the match, return NIL.
+    """
     rule = plan.settings[SKIP_RULE]
     if rule == PAST_LAST_ROW:
         return row + length
@@ -196,7 +202,7 @@ def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> In
 def advance(
     plan: Plan, rows: Rows, search: Search, matches: RowMatches, base: Int, end: Int, row: Int
 ) -> tuple[Int, Int]:
-    """Search for a match that begins at a row, and write the result; returns (status, row to continue at)."""
+    """Search for a match that starts at a row, and write the result; return (status, row at which to continue)."""
     steps = search.state[STEPS]
     length = attempt(plan, rows, search, base, row, end)
     if length <= _STACK_FULL:
@@ -206,7 +212,7 @@ def advance(
         search.state[STAMP] += 1
         return STACK_FULL, row
     if plan.settings[WITHIN] != LONGEST or length > 0:
-        search.state[STAMP] += 1  # forgets visited branches: from another first row they may lead to a match
+        search.state[STAMP] += 1  # clears visited branches, which may lead to a match from another first row
     if length < 0:
         shows = plan.settings[SHOWS_UNMATCHED] != 0 and row > search.state[LAST_MATCHED]
         if shows and not write(matches, search, UNMATCHED, row, 0, base):
@@ -231,7 +237,10 @@ def advance(
 
 @kernel
 def find_matches(plan: Plan, rows: Rows, search: Search, matches: RowMatches) -> Int:
-    """Search all partitions from the position in ``search.state`` on; returns ``DONE``, or why the search stopped."""
+    """Search all partitions, starting at the position in ``search.state``.
+
+    Returns ``DONE``, or the reason why the search stopped.
+    """
     lent_plan, lent_rows, lent, lent_matches = borrowed(plan), borrowed(rows), borrowed(search), borrowed(matches)
     state = search.state
     while state[PARTITION] < rows.bounds.shape[0] - 1:

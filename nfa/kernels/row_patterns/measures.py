@@ -1,4 +1,4 @@
-"""Running aggregates over the rows of each match, for measures; all matches are in one array."""
+"""Running aggregates over the rows of each match, for measures. All matches are in one array."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def fold_integers(
     """Replace the value of each line (row of a match) by the running aggregate over the match's chosen lines so far.
 
     ``counts`` receives the number of chosen lines so far. ``firsts`` has, by line, the first line of its match. Sums
-    wrap beyond 64 bits.
+    wrap
+    beyond 64 bits.
     """
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
@@ -45,7 +46,9 @@ def fold_floats(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Like ``fold_integers`` for floats; values are added in the order of lines."""
+    """Compute running aggregates of floats as ``fold_integers`` does for integers, adding values in
+    the order of lines.
+    """
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
         before = 0.0 if is_first else values[line - 1]

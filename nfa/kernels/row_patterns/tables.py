@@ -1,7 +1,7 @@
 """Tables and constants of the kernels that search for row patterns.
 
 Rows are numbered in the order of the search: partition by partition, sorted. ``NIL`` is -1 and means none. Each column
-ends with an extra row of null, which is read in place of rows that do not exist.
+ends with an extra null row, which is read instead of rows that do not exist.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ NIL = np.int64(-1)
 LONGEST = np.int64(np.iinfo(np.int64).max)
 
 # Instructions of a pattern's program, with up to two operands.
-ROW = 0  # take a row; operands: label, whether the row is excluded from the output
-SPLIT = 1  # preferred instruction, other instruction
-JUMP = 2  # instruction
-START = 3  # the partition's start
-END = 4  # the partition's end
-MARK = 5  # register: an iteration begins at this row
-CHECK = 6  # register, instruction to continue at if the iteration took no row
+ROW = 0  # matches a row; operands: label, whether the row is excluded from the output
+SPLIT = 1  # operands: preferred instruction, other instruction
+JUMP = 2  # operand: instruction
+START = 3  # anchor: matches at the partition's start
+END = 4  # anchor: matches at the partition's end
+MARK = 5  # stores the row at which an iteration starts; operand: register
+CHECK = 6  # operands: register, instruction at which to continue if the iteration matched no row
 MATCHED = 7
 
-# How the condition of a label is decided: none; a column of truth; a program of ``Conditions.code``.
+# Evaluation of a label's condition: no condition, a boolean column (``Rows.truth``), or a program in ``Plan.code``.
 ALWAYS, COLUMN, CODE = range(3)
 
 # Instructions of conditions: leaves push a value, the others change the topmost values. The operand of a leaf is its
@@ -37,11 +37,12 @@ ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, LEAST, GREATEST = range(16, 23)
 EQUAL, DIFFERENT, LESS, LESS_OR_EQUAL, MORE, MORE_OR_EQUAL, DISTINCT = range(24, 31)
 AND, OR, KNOWN_ONE, CHOOSE = range(32, 36)
 
-# Columns of ``Conditions.leaves``: set of labels or NIL, whether counted from the first, rows to skip, physical
-# rows to move, column, number of columns by label (0: one for all), lane.
+# Columns of ``Plan.leaves``: set of labels or NIL, whether rows are counted from the first row, number of rows to skip
+# within the match (FIRST, LAST), offset in the partition (PREV, NEXT), column, number of columns by label (0: a single
+# column for all labels), lane.
 SET, IS_FIRST, OFFSET, PHYSICAL, AT_COLUMN, BY_LABEL, LANE = range(7)
 
-# Columns of ``Conditions.aggregates``: function, set of labels, column, columns by label, lane.
+# Columns of ``Plan.aggregates``: function, set of labels, column, whether there is a column for each label, lane.
 FUNCTION, OF_SET, OF_COLUMN, OF_LABELS, OF_LANE = range(5)
 
 COUNT, SUM, AVERAGE, MINIMUM, MAXIMUM, ANY_VALUE = range(6)  # functions
@@ -71,9 +72,9 @@ class Plan(NamedTuple):
     """A compiled MATCH_RECOGNIZE clause."""
 
     program: NDArray[np.int32]  # (instructions, 3)
-    splits: NDArray[np.int32]  # (instructions,) number of a SPLIT among all SPLITs, else NIL
+    splits: NDArray[np.int32]  # (instructions,) number of a SPLIT among all SPLITs; NIL for other instructions
     kinds: NDArray[np.int32]  # (labels,) ALWAYS, COLUMN, CODE
-    places: NDArray[np.int32]  # (labels, 2) number of the column of truth; or the range in ``code``
+    places: NDArray[np.int32]  # (labels, 2) number of the boolean column, or the range in ``code``
     code: NDArray[np.int32]  # (instructions of conditions, 2)
     integers: NDArray[np.int64]  # constants
     floats: NDArray[np.float64]  # constants
@@ -88,8 +89,8 @@ class Rows(NamedTuple):
     """The columns that the search reads; ``bounds`` has the first row of each partition, then the number of rows."""
 
     bounds: NDArray[np.int64]
-    truth: NDArray[np.uint8]  # (columns of truth, rows)
-    times: NDArray[np.int64]  # (rows,) of WITHIN, or (0,)
+    truth: NDArray[np.uint8]  # (boolean columns, rows)
+    times: NDArray[np.int64]  # (rows,) times for WITHIN; (0,) without WITHIN
     integers: NDArray[np.int64]  # (columns, rows + 1)
     integers_known: NDArray[np.uint8]
     floats: NDArray[np.float64]
@@ -99,7 +100,8 @@ class Rows(NamedTuple):
 class Search(NamedTuple):
     """The state of the search.
 
-    Arrays by row are as long as the longest partition. An entry describes the current attempt up to its row, so that
+    Arrays by row have the length of the longest partition. An entry describes the current attempt up to the entry's
+    row, so
     backtracking need not restore earlier entries.
     """
 
@@ -108,14 +110,12 @@ class Search(NamedTuple):
     first: NDArray[np.int32]  # (sets, rows) first row with a label of the set, or NIL
     last: NDArray[np.int32]  # (sets, rows) last row with a label of the set, or NIL
     counts: NDArray[np.int64]  # (aggregates, rows) number of values
-    sums: NDArray[np.int64]  # (aggregates, rows) the value, of the lane of integers
-    totals: NDArray[np.float64]  # (aggregates, rows) the value, of the lane of floats
-    stack: NDArray[
-        np.int64
-    ]  # (depth, 2) instruction and row; or, to restore a register, its number below NIL and value
+    sums: NDArray[np.int64]  # (aggregates, rows) the value, if the aggregate's lane is integers
+    totals: NDArray[np.float64]  # (aggregates, rows) the value, if the aggregate's lane is floats
+    stack: NDArray[np.int64]  # (depth, 2) instruction and row; or, to restore a register, -1 - its number and its value
     registers: NDArray[np.int64]
     visited: NDArray[np.int32]  # (splits, rows + 1) the last stamp
-    known: NDArray[np.uint8]  # (values,) of the stack of a condition
+    known: NDArray[np.uint8]  # (values,) the stack of a condition: whether the value is not null
     integers: NDArray[np.int64]
     floats: NDArray[np.float64]
 
