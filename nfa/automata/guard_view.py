@@ -57,19 +57,15 @@ class GuardView:
 
     Attributes:
         pattern_states: For each state of the automaton, the represented pattern states. A pattern state with all atoms
-            bound
-            is included only if its term has a trailing NOT.
+            bound is included only if its term has a trailing NOT.
         free_terms: For each state of the automaton, its terms that have all atoms bound and no trailing NOT. No guard
-            can
-            rule them out.
+            can rule them out.
         remaining: If the query has partitions, the pattern states that each state of the automaton still needs to
-            complete;
-            otherwise empty.
+            complete; otherwise empty.
         negations: The negated steps of all trailing NOTs, including NOTs with a condition or limit, in the order of the
             text, without duplicates.
         terms_of_state: (states,) uint32: the terms of each state of the automaton. Term ``n`` is bit ``n``; all terms
-            from
-            the 30th share a bit. All partitions together count as a single term.
+            from the 30th share a bit. All partitions together count as a single term.
     """
 
     query: Query
@@ -106,14 +102,16 @@ class GuardView:
         return tuple(bool(free) for free in self.free_terms)
 
     def live(self, of_query: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of the automaton's states that can still complete; ``of_query`` is a guard's mask of query
-        states.
+        """Return a mask of the automaton's states that can still complete.
+
+        ``of_query`` is a guard's mask of query states.
         """
         return np.not_equal(self.live_terms(of_query), 0)
 
     def live_terms(self, of_query: NDArray[np.bool_]) -> NDArray[np.uint32]:
-        """Return, for each state of the automaton, the terms that can still complete, as bits (see
-        ``terms_of_state``).
+        """Return, for each state of the automaton, the terms that can still complete.
+
+        The terms are bits, as in ``terms_of_state``.
         """
         if self.remaining:
             is_live_state = [
@@ -128,9 +126,8 @@ class GuardView:
         """Return the first pattern state of an automaton state that an event killed.
 
         ``before`` and ``after`` are a guard's answers before and after the event, in the order of ``query.states``. Bit
-        tables
-        may detect dead states late. So if no pattern state died at this event, the result is the first dead pattern
-        state.
+        tables may detect dead states late. So if no pattern state died at this event, the result is the first dead
+        pattern state.
         """
         dead = [pattern_state for pattern_state in self.pattern_states[state] if not after[self._places[pattern_state]]]
         return next((pattern_state for pattern_state in dead if before[self._places[pattern_state]]), dead[0])

@@ -2,8 +2,7 @@
 
 A guard's work grows with the third power of the number of steps that it reasons about. For a pattern with many steps
 (with repetitions written out) a guard only considers the last iteration of each repetition, which every match must
-have.
-So no partial match that could complete is terminated, but some are terminated later than possible.
+have. So no partial match that could complete is terminated, but some are terminated later than possible.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ def is_coarse(event: Node) -> bool:
 
 
 def reasoned(node: Repeat, *, coarse: bool) -> range:
-    """Return the numbers, from 0, of the required iterations that a guard considers: all, or only the last if
-    ``coarse``.
+    """Return the numbers, from 0, of the required iterations that a guard considers.
+
+    These are all required iterations, or only the last if ``coarse``.
     """
     return range(max(node.min - 1, 0) if coarse else 0, node.min)

@@ -3,8 +3,7 @@
 A partition needs its own atoms and the atoms of the partitions around it, in order. It fails if these atoms cannot be
 completed, or if all alternatives of one of its ORs fail. The number of partitions is linear in the size of the pattern.
 Partitions are judged independently. So a partition that fails is really dead, but partitions that exclude each other
-may
-all count as possible. NOTs are ignored. Source: C-CEP, disjunction (constraint-aware CEP, section 5).
+may all count as possible. NOTs are ignored. Source: C-CEP, disjunction (constraint-aware CEP, section 5).
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
     """Return the query of a pattern with partitions instead of terms.
 
     Each partition is judged together with the partitions around it. If this needs more than ``max_states`` states, each
-    is
-    judged alone. A pattern that needs more states even then is refused.
+    is judged alone. A pattern that needs more states even then is refused.
     """
     reader = _Reader.over(pattern, None)
     for has_around in (True, False):

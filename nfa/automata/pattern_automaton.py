@@ -1,10 +1,8 @@
 """The automaton of a pattern: its states are progress values, and each transition binds an event.
 
 A *slot* is a pending gap, identified by the atom to bind and the node of the gap. Between two events of a match a slot
-is
-open until an event that the gap does not allow closes it. Binding an event reopens the slots after the event, but not
-the
-slots of parallel branches. All this is computed in advance, so a run only needs a few words of bits.
+is open until an event that the gap does not allow closes it. Binding an event reopens the slots after the event, but
+not the slots of parallel branches. All this is computed in advance, so a run only needs a few words of bits.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _ROOT = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A transition between two states that binds one event; ``step`` has the details of the binding.
+    """A transition between two states that binds one event. ``step`` has the details of the binding.
 
     Attributes:
         slot: The gap before the event; -1 if no event is bound before.
@@ -114,7 +112,10 @@ class PatternAutomaton:
 
 
 def build_automaton(pattern: Pattern, *, max_states: int = MAX_STATES) -> PatternAutomaton:
-    """Build the automaton of a checked pattern; refuse a pattern with too many states, slots, repetitions or spans."""
+    """Build the automaton of a checked pattern.
+
+    A pattern with too many states, steps, gaps, repetitions or spans is refused.
+    """
     pattern = over_events(pattern)
     outline = Outline(pattern)
     states: list[Progress] = [None]
@@ -255,8 +256,8 @@ def is_shareable(automaton: PatternAutomaton) -> bool:
     """Return whether the shared-node engine can run the pattern, because partial matches need no memory of their own.
 
     In such a pattern all gaps are ANY, or it is a plain sequence of atoms under NEXT. Each condition reads a single
-    event.
-    There are no gap limits, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or timeouts.
+    event. There are no gap limits, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or
+    timeouts.
     """
     pattern = automaton.pattern
     if pattern.where is not None or any(split_condition(atom)[1] is not None for atom in automaton.atoms):

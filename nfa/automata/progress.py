@@ -8,9 +8,8 @@ it is
 - ``(alternative, progress)`` for an OR,
 - ``(entry, progresses)`` for an AND: the edge by which the AND was entered, and the progress of each branch,
 - ``(iterations, progress, turn)`` for a repetition. ``iterations`` is the number of finished iterations, counted only
-as
-  far as the number makes a difference. ``progress`` belongs to the current iteration. ``turn`` is a bit that alternates
-  if the gaps before two iterations may be pending at the same time; otherwise it is 0.
+  as far as the number makes a difference. ``progress`` belongs to the current iteration. ``turn`` is a bit that
+  alternates if the gaps before two iterations may be pending at the same time; otherwise it is 0.
 
 So an AND is the shuffle of its branches, and a repetition is a loop. Edges (the gap conditions between neighbours)
 follow section 4.2 of ``docs/semantics.md``: the mode and limit before a part apply to its first bound item, and a NOT
@@ -36,8 +35,7 @@ class Negation:
     """A NOT in force on a gap.
 
     A strict NOT only forbids the event directly after the start of the gap. With ``within_us``, only events less than
-    this
-    time after the start of the gap are forbidden; with None, all events of the gap.
+    this time after the start of the gap are forbidden; with None, all events of the gap.
     """
 
     number: int
@@ -199,8 +197,9 @@ class Outline:
                 return self.is_final(children[progress[0]], progress[1])
 
     def exits(self, number: int, progress: Progress) -> tuple[Exit, ...]:
-        """Return the alternative exits of a part that ends at a progress, or is omitted (``None``);
-        one exit must hold.
+        """Return the alternative exits of a part that ends at a progress, or is omitted (``None``).
+
+        One of the exits must hold.
         """
         node, children = self.nodes[number], self.children[number]
         match node:
@@ -235,8 +234,9 @@ class Outline:
         return self.exits(child, None)
 
     def steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
-        """Yield every binding of one more event below a node; ``entry`` is the edge by which the event
-        enters the node.
+        """Yield every binding of one more event below a node.
+
+        ``entry`` is the edge by which the event enters the node.
         """
         for step in self._inner_steps(number, progress, entry):
             span = self._span_numbers.get(number)
@@ -366,7 +366,7 @@ class Outline:
                 yield from self.under_way(children[progress[0]], progress[1])
 
     def _with_gap(self, edge: Edge, gap: Gap | None) -> Edge:
-        """Return the edge with the mode and limit of a gap prefix; without a prefix, the edge has the default mode."""
+        """Return the edge with the mode and limit of a gap prefix. Without a prefix, the edge has the default mode."""
         if gap is None:
             return replace(edge, mode=self.default, within_us=None)
         return replace(edge, mode=gap.mode or self.default, within_us=gap.within_us)

@@ -5,8 +5,7 @@ A guard reasons about this graph: the events that a match *must* still have. A p
 state* (term, D) is a down-closed set D of bound atoms. Optional events (optional parts, iterations beyond the least
 number) are left out. A NOT is not an event of a match, but a term records where the NOT forbids an event. If there are
 too many terms, there are *partitions* instead. Source: C-CEP, query graph and its states (constraint-aware CEP,
-sections
-2 and 5).
+sections 2 and 5).
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ class Absence:
     """A NOT without condition: no event of ``atom`` lies between the last of ``after`` and the first of ``before``.
 
     ``after`` and ``before`` are indices of atoms. If ``after`` is empty, the absence starts with the trace. If
-    ``before`` is
-    empty, the absence lasts until the trace ends.
+    ``before`` is empty, the absence lasts until the trace ends.
     """
 
     atom: Atom
@@ -80,9 +78,10 @@ class PatternState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A whole pattern or one alternative of an OR, without its inner ORs; their alternatives are further partitions.
+    """A whole pattern or one alternative of an OR, without its inner ORs.
 
-    The partition's term may also have the atoms of the partitions around it (see ``build_partitions``).
+    The alternatives of the inner ORs are further partitions. The partition's term may also have the atoms of the
+    partitions around it (see ``build_partitions``).
 
     Attributes:
         own: Indices of the partition's own atoms in its term, without atoms of the partitions around it.
@@ -100,10 +99,8 @@ class Query:
     Attributes:
         terms: The alternatives; with partitions, one term for each partition.
         states: The states of all terms, ordered by term, number of bound atoms, then bound atoms. A guard's answers are
-            in
-            this order. The complete state of a term is left out, unless the term is trailing, because a forbidden event
-                may
-            then still occur. A partition only has states in which one of its own atoms is missing.
+            in this order. The complete state of a term is left out, unless the term is trailing, because a forbidden
+            event may then still occur. A partition only has states in which one of its own atoms is missing.
         partitions: If there are too many alternatives, the partitions that replace them; otherwise empty. The first
             partition is the whole pattern.
     """
@@ -121,7 +118,7 @@ class Query:
         return frozenset().union(*(term.types for term in self.terms))
 
     def can_complete(self, is_live: Sequence[bool]) -> bool:
-        """Return whether the whole pattern can complete; ``is_live`` is a mask of the terms that can complete.
+        """Return whether the whole pattern can complete. ``is_live`` is a mask of the terms that can complete.
 
         With partitions, the answer may be wrongly true, because each partition is judged without its siblings.
         """

@@ -1,6 +1,4 @@
-"""Conversion of syntax trees to query graphs, with one partially ordered term for each combination of
-OR alternatives.
-"""
+"""Conversion of syntax trees to query graphs, with one term for each combination of OR alternatives."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
     """Build the query graph of a checked pattern, with partitions if there are too many terms or states.
 
     ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states. A pattern is refused (``too-large``) if even
-    its
-    partitions have more than ``max_states`` states, or if its repetitions, written out, have too many steps.
+    its partitions have more than ``max_states`` states, or if its repetitions, written out, have too many steps.
     """
     pattern = over_events(pattern)
     if count_steps(pattern.event) > max(max_states, MAX_STATES):
@@ -46,7 +43,7 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
 
 
 def _count_terms(node: Node, *, coarse: bool) -> int:
-    """Return the number of alternatives of a part; repetitions of more than 64 iterations count as 64."""
+    """Return the number of alternatives of a part. Repetitions of more than 64 iterations count as 64."""
     match node:
         case Atom():
             return 1 if node.is_any_type else len(set(node.types))

@@ -1,9 +1,8 @@
 """Bit tables for traces beyond the cap of monitor states (constraint-aware CEP, section 4.3).
 
 A *row of liveness* has, for each column (a state or trailing NOT of a pattern), whether it is alive. A *row monitor* is
-a
-monitor number for a guard and a row of liveness. Engines treat it like the number of a monitor state. A trace under bit
-tables has a slot with the names (types and symbols) of its events so far.
+a monitor number for a guard and a row of liveness. Engines treat it like the number of a monitor state. A trace under
+bit tables has a slot with the names (types and symbols) of its events so far.
 """
 
 from __future__ import annotations
@@ -70,13 +69,12 @@ class BitFallback:
         when_broken: Mapping[int, int],
         is_pruning: Mapping[int, bool],
     ) -> None:
-        """Compile the tables for other patterns, guards or types. Afterwards create the row monitors again with
-        ``restart``.
+        """Compile the tables for other patterns, guards or types.
 
-        ``guards`` has the guards with bit tables by version, including all versions in use. ``layout`` has views, state
-        range
-        and negation range of ``GuardLayout``. ``when_broken`` has, by version, the monitor number after a violation, or
-        ``IGNORED``. ``is_pruning`` has, by version, whether the guard prunes.
+        Afterwards create the row monitors again with ``restart``. ``guards`` has the guards with bit tables by version,
+        including all versions in use. ``layout`` has views, state range and negation range of ``GuardLayout``.
+        ``when_broken`` has, by version, the monitor number after a violation, or ``IGNORED``. ``is_pruning`` has, by
+        version, whether the guard prunes.
         """
         old = self._versions
         self._versions = [*(version for version in old if version in guards), *sorted(guards.keys() - set(old))]
@@ -172,7 +170,7 @@ class BitFallback:
             self._index.add_pair(before, after, tables.kills_between(before, after))
 
     def state_of(self, trace: int) -> tuple[int, MonitorState] | None:
-        """Return guard version and seen names of a trace under bit tables, or None; the states of rules are unknown."""
+        """Return guard version and seen names of a trace under bit tables, or None. The states of rules are unknown."""
         slot = int(self.arena.arrays.slot_of[trace]) if trace < len(self.arena.arrays.slot_of) else NIL
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 

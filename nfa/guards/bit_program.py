@@ -1,8 +1,7 @@
 """Compilation of guards' bit rules to arrays for the bit kernel.
 
 A guard with bit rules supplies masks: Python integers with one bit for each of its names. This module converts the
-masks
-of several guards to arrays of words, for all columns of a lane (constraint-aware CEP, section 4.3).
+masks of several guards to arrays of words, for all columns of a lane (constraint-aware CEP, section 4.3).
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ class BitColumn:
     """The rule that computes a column of liveness as a bit set of terms.
 
     The bits of ``base`` are always set. For each (goal, bits) in ``choices``, the bits are set while the goal is alive.
-    A
-    goal is given by its index among the goals of all questions, in order.
+    A goal is given by its index among the goals of all questions, in order.
     """
 
     base: int = 0
@@ -42,8 +40,7 @@ def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
     """Return the columns of a pattern's automaton, as in ``GuardView.live_terms``.
 
     ``first`` is the index of the pattern's first goal. If a state needs several partitions, only the first is tested,
-    so more
-    states may remain alive than with the exact answer.
+    so more states may remain alive than with the exact answer.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:

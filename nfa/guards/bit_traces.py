@@ -58,7 +58,7 @@ class BitArena:
             self._traces = self._traces._replace(slot_of=grown(self._traces.slot_of, traces, NIL))
 
     def fit(self, program: BitProgram) -> None:
-        """Adapt the arrays to a program with other columns or more words; the contents of slots are preserved."""
+        """Adapt the arrays to a program with other columns or more words. The contents of slots are preserved."""
         traces, words = self._traces, program.start.shape[2]
         states = traces.states
         if words > states.shape[2]:
@@ -89,8 +89,9 @@ class BitArena:
         return traces, self._traces.slot_of[traces]
 
     def seen(self, slot: int) -> NDArray[np.uint64]:
-        """Return the names seen in a trace, as words; ``enter`` derives the rest of the trace's state
-        from these names.
+        """Return the names seen in a trace, as words.
+
+        ``enter`` derives the rest of the trace's state from these names.
         """
         seen: NDArray[np.uint64] = self._traces.states[slot, SEEN].copy()
         return seen
@@ -113,12 +114,12 @@ class RowIndex:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """The hash table for ``find_row``; the array is replaced as it grows."""
+        """The hash table for ``find_row``. The array is replaced as it grows."""
         return self._rows
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """The hash table for ``find_pair``; the array is replaced as it grows."""
+        """The hash table for ``find_pair``. The array is replaced as it grows."""
         return self._pairs
 
     def add_row(self, live: NDArray[np.uint32], number: int) -> None:

@@ -58,8 +58,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """An event type with a condition on the event's own attributes. Both are given by ``step``, whose
-    alias is ignored.
+    """An event type with a condition on the event's own attributes.
+
+    ``step`` has the type and the condition; its alias is ignored.
     """
 
     step: Atom
@@ -82,8 +83,7 @@ class EventClass:
         type: Event type, or ``OTHER`` if no guard and no pattern uses the type.
         symbols: Names of the guards' symbols that apply to the event.
         is_later: Whether the event is later than the previous event of its trace. This is always true unless events
-            with
-            equal timestamps are simultaneous.
+            with equal timestamps are simultaneous.
     """
 
     type: str
@@ -199,8 +199,9 @@ class Guard(Protocol):
 
     @property
     def bits(self) -> BitGuard | None:
-        """The guard's bit tables, for traces beyond the cap of monitor states. With None, such traces continue
-        unguarded.
+        """The guard's bit tables, for traces beyond the cap of monitor states.
+
+        With None, such traces continue unguarded.
         """
         ...
 

@@ -18,7 +18,7 @@ EVERY_TERM = np.uint32(_EVERY_TERM)
 
 
 class LiveRows:
-    """The distinct rows of liveness over all columns; ``ALL_LIVE`` and ``NONE_LIVE`` always exist."""
+    """The distinct rows of liveness over all columns. ``ALL_LIVE`` and ``NONE_LIVE`` always exist."""
 
     def __init__(self, columns: int) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -33,7 +33,7 @@ class LiveRows:
 
     @property
     def array(self) -> NDArray[np.uint32]:
-        """The rows of liveness (rows, columns), with spare capacity; the array is replaced as it grows."""
+        """The rows of liveness (rows, columns), with spare capacity. The array is replaced as it grows."""
         return self._rows
 
     def number(self, row: Row) -> int:

@@ -53,16 +53,14 @@ class GuardLayout:
     """The meaning of the tables' columns.
 
     If ties are simultaneous, every event class has two columns. The second column is for events later than the newest
-    time
-    of their trace.
+    time of their trace.
 
     Attributes:
         types: Event types by code; one more code, ``len(types)``, represents every other type.
         views: Each pattern's states as pattern states that guards can judge. With None, guards ignore the pattern.
         state_range: (patterns + 1,): the first column of each pattern's states in ``Guards.live``, then the end.
         negation_range: (patterns + 1,): the first column of each pattern's trailing NOTs, then the end. These columns
-            follow
-            the columns of all states.
+            follow the columns of all states.
         start: Number of the monitor state of a new trace.
     """
 
@@ -78,10 +76,8 @@ class GuardTables:
     """Interned monitor states and their rows, for guards by version.
 
     Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
-    its
-    guard's policy allows continues under the bit tables ``bits``. If the guard has no bit tables, the trace becomes
-    unguarded
-    and is counted in ``refused``.
+    its guard's policy allows continues under the bit tables ``bits``. If the guard has no bit tables, the trace becomes
+    unguarded and is counted in ``refused``.
     """
 
     def __init__(self, guards: Mapping[int, Guard], bits: BitFallback | None = None) -> None:
@@ -131,7 +127,7 @@ class GuardTables:
         return self._numbers[interned]
 
     def class_number(self, event_class: EventClass) -> int:
-        """Return the number of an event class; a class without symbols has the code of its type."""
+        """Return the number of an event class. A class without symbols has the code of its type."""
         number = self._class_numbers.get(event_class)
         if number is None:
             number = self._class_numbers[event_class] = len(self._classes)
@@ -141,8 +137,9 @@ class GuardTables:
         return number
 
     def compile(self, layout: GuardLayout) -> None:
-        """Lay out the tables for other patterns and types. Rows are built again; numbers of monitor states do not
-        change.
+        """Lay out the tables for other patterns and types.
+
+        Rows are built again. The numbers of monitor states do not change.
         """
         self._layout = layout
         while len(self.states) > RESERVED and self.states[-1] is None:  # ``restart_bits`` creates row monitors again
@@ -199,8 +196,9 @@ class GuardTables:
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
-        """Ask the guard for the monitor state after an event class; store this state and the list of
-        columns that die.
+        """Ask the guard for the monitor state after an event class, and store the answer.
+
+        The list of columns that die is stored with it.
         """
         interned = self.states[monitor]
         if interned is None:

@@ -1,10 +1,9 @@
 """The bit kernel: represents the state of a trace by bit sets of names instead of a monitor state.
 
 It processes traces that exceed the cap of monitor states (constraint-aware CEP, section 4.3). A name is an event type
-or
-a symbol, and has a bit; a set of names is ``words`` uint64 words. All guards share the arrays of a BitProgram, and each
-guard has a range of every array. Indices of guards, traces, slots and rows are int64 in arguments and results, so that
-all callers share the same compiled signature.
+or a symbol, and has a bit; a set of names is ``words`` uint64 words. All guards share the arrays of a BitProgram, and
+each guard has a range of every array. Indices of guards, traces, slots and rows are int64 in arguments and results, so
+that all callers share the same compiled signature.
 """
 
 from __future__ import annotations
@@ -96,13 +95,11 @@ class BitTraces(NamedTuple):
 
 
 class BitLinks(NamedTuple):
-    """Tables that connect traces under bit tables with event classes, monitor numbers and lists of kills (dying
-    columns).
-    """
+    """Tables from traces under bit tables to event classes, monitor numbers and lists of kills (dying columns)."""
 
     shown: NDArray[np.uint64]  # (guards, event classes, words): the names of an event
     guard_of: NDArray[np.int32]  # by monitor number, for numbers that a trace under bit tables may have or start from
-    is_bits: NDArray[np.bool_]  # by monitor number: whether it represents a row of liveness instead of a monitor state
+    is_bits: NDArray[np.bool_]  # by monitor number: whether the number represents a row of liveness
     seen: NDArray[np.uint64]  # (monitors, words): names seen in a monitor state; unused where is_bits
     monitor_of: NDArray[np.int32]  # (guards, rows of liveness): monitor number; NIL: not created yet
     when_broken: NDArray[np.int32]  # by guard: monitor number after a violation; IGNORED: the event is skipped
@@ -332,8 +329,9 @@ def home_of(before: Int, after: Int) -> np.uint64:
 
 @inlined
 def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
-    """Return the value assigned to a pair of monitor numbers, or NIL; rows of ``index`` are (before +
-    1, after, value).
+    """Return the value assigned to a pair of monitor numbers, or NIL.
+
+    Rows of the hash table ``index`` are (before + 1, after, value).
     """
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
@@ -421,11 +419,10 @@ def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
 def advance_trace(
     bits: Fallback, live: NDArray[np.uint32], trace: Int, before: Int, event_class: Int, visit: Int
 ) -> tuple[Int, Int, Int]:
-    """Advance a trace under bit tables by an event; if the trace has no slot yet, assign a slot first.
+    """Advance a trace under bit tables by an event.
 
-    Returns (status, monitor number after the event, list of kills or ``IGNORED``). If the status is not ``DONE``, the
-    caller
-    must supply what is missing and repeat the call.
+    If the trace has no slot yet, a slot is assigned first. Returns (status, monitor number after the event, list of
+    kills or ``IGNORED``). If the status is not ``DONE``, the caller must supply what is missing and repeat the call.
     """
     program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters

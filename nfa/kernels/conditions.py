@@ -2,8 +2,7 @@
 
 A program is a range of an int64 array, divided into instructions of ``WIDTH`` words: an operation and up to four
 operands. Jumps count instructions. A value is a kind and 64 bits: a boolean or an integer, the bits of a float64, or
-the
-number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
+the number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
 ``docs/semantics.md``, conditions.
 
 This module allocates nothing and retains no array, so the kernels are compiled without reference counts, which would
@@ -120,10 +119,8 @@ def evaluate_condition(
 
     ``head`` is the newest node of the run. ``current`` is the row of the event about to be bound. Both may be NIL.
     ``own_begins`` has a bit for each repetition of which this event would start an iteration. Returns ``TRUE``,
-    ``FALSE``,
-    or ``UNKNOWN`` for null and for values that are not booleans. Afterwards the kind and bits of the value are at the
-    bottom
-    of the stack.
+    ``FALSE``, or ``UNKNOWN`` for null and for values that are not booleans. Afterwards the kind and bits of the value
+    are at the bottom of the stack.
     """
     kinds, values, floats, chain = stack.kinds, stack.values, stack.floats, stack.chain
     parents, events, atoms = bindings.node_parent, bindings.node_event, bindings.node_atom
@@ -240,9 +237,7 @@ def aggregate(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Compute an aggregate: run the program at ``body`` on each event, oldest first, and write the
-    result to ``top``.
-    """
+    """Run the program at ``body`` on each event, oldest first, and write the aggregate of the results to ``top``."""
     function = code[body - 4]
     end = body + WIDTH * code[body - 1]
     last = np.int64(-1) if code[body - 2] != 0 and current != NIL else np.int64(0)
@@ -285,8 +280,9 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Add the value above ``top`` to the aggregate at ``top``; return false if the aggregate rejects
-    the kind of value.
+    """Add the value above ``top`` to the aggregate at ``top``.
+
+    Returns false if the aggregate rejects values of this kind.
     """
     item = top + 1
     if function == COUNT:
@@ -481,8 +477,9 @@ def compared(
 
 @inlined
 def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """Return the order of two stack values as -1, 0 or 1 (false < true), or ``INCOMPARABLE`` for null or different
-    kinds.
+    """Return the order of two stack values as -1, 0 or 1 (false < true).
+
+    The order of null, or of values of different kinds, is ``INCOMPARABLE``.
     """
     if kinds[left] == TEXT or kinds[left] == BOOLEAN or kinds[left] == NULL:
         if kinds[left] != kinds[right] or kinds[left] == NULL:
@@ -561,7 +558,7 @@ def truth_at(kinds: Kinds, values: Words, place: Int) -> Int:
 
 @inlined
 def put_truth(kinds: Kinds, values: Words, place: Int, truth: Int) -> None:
-    """Write a truth value to a place of the stack; ``UNKNOWN`` becomes null."""
+    """Write a truth value to a place of the stack. ``UNKNOWN`` becomes null."""
     kinds[place] = NULL if truth == UNKNOWN else BOOLEAN
     values[place] = truth
 
@@ -574,7 +571,7 @@ def number_at(kinds: Kinds, values: Words, floats: Floats, place: Int) -> float:
 
 @inlined
 def put_number(kinds: Kinds, floats: Floats, place: Int, number: float) -> None:
-    """Write a float64 to a place of the stack; a value that is not finite becomes null."""
+    """Write a float64 to a place of the stack. A value that is not finite becomes null."""
     kinds[place] = FLOAT if np.isfinite(number) else NULL
     floats[place] = number
 

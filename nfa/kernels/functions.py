@@ -20,8 +20,9 @@ MOST_EXPONENT = 710.0  # a greater power of e exceeds float64; rounded up
 
 @inlined
 def number_of(function: Int, numbers: Floats, first: Int, count: Int) -> float:
-    """Return the value of a function of ``count`` numbers, starting at ``numbers[first]``; a value that is not finite
-    means null.
+    """Return the value of a function of ``count`` numbers, starting at ``numbers[first]``.
+
+    A value that is not finite means null.
     """
     x = float(numbers[first])
     if function >= LEAST:
@@ -57,7 +58,7 @@ def of_one(function: Int, x: float) -> float:
 
 @inlined
 def rounded(x: float, digits: float) -> float:
-    """Return a number rounded to ``digits`` digits after the point; halves are rounded away from zero."""
+    """Return a number rounded to ``digits`` digits after the point. Halves are rounded away from zero."""
     scale = float(10.0 ** abs(digits))
     scaled = x * scale if digits >= 0.0 else x / scale
     if not np.isfinite(scaled):

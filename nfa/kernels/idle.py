@@ -160,11 +160,10 @@ def advance(
     newest: Int,
     first: Int,
 ) -> tuple[Int, Int]:
-    """Process the rows of a batch, starting at ``first``; each row needs room for a new trace and a due time.
+    """Process the rows of a batch, starting at ``first``.
 
-    Returns a row and the newest event time. The row is the number of rows, or the row at which to resume once ``ends``
-    has
-    room.
+    Each row needs room for a new trace and a due time. Returns a row and the newest event time. The row is the number
+    of rows, or the row at which to resume once ``ends`` has room.
     """
     s, ends, keys, times, is_last = borrowed(s), borrowed(ends), borrowed(keys), borrowed(times), borrowed(is_last)
     for row in range(first, keys.shape[0]):

@@ -26,7 +26,7 @@ from streams.kernels.slots import HOME_BITS, find_slot
 
 @routine
 def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
-    """Advance the monitor of a row's trace, which is under bit tables; return the status."""
+    """Advance the monitor of a row's trace, which must be under bit tables, and return the status."""
     wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     slots, key, visit = state.slots, columns.keys[row], visits.filled[0]
     slot = find_slot(slots, key)

@@ -83,8 +83,7 @@ class Guards(NamedTuple):
     """The answers that guards have given so far, as tables over monitor states.
 
     A column of ``live`` belongs to a state of a pattern. These columns are followed by a column for each trailing NOT,
-    which
-    has whether the event of the NOT can still occur.
+    which has whether the event of the NOT can still occur.
     """
 
     next: NDArray[np.int32]  # (monitors, classes); NIL: not yet built
@@ -101,7 +100,7 @@ class Guards(NamedTuple):
 class TraceState(NamedTuple):
     """The state that the trace table keeps from batch to batch."""
 
-    slots: NDArray[np.uint64]  # (slots, 2): key, monitor << 32 | trace + 1 (0: empty); a power of two of slots
+    slots: NDArray[np.uint64]  # (slots, 2): key, monitor << 32 | trace + 1 (0: empty); a power of two rows
     free: NDArray[np.int32]  # stack of free trace numbers
     released: NDArray[np.int32]  # (traces,) number of bound events that engines dropped because of a guard
     newest: NDArray[np.int64]  # (traces,) newest time, us; empty unless ties are simultaneous
@@ -260,7 +259,7 @@ def monitor_of(value: np.uint64, start: np.int32) -> np.int32:
 
 @inlined
 def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np.uint64, is_over: np.bool_) -> None:
-    """Remove a trace from the index if the trace is over; its number is released later."""
+    """Remove a trace from the index if the trace is over. Its number is released later."""
     if is_over:
         remove_slot(slots, slot)
         counters[TRACES] -= 1
@@ -327,7 +326,7 @@ def move(
 def write_visit(
     visits: VisitColumns, visit: Int, row: Int, trace: np.uint64, before: Int, after: Int, kill: Int, is_over: bool
 ) -> None:
-    """Write the result of a row; ``trace`` is the trace's number plus one."""
+    """Write the result of a row. ``trace`` is the trace's number plus one."""
     visits.rows[visit], visits.traces[visit] = row, np.int64(trace) - 1
     visits.before[visit], visits.after[visit], visits.kill[visit] = before, after, kill
     visits.ends[visit] = is_over

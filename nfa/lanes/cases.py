@@ -29,9 +29,8 @@ class CaseReading:
     """Reader that answers queries about open traces from several lanes.
 
     ``main`` is the lane of the correlation key, ``others`` are the lanes of finer keys. Draining versions of patterns
-    do not
-    count. A query costs one pass over the arrays of all open traces and partial matches, and the details of at most
-    ``limit`` traces.
+    do not count. A query costs one pass over the arrays of all open traces and partial matches, and the details of at
+    most ``limit`` traces.
     """
 
     def __init__(self, main: LaneView, others: Sequence[LaneView], patterns: Mapping[str, RunningPattern]) -> None:
@@ -114,8 +113,9 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """Return the entries (lane, index) of traces, by trace and pattern; a pattern with finer keys may have many per
-        trace.
+        """Return the entries (lane, index) of traces, by trace and pattern.
+
+        A pattern with finer keys may have many entries per trace.
         """
         entries: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
@@ -125,8 +125,9 @@ class CaseReading:
         return entries
 
     def _listed_patterns(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
-        """Return the patterns to show for a trace: ``first``, then other patterns with partial
-        matches, then the rest.
+        """Return the patterns to show for a trace, in order.
+
+        ``first`` precedes the other patterns with partial matches, and these precede the rest.
         """
         alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
         others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)

@@ -22,8 +22,7 @@ class Draining:
 
     The version runs as before, but emits only results whose first event has a sequence number (in its lane) below
     ``border``. Its early terminations are not emitted, because they concern whole traces and the next version reports
-    them.
-    After ``until_us`` no partial match can complete; without WITHIN, ``until_us`` is None.
+    them. After ``until_us`` no partial match can complete; without WITHIN, ``until_us`` is None.
     """
 
     pattern: RunningPattern
@@ -31,7 +30,7 @@ class Draining:
     until_us: int | None
 
     def is_done(self, time_us: int) -> bool:
-        """Return whether the version can emit no more results once event time has reached ``time_us``."""
+        """Return whether the version is finished at ``time_us``, because no partial match can complete any more."""
         return self.until_us is not None and time_us > self.until_us
 
 

@@ -28,7 +28,10 @@ class SymbolsOfType:
 
 
 def symbols_of(guards: Iterable[Guard], layout: Layout) -> tuple[SymbolsOfType, ...]:
-    """Return the symbols of guards, grouped by event type; their conditions must be in ``layout.predicates``."""
+    """Return the symbols of guards, grouped by event type.
+
+    The conditions of the symbols must be in ``layout.predicates``.
+    """
     by_type: dict[str, dict[str, Symbol]] = {}
     for guard in guards:
         for symbol in guard.symbols:
@@ -50,8 +53,7 @@ def classes_of(
     """Return the class number of each row.
 
     The class number is the type code, unless guards distinguish events of the type by their symbols. In this case
-    ``guards``
-    assigns a number. ``passed`` (conditions, rows) has the truth of the layout's conditions.
+    ``guards`` assigns a number. ``passed`` (conditions, rows) has the truth of the layout's conditions.
     """
     classes = types
     for group in symbols:
@@ -75,10 +77,8 @@ def monitors_named(
     """Return the numbers of the monitor states before and after the events of results, and the state of each number.
 
     ``ended`` are the indices of visits with early terminations, ``broken`` the indices of visits at which a trace
-    deviated.
-    The first array has the numbers before the events of ``ended`` and ``broken``, the second the numbers after the
-    events of
-    ``ended``. States of traces under bit tables get extra, negative numbers.
+    deviated. The first array has the numbers before the events of ``ended`` and ``broken``, the second the numbers
+    after the events of ``ended``. States of traces under bit tables get extra, negative numbers.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

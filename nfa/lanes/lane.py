@@ -40,8 +40,7 @@ class Lane:
     """A per-key matcher: runs patterns over batches whose rows have the lane's key.
 
     The key may be finer than the correlation key. ``LaneState`` has the data that must survive a batch. ``configure``
-    derives
-    everything else from patterns and guards, and must be called before the first batch.
+    derives everything else from patterns and guards, and must be called before the first batch.
     """
 
     def __init__(self, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> None:
@@ -70,8 +69,9 @@ class Lane:
         return self._state.table.newest_us
 
     def drained_by(self, pattern: RunningPattern) -> int | None:
-        """Return the time at which the windows of a pattern's current partial matches have ended, or None if they never
-        end.
+        """Return the time at which all windows of a pattern's current partial matches have ended.
+
+        If a window does not end, return None.
         """
         declared = pattern.query.pattern
         if declared.within_business is None:
@@ -97,7 +97,7 @@ class Lane:
         self._state.restart_peak()
 
     def set_idle_timeout(self, timeout_us: int | None) -> None:
-        """Set the idle timeout, also for open traces; with None, idle traces do not end.
+        """Set the idle timeout, also for open traces. With None, idle traces do not end.
 
         If there was no timeout before, an open trace counts as idle since the newest time of the lane.
         """
@@ -112,7 +112,7 @@ class Lane:
         self._state.idle.load_arrays({"idle_key": keys, "idle_last": np.full(len(keys), self.newest_us, np.int64)})
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Set the guard of new traces; open traces keep their guard. Call ``configure`` afterwards."""
+        """Set the guard of new traces. Open traces keep their guard. Call ``configure`` afterwards."""
         self._state.guards.guards[version] = guard
         self._state.guard_version = version
 
@@ -124,11 +124,10 @@ class Lane:
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Restore the result of ``dump`` into a lane without events; ``patterns`` must be those of the dumped lane.
+        """Restore the result of ``dump`` into a lane without events. ``patterns`` must be those of the dumped lane.
 
         ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value that does
-        not come
-        from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
+        not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         self._state.load_traces(saved, guards)
         self.configure(patterns)
@@ -202,7 +201,7 @@ class Lane:
         )
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match the rows of a batch that have all finer keys of the lane; all rows of the batch advance time.
+        """Match the rows of a batch that have all finer keys of the lane. All rows of the batch advance time.
 
         When the trace of a correlation key ends, all finer traces of the key end.
         """
@@ -227,13 +226,11 @@ class Lane:
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """Return the rows of finer traces, and for each row the hash of its correlation key and its
-        index in the batch.
-        """
+        """Return the rows of finer traces, each row's hashed correlation key, and each row's index in the batch."""
         return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
-        """Match the rows of a batch in order; the rows must be hashed by the lane's key."""
+        """Match the rows of a batch in order. The rows must be hashed by the lane's key."""
         state = self._state
         if state.idle is None or not len(batch):
             return self._advance(batch, batch.is_ended)
@@ -275,15 +272,17 @@ class Lane:
             self._state.forget_counts()
 
     def _keep_pairs(self, is_kept: NDArray[np.bool_]) -> None:
-        """Remove the finer traces outside ``is_kept``, a mask of ``FinerTraces.pairs``, as if they had
-        had no events.
+        """Remove the finer traces that are not kept, as if they had had no events.
+
+        ``is_kept`` is a mask of ``FinerTraces.pairs``.
         """
         gone = self._state.finer.pairs[~is_kept, 1]
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
     def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
-        """Remove the traces whose hashed keys ``is_gone`` selects, and finer pairs not in ``is_kept``; keep the
-        counters.
+        """Remove the traces whose hashed keys ``is_gone`` selects, and keep the counters.
+
+        Finer pairs that are not in ``is_kept`` are removed, too.
         """
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
@@ -344,8 +343,7 @@ class Lane:
         ``is_end`` is a mask of the rows that end their traces. Some of them may be inserted rows instead of events.
         ``passed_us`` is the newest time at each row, including events of other lanes; None if there are no other lanes.
         ``places`` has the index of each row in the lane's input, ``NIL`` for the end of an idle trace; None if no row
-        has an
-        index.
+        has an index.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
@@ -377,7 +375,7 @@ class Lane:
         return output
 
     def _visits(self, columns: Columns, places: NDArray[np.intp] | None) -> Visits:
-        """Return the visits (relevant rows) of a batch; ``places`` is as in ``_advance``."""
+        """Return the visits (relevant rows) of a batch. ``places`` is as in ``_advance``."""
         return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
@@ -423,8 +421,9 @@ class Lane:
         return [output, state.runs.pass_time(passed_us, id_of)]
 
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
-        """Store the events that some step may have bound; from time to time, drop events that no
-        partial match binds.
+        """Store the events that some step may have bound.
+
+        From time to time, drop events that no partial match binds.
         """
         state = self._state
         if len(types) > _MANY_ROWS:

@@ -31,8 +31,7 @@ class Layout:
         patterns: The patterns; the index is the pattern's number in all tables.
         is_shared: By pattern, whether the shared-node engine runs it.
         types: The relevant event types; the index is the type's code. One more code, ``len(types)``, represents every
-            other
-            type. ``TRACE_END`` is always included.
+            other type. ``TRACE_END`` is always included.
         codes: The code of each type.
         listening: The filter index, and the steps that listen only to events with certain attribute values.
         predicates: The distinct unary conditions of steps and of guards' symbols, without conditions that the index of
@@ -40,8 +39,7 @@ class Layout:
         transitions: The transitions of each pattern for the shared-node engine; empty for patterns of the run engine.
         state_range: (patterns + 1,): the first column of each pattern's states in a guard's tables, then the end.
         negation_range: (patterns + 1,): the first column of each pattern's trailing NOTs, then the end. These columns
-            follow
-            the columns of all states.
+            follow the columns of all states.
         run_numbers: The numbers of the patterns that the run engine runs.
     """
 
@@ -102,7 +100,10 @@ def lay_out(
     *,
     is_log_ordered: bool,
 ) -> Layout:
-    """Compile patterns together; states are numbered in the order of the patterns, and guards' types also get codes."""
+    """Compile patterns together, and number their states in the order of the patterns.
+
+    Guards' types get codes, too.
+    """
     all_guards, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
     extra_types = frozenset[str]().union(*(guard.types for guard in all_guards))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]

@@ -100,8 +100,7 @@ class LaneReport:
         """Return two masks: the matches of deviating traces, and among them the matches that eviction would have lost.
 
         A match that time alone decides counts as decided before the first later event of any trace. So the match is not
-        marked
-        if its own trace deviates only at this event or later.
+        marked if its own trace deviates only at this event or later.
         """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not state.guards.guards or not len(matches):
@@ -132,8 +131,9 @@ class LaneReport:
     def _judge(
         self, state: LaneState, matches: MatchTable, deviating: NDArray[np.intp], is_lost: NDArray[np.bool_]
     ) -> None:
-        """Mark in ``is_lost`` the matches of deviating traces that eviction would have lost, according to the shadow
-        ledger.
+        """Mark in ``is_lost`` the matches of deviating traces that eviction would have lost.
+
+        The shadow ledger decides.
         """
         if not len(state.shadow):
             return
@@ -189,8 +189,7 @@ def _guarded(
     """Add the guard's results to the output of a batch. Call this before the batch's closed traces are released.
 
     ``endings`` are the engines' early terminations, in any order: row, pattern, two unused columns, column of the
-    pattern's
-    state in the tables. ``state_range`` has the first state column by pattern.
+    pattern's state in the tables. ``state_range`` has the first state column by pattern.
 
     If the traces follow the monitors of another lane, this other lane reports the deviations. A pattern without partial
     matches in a trace is then not reported as terminated early.

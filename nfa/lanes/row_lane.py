@@ -115,8 +115,9 @@ class RowLane(Lane):
         return super().view()
 
     def _following(self) -> Moves | None:
-        """Return the correlation key's monitor transitions in the batch, each with the states of this lane that it
-        kills.
+        """Return the monitor transitions of the correlation key in the batch.
+
+        Each has the list of this lane's states that it kills.
         """
         moves, guards = self._home.moves, self._state.guards
         if moves is None:
@@ -133,8 +134,9 @@ class RowLane(Lane):
         return visits
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark; table versions that start before or at the watermark take effect at their
-        times.
+        """Advance time to the watermark.
+
+        Table versions that start before or at the watermark take effect at their times.
         """
         outputs: list[LaneOutput] = []
         while (due_us := self._due_us) is not None and due_us <= watermark_us:
@@ -168,8 +170,9 @@ class RowLane(Lane):
     def _parsed(
         self, reader: BatchColumns, events: NDArray[np.int64], present_paths: Collection[Path]
     ) -> Iterator[tuple[Path, pa.Array]]:
-        """Yield the columns of the attributes that conditions read. The JSON of an event is parsed once for all its
-        rows.
+        """Yield the columns of the attributes that conditions read.
+
+        The JSON of an event is parsed once for all its rows.
         """
         rows, places = np.unique(events, return_inverse=True)
         paths = [path for path in self._paths if path not in present_paths and path[:1] != (self._read.alias,)]
@@ -196,8 +199,9 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """Return whether a pattern allows the table's number of rows; concurrent requests may together exceed the
-        limit.
+        """Return whether a pattern allows the table's number of rows.
+
+        This is checked again here because concurrent requests may together exceed the limit.
         """
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
@@ -207,8 +211,9 @@ class RowLane(Lane):
         return True
 
     def _suspended(self, first: Event) -> list[Overflow]:
-        """Return the suspensions of patterns whose table has too many rows; ``first`` is the first event after the
-        check.
+        """Return the suspensions of patterns whose table has too many rows.
+
+        They are reported at ``first``, the first event after the check.
         """
         at: dict[str, Any] = {"event_id": first.id, "event_type": first.type, "time_us": first.time_us}
         suspensions = [

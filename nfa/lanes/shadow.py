@@ -91,8 +91,10 @@ class ShadowLedger:
             self._moves = self._moves[~np.isin(self._moves["trace"], traces)]
 
     def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
-        """Return whether eviction would have dropped a partial match that leads to a given match of a
-        guarded pattern.
+        """Return whether eviction would have lost a given match.
+
+        It would if it had dropped a partial match that leads to the match. Only matches of guarded patterns can be
+        lost.
         """
         history = self._history(trace)
         if history is None or not pattern.is_guarded:
@@ -114,8 +116,9 @@ class ShadowLedger:
         return not states
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> tuple[dict[str, NDArray[Any]], list[Interned]]:
-        """Return the transitions as plain arrays and the monitor states by number; ``traces`` has the new trace
-        numbers.
+        """Return the transitions as plain arrays, and the monitor states by number.
+
+        ``traces`` has the new trace number of each old number.
         """
         before, after = self._moves["before"], self._moves["after"]
         used, first = np.unique(np.column_stack([before, after]), return_index=True)

@@ -3,8 +3,7 @@
 Layout: magic (4 bytes), format version (uint16, little endian), BLAKE2b-128 of the rest, then the body. The body is the
 length of a JSON header (uint32), the header, and the arrays that the header lists, in C order, little endian.
 ``LaneState`` decides what a lane saves; this module only handles header members and named arrays. Bytes are not
-trusted:
-loading checks links, counts, and the types and lengths of arrays.
+trusted: loading checks links, counts, and the types and lengths of arrays.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, Over
 
 @dataclass(slots=True, kw_only=True)
 class Header:
-    """The saved values except arrays; ``dump`` fills ``lanes`` with each lane's keys and ``SavedLane.members``."""
+    """The saved values except arrays. ``dump`` fills ``lanes`` with each lane's keys and ``SavedLane.members``."""
 
     end_events: list[str]
     match_limit: int

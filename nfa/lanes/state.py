@@ -49,8 +49,7 @@ class LaneOptions:
     """Options that all lanes of a matcher share.
 
     With ``may_be_guarded``, traces are tracked from their first event, because a guard may be set later. A trace ends
-    after
-    ``idle_timeout_us`` without an event; with None, there is no timeout.
+    after ``idle_timeout_us`` without an event; with None, there is no timeout.
     """
 
     end_events: frozenset[str]
@@ -232,7 +231,7 @@ class LaneState:
         )
 
     def dump(self) -> SavedLane:
-        """Return the state as plain values; traces, nodes, runs and events are renumbered densely."""
+        """Return the state as plain values. Traces, nodes, runs and events are renumbered densely."""
         self.events.compact(self.held_sequences())
         traces, numbers = self.table.dump_arrays()
         shadow, shadow_states = self.shadow.dump_arrays(numbers)
@@ -259,10 +258,8 @@ class LaneState:
         """Restore the open traces of ``dump`` into empty state.
 
         Afterwards compile the patterns, which needs the guards of the traces, and then call ``load_matches``.
-        ``guards`` has, by
-        version, at least the guards that the traces follow. A missing guard, or a value that does not come from
-        ``dump``, raises
-        StateFormatError, ValueError, TypeError, KeyError or IndexError.
+        ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value that does
+        not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         members, arrays = SavedMembers(**saved.members), saved.arrays
         monitors = [_restored(saved_monitor) for saved_monitor in members.monitors]
@@ -292,7 +289,7 @@ class LaneState:
         self.shadow.load_arrays(arrays, watched, traces=self.table.counters["open"])
 
     def load_matches(self, saved: SavedLane) -> None:
-        """Restore the partial matches and events of ``dump``; the engines must have the same patterns."""
+        """Restore the partial matches and events of ``dump``. The engines must have the same patterns."""
         arrays, traces = saved.arrays, self.table.counters["open"]
         self._enter_bits()
         self.shared.load_arrays(arrays, traces=traces, sequences=self.sequence)
@@ -308,7 +305,7 @@ class LaneState:
             raise StateFormatError("saved state: bound events are not listed")
 
     def _enter_bits(self) -> None:
-        """Put loaded traces under bit tables again; a trace becomes unguarded if its guard has no bit tables."""
+        """Put loaded traces under bit tables again. A trace becomes unguarded if its guard has no bit tables."""
         bits = self.guards.bits
         monitors = [
             bits.enter(trace, version, state.seen, self.guards) if bits.takes(version) else UNGUARDED

@@ -69,8 +69,9 @@ class HeldMatches:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneView:
-    """A read-only view of a lane between two batches; ``is_finer`` is whether its key is finer than the correlation
-    key.
+    """A read-only view of a lane between two batches.
+
+    ``is_finer`` is whether the lane's key is finer than the correlation key.
     """
 
     state: LaneState
@@ -181,8 +182,9 @@ class LaneView:
 
 
 def waiting_states(pattern: RunningPattern, event_type: str) -> NDArray[np.bool_]:
-    """Return, for each state of a pattern's automaton, whether an event of ``event_type`` would extend
-    a partial match.
+    """Return a mask of the states of a pattern's automaton that wait for ``event_type``.
+
+    An event of this type may extend a partial match in such a state.
     """
     automaton = pattern.automaton
     waits = np.zeros(len(automaton.finishes), np.bool_)

@@ -18,8 +18,7 @@ class Account:
     """The debt, in events, of a pattern for the traces in which it was given up, and its excess work.
 
     Each such trace adds ``WorkBudget.forgiven_after`` to the debt, and each event subtracts one. A pattern is suspended
-    if
-    it was given up in too many traces or took too much work in all traces. It then receives no more events.
+    if it was given up in too many traces or took too much work in all traces. It then receives no more events.
 
     Attributes:
         owed: The debt at the event with the sequence number ``since``.
@@ -45,8 +44,9 @@ class Account:
 
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
-    """Return the accounts as arrays by pattern number: three values per account, and two more if any
-    account has work.
+    """Return the accounts as arrays by pattern number.
+
+    An account has three values, and two more if any account has work.
     """
     rows = [(account.owed, account.since, account.is_suspended) for account in accounts]
     arrays = {"run_accounts": np.array(rows, np.int64).reshape(-1)}
@@ -58,8 +58,9 @@ def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
 
 
 def restored(arrays: Mapping[str, NDArray[Any]], patterns: int, sequences: int) -> list[Account]:
-    """Restore the accounts that ``saved`` wrote for ``patterns`` patterns; an array that earlier releases lack counts
-    as 0.
+    """Restore the accounts that ``saved`` wrote for ``patterns`` patterns.
+
+    States of earlier releases may lack an array. Its values then count as 0.
     """
     owed = _rows_of(arrays, "run_accounts", patterns, 3)
     worked = _rows_of(arrays, "run_worked", patterns, 2)

@@ -44,8 +44,7 @@ class RunInput:
         """Return the indices of the visits that the run engine must process.
 
         A visit matters if a pattern listens to its event, or if the event kills a pattern state, ends the trace or
-        breaks a
-        constraint.
+        breaks a constraint.
         """
         visits = self.visits
         program = compiled.program
@@ -57,7 +56,7 @@ class RunInput:
 
 
 def run_batch(run_input: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool) -> RunBatch:
-    """Return the visits at ``places`` as columns; texts that conditions read are interned in ``texts``."""
+    """Return the visits at ``places`` as columns. Texts that conditions read are interned in ``texts``."""
     batch, visits = run_input.batch, run_input.visits
     rows = visits.rows[places].astype(np.int64)
     times = np.array(batch.time_us[rows], np.int64)

@@ -98,7 +98,7 @@ class RunEngine:
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the columns of ``states`` in a guard's tables; ``states`` are numbered as in ``RunOutput.endings``."""
+        """Return the columns of ``states`` in a guard's tables. ``states`` are numbered as in ``RunOutput.endings``."""
         return self._compiled.program.column[states].astype(np.int64)
 
     def held_sequences(self) -> NDArray[np.int64]:
@@ -121,14 +121,16 @@ class RunEngine:
         return viewing.chain(self._state, node)
 
     def window_end(self, pattern: int, node: int) -> int | None:
-        """Return the end of the business-time window of the chain up to a node of ``held_pairs``, or None if it has no
-        end.
+        """Return the end of the business-time window of the chain up to a node of ``held_pairs``.
+
+        If the window has no end, return None.
         """
         return viewing.window_end(self._state, self._compiled, pattern, node)
 
     def latest_window_end(self, pattern: int, newest_us: int) -> int | None:
-        """Return the end of the last window of a pattern's runs, but at least ``newest_us``; None if a window has no
-        end.
+        """Return the end of the last window of a pattern's runs, but at least ``newest_us``.
+
+        If a window has no end, return None.
         """
         return viewing.latest_window_end(self._state, self._compiled, pattern, newest_us)
 
@@ -142,9 +144,8 @@ class RunEngine:
         """Replace the running patterns. Open traces keep the runs of patterns that remain registered.
 
         The type code after the last of ``codes`` represents every other type. ``predicates`` has the unary conditions
-        of all
-        steps. ``heard`` limits the events to which patterns listen; with None, patterns listen to all events of their
-        types.
+        of all steps. ``heard`` limits the events to which patterns listen; with None, patterns listen to all events of
+        their types.
         """
         sources = [pattern.source for pattern in patterns]
         self._note_work()
@@ -166,8 +167,9 @@ class RunEngine:
         return [Want(type_code=code, predicate=0, opens=True, cell=cell) for cell, code in sorted(places)]
 
     def process(self, run_input: RunInput, id_of: Callable[[int], str]) -> RunOutput:
-        """Advance all runs by the relevant rows of a batch; ``id_of`` returns the id of an event by its sequence
-        number.
+        """Advance all runs by the relevant rows of a batch.
+
+        ``id_of`` returns the id of an event by its sequence number.
         """
         collected, visits = Collected(), run_input.visits
         if not self._compiled.automata or not len(visits):
@@ -183,7 +185,7 @@ class RunEngine:
         return collected.output
 
     def pass_time(self, watermark_us: int, id_of: Callable[[int], str]) -> RunOutput:
-        """Decide the matches that wait for the watermark; all events before the watermark must have been processed.
+        """Decide the matches that wait for the watermark. All events before the watermark must have been processed.
 
         Patterns with ranked matches emit the matches of a detection time once the watermark has passed this time.
         """
@@ -212,7 +214,7 @@ class RunEngine:
         return collected.output
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """Return the state as one-dimensional, densely renumbered arrays; ``traces`` maps old to new trace numbers."""
+        """Return the state as one-dimensional, densely renumbered arrays. ``traces`` maps old to new trace numbers."""
         self._forget_texts()
         self._note_work()
         unpark_all(self._state)
@@ -223,8 +225,7 @@ class RunEngine:
         """Restore the result of ``dump_arrays``; call ``configure`` with the same patterns first.
 
         ``traces`` is the number of open traces. Sequence numbers of bound events must be below ``sequences``. Arrays of
-        another
-        type or length, links out of range and wrong counts are rejected.
+        another type or length, links out of range and wrong counts are rejected.
         """
         bounds = run_saving.Bounds(traces=traces, sequences=sequences, is_simultaneous=self._is_simultaneous)
         self._accounts = accounts.restored(arrays, len(self._accounts), sequences)
@@ -249,7 +250,7 @@ class RunEngine:
         close_pair(state, int(pair))
 
     def _make_room_for(self, runs: int) -> None:
-        """Enlarge the array of results to at least ``runs`` elements; earlier results must have been drained."""
+        """Enlarge the array of results to at least ``runs`` elements. Earlier results must have been drained."""
         if runs > len(self._found.node):
             self._found = zeros_of(RunMatches, 2 * runs)
 
@@ -282,8 +283,9 @@ class RunEngine:
         self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
-        """Remove all texts except those of conditions and bound events. This is due when the number of texts has
-        doubled.
+        """Remove all texts except those of conditions and bound events.
+
+        This is due when the number of texts has doubled.
         """
         state = self._state
         held = state.event_references > 0
@@ -371,8 +373,7 @@ class RunEngine:
         """Suspend a pattern, so that it receives no more events, and free its runs.
 
         Matches that were due before the current event are emitted first, as if time had passed. ``clocks_us`` has the
-        newest
-        time at each earlier event of the batch.
+        newest time at each earlier event of the batch.
         """
         self._apply_budgets()
         if len(clocks_us):

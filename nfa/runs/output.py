@@ -20,13 +20,11 @@ class RunOutput:
 
     Attributes:
         corrections: Matches that were emitted before their deadline and are now contradicted by an event, which happens
-            only
-            if the trace breaks a constraint. ``rows`` has the rows of these events.
+            only if the trace breaks a constraint. ``rows`` has the rows of these events.
         timeouts: The maximal partial matches whose WITHIN has passed.
         endings: Early terminations (endings, 5): row, pattern, monitor state before and after the event, pattern state.
         lost: Losses (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the
-            pattern
-            was given up in the trace or 0, reason of a suspension or 0.
+            pattern was given up in the trace or 0, reason of a suspension or 0.
     """
 
     matches: MatchTable
@@ -75,7 +73,7 @@ class Chains:
 
 
 def unrolled(state: RunState, chains: Chains, *, releases: bool) -> MatchTable:
-    """Return the bound events of chains as a table; with ``releases``, drop one reference to each chain."""
+    """Return the bound events of chains as a table. With ``releases``, drop one reference to each chain."""
     nodes = chains.nodes
     ends = np.cumsum(state.node_length[nodes], dtype=np.int64)
     size = int(ends[-1]) if len(ends) else 0

@@ -34,7 +34,7 @@ class Key:
 
 
 def is_plain(transitions: Sequence[Transition]) -> bool:
-    """Return whether events cannot close gaps of runs in a state with these outgoing transitions."""
+    """Return whether a state with these outgoing transitions is plain: no event can close a gap of its runs."""
     return bool(transitions) and all(
         transition.slot >= 0
         and transition.edge.mode == "any"
@@ -48,8 +48,9 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 
 
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
-    """Return the first equality that all steps from a state require, or None; ``steps`` are
-    (condition, scope) pairs.
+    """Return the first equality that all steps from a state require, or None.
+
+    ``steps`` are (condition, scope) pairs.
     """
     requirements = [equalities(condition, scope) for condition, scope in steps]
     for leaf, atoms in requirements[0] if requirements else ():
@@ -62,8 +63,7 @@ def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[t
     """Return the equalities that a condition requires between an earlier event and the current event.
 
     The keys of the result are an attribute of the earlier event and the atoms to which the event may be bound. The
-    values
-    are the attributes of the current event that must be equal.
+    values are the attributes of the current event that must be equal.
     """
     requirements: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):

@@ -48,8 +48,7 @@ class CompiledRuns:
         ends: By condition, the index after the last word of its code.
         columns: The attributes of events that conditions read.
         width: Upper bound of the number of results of an event in one run: the largest number of transitions of a
-            state,
-            multiplied by the largest number of alternative ends of a match.
+            state, multiplied by the largest number of alternative ends of a match.
         leads: The largest number of leading NOTs of a pattern.
     """
 
@@ -184,8 +183,7 @@ def compile_runs(
     """Compile patterns in the order of their numbers; intern the texts of literals in ``texts``.
 
     The type code after the last of ``codes`` represents every other type. ``predicates`` has the unary conditions of
-    all
-    steps. ``heard`` limits the events to which patterns listen; with None, patterns listen to all events of their
+    all steps. ``heard`` limits the events to which patterns listen; with None, patterns listen to all events of their
     types.
     """
     heard = heard or RunListening()
@@ -297,8 +295,9 @@ class _Writer:
         self._own("waits_at", columns.negations.values(), number)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
-        """Add whether runs in a state are parked, and under which key; the rows of the state's steps must be the
-        newest.
+        """Add whether runs in a state are parked, and the key by which they are indexed.
+
+        The rows of the state's steps must be the newest rows.
         """
         rows, first = self.rows, len(self.rows["source"]) - len(steps)
         atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]

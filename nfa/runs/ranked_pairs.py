@@ -21,7 +21,7 @@ from nfa.syntax import After
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPairs:
-    """Ranking and emission of the matches that pairs have decided; ``state`` is changed in place.
+    """Ranking and emission of the matches that pairs have decided. ``state`` is changed in place.
 
     Attributes:
         found: Receives timeouts, and must have room for all runs of a pair.
@@ -40,13 +40,11 @@ class RankedPairs:
     def flush(
         self, pair: int, time_us: tables.Int, collected: Collected, row: tables.Int, *, is_last: bool = False
     ) -> None:
-        """Rank and emit the matches of a pair that were decided before ``time_us``, and report timeouts up to this
-        time.
+        """Rank and emit the matches of a pair that were decided before ``time_us``.
 
-        All events before ``time_us`` must have been processed; ``LATEST`` means that the trace has ended. With
-        ``is_last`` no
-        more events of this time can arrive, so matches decided at this time are emitted, too. A pair without data is
-        closed.
+        Timeouts up to this time are reported. All events before ``time_us`` must have been processed; ``LATEST`` means
+        that the trace has ended. With ``is_last`` no more events of this time can arrive, so matches decided at this
+        time are emitted, too. A pair without data is closed.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
@@ -69,8 +67,9 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """Return the runs of a pair that can no longer match: muted and expired runs, or all runs if the pair is
-        finished.
+        """Return the runs of a pair that can no longer match.
+
+        These are muted and expired runs, or all runs if the pair is finished.
         """
         state = self.state
         if state.pair_finished[pair]:
@@ -83,8 +82,9 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """Return the runs decided before a time or by a deadline at this time; with ``is_last``, all runs decided at
-        this time.
+        """Return the runs that were decided before a time, or by a deadline at this time.
+
+        With ``is_last``, all other runs decided at this time are included.
         """
         state, decided = self.state, []
         for run in runs:
@@ -232,12 +232,12 @@ class Ranked:
 
     @property
     def identity(self) -> frozenset[tuple[str, tuple[Rank, ...]]]:
-        """The bindings of the match; two matches with equal bindings are the same match."""
+        """The bindings of the match. Two matches with equal bindings are the same match."""
         return frozenset(self.bindings.items())
 
 
 def emission_order(match: Ranked) -> tuple[object, ...]:
-    """Return the sort key by which matches are emitted."""
+    """Return the sort key of a match in the order of emission."""
     events = match.events
     bindings = sorted((alias, list(ranks)) for alias, ranks in match.bindings.items())
     return *match.decision, match.end_us, match.start_us, events[0], -len(events), events, bindings

@@ -1,4 +1,4 @@
-"""Conversion of the run engine's state to dense arrays and back; every link is checked on restoring."""
+"""Conversion of the run engine's state to dense arrays and back. Every link is checked on restoring."""
 
 from __future__ import annotations
 
@@ -72,8 +72,7 @@ def restored(
     """Return the state in saved arrays, and by trace number the time of the last event; ignore other arrays.
 
     Texts of bound events are interned in ``texts``. Arrays of another type or length, links out of range and wrong
-    counts
-    are rejected.
+    counts are rejected.
     """
     state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     state_arrays = _read(arrays, state)
@@ -139,7 +138,7 @@ def _by_depth(state: RunState) -> NDArray[np.int64]:
 
 
 def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """Return the new number of each element by its old number; ``NIL`` remains ``NIL``."""
+    """Return the new number of each element by its old number. ``NIL`` remains ``NIL``."""
     numbers = np.full(size + 1, NIL, np.int32)
     numbers[used] = np.arange(len(used), dtype=np.int32)
     return numbers
@@ -204,7 +203,7 @@ def _check_chains(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> Non
 
 
 def _lengths(arrays: Arrays) -> NDArray[np.int32]:
-    """Return, by node, the number of events in the chain that ends at the node; parents must precede children."""
+    """Return, by node, the number of events in the chain that ends at the node. Parents must precede children."""
     lengths = np.ones(len(arrays["node_parent"]) + 1, np.int32)
     for node, parent in enumerate(arrays["node_parent"].tolist()):
         lengths[node] = 1 if parent == NIL else lengths[parent] + 1

@@ -47,8 +47,9 @@ ARENAS: Mapping[str, Arena] = {
 
 
 def new_state(*, columns: int, leads: int, width: int) -> RunState:
-    """Return empty state whose conditions read ``columns`` attributes; ``leads`` and ``width`` are as in
-    ``CompiledRuns``.
+    """Return empty state for conditions that read ``columns`` attributes of events.
+
+    ``leads`` and ``width`` are as in ``CompiledRuns``.
     """
     nil = {name: np.full(_LEAST, NIL, np.int32) for name in (*_NIL, "buckets", "trace_pairs")}
     free = {arena.fields[0]: free_chain(0, _LEAST) for arena in ARENAS.values()}
@@ -128,7 +129,7 @@ def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.i
 
 
 def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
-    """Return the state with room for ``needed`` more elements in one arena; new elements are first in its free list."""
+    """Return the state with room for ``needed`` more elements in one arena. New elements are first in its free list."""
     fields, free, _ = ARENAS[kind]
     old = len(getattr(state, fields[0]))
     size = max(2 * old, old + needed)

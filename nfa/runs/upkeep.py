@@ -43,7 +43,10 @@ def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> Non
 
 
 def deadline(program: RunProgram, state: RunState, run: int) -> int:
-    """Return the time at which the last trailing NOT of a match is decided, or ``LATEST`` if a NOT has no deadline."""
+    """Return the time at which the last trailing NOT of a match is decided.
+
+    If a NOT has no deadline, return ``LATEST``.
+    """
     return int(kernel.attend(program, state, _NO_MATCHES, kernel.DEADLINE, _as_array(run), 0, 0, 0)[1])
 
 

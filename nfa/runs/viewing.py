@@ -15,8 +15,7 @@ def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[
     """Return the (trace, pattern) entries with partial matches that have not expired.
 
     Columns of the result (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the
-    engine's
-    node of the newest event in this state, number of partial matches.
+    engine's node of the newest event in this state, number of partial matches.
     """
     depths = np.array([depth for automaton in compiled.automata for depth in automaton.depths], np.int32)
     entries = np.zeros((int(state.counters[tables.PAIRS]), 5), np.int64)
@@ -36,7 +35,10 @@ def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int)
 
 
 def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, newest_us: int) -> int | None:
-    """Return the end of the last window of a pattern's runs, at least ``newest_us``; None if a window has no end."""
+    """Return the end of the last window of a pattern's runs, but at least ``newest_us``.
+
+    If a window has no end, return None.
+    """
     first, end = compiled.program.state_from[pattern : pattern + 2]
     is_own = (state.run_kind != NIL) & (state.run_state >= first) & (state.run_state < end)
     latest = int(state.run_end[is_own].max(initial=newest_us))

@@ -51,8 +51,7 @@ class SharedTransition:
         accepts: Whether the transition completes a match.
         goes_on: Whether a partial match in ``target`` can still bind events.
         cell: Cell of the filter index to which the event must belong. With ``NO_CELL``, any event of the type can take
-            the
-            transition.
+            the transition.
     """
 
     type_code: int
@@ -94,10 +93,8 @@ class Findings:
     Attributes:
         matches: The matches, each with the row of the event that completes it.
         endings: The early terminations (n, 5): row, pattern, monitor state before and after the event, and the dead
-            state
-            with the greatest progress (a column of ``Guards.live``). Each (trace, pattern) entry has one row, for the
-                first
-            event after which the pattern can no longer complete.
+            state with the greatest progress (a column of ``Guards.live``). Each (trace, pattern) entry has one row, for
+            the first event after which the pattern can no longer complete.
         dropped: (n, 3): row, pattern, number of matches beyond the limit.
     """
 
@@ -127,7 +124,7 @@ class SharedStats:
 
 
 class SharedEngine:
-    """The engine that matches patterns in the traces of one shard; trace numbers are those of a ``TraceTable``."""
+    """The engine that matches patterns in the traces of one shard. Trace numbers are those of a ``TraceTable``."""
 
     def __init__(self) -> None:
         self._patterns: tuple[SharedPattern | None, ...] = ()
@@ -148,10 +145,9 @@ class SharedEngine:
         """Replace the running patterns; None in place of a pattern means that another engine runs it.
 
         ``sources`` has, by pattern, the previous number of the pattern with the same states, or ``NIL`` for a new
-        pattern.
-        ``state_range`` (patterns + 1) has the first column of each pattern's states in ``Guards.live``. ``types`` is
-        the number
-        of type codes. ``index`` is the filter index with the cells of transitions; without an index there are no cells.
+        pattern. ``state_range`` (patterns + 1) has the first column of each pattern's states in ``Guards.live``.
+        ``types`` is the number of type codes. ``index`` is the filter index with the cells of transitions; without an
+        index there are no cells.
         """
         if any(step.alias >= MOST_ALIASES for pattern in patterns if pattern for step in pattern.transitions):
             raise ValueError(f"a pattern has more than {MOST_ALIASES} aliases")
@@ -188,8 +184,7 @@ class SharedEngine:
         """Match the relevant rows of a batch. When a trace ends, its data are released.
 
         The tables of ``guards`` must cover the batch. ``clocks`` has, by row, the newest time of all traces up to the
-        row.
-        ``released`` counts, by trace, the bound events dropped because of a guard (``TraceTable.released``).
+        row. ``released`` counts, by trace, the bound events dropped because of a guard (``TraceTable.released``).
         """
         if len(released) > len(self._state.trace_first):
             self._state = self._state._replace(trace_first=grown(self._state.trace_first, len(released), NIL))
@@ -236,8 +231,9 @@ class SharedEngine:
         return viewing.held_pairs(self._program, self._state, self._output, now_us)
 
     def chain(self, node: int, pattern: int, now_us: int) -> list[tuple[int, int]]:
-        """Return the newest partial match at a node of ``held_pairs`` as (alias number, sequence number), oldest event
-        first.
+        """Return the newest partial match at a node of ``held_pairs``.
+
+        Each event is (alias number, sequence number), oldest first.
         """
         return viewing.newest_chain(self._state, node, int(self._program.within[pattern]), now_us)
 
@@ -276,7 +272,7 @@ class SharedEngine:
         )
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """Return the state as plain, densely renumbered arrays; ``traces`` maps old to new trace numbers."""
+        """Return the state as plain, densely renumbered arrays. ``traces`` maps old to new trace numbers."""
         counters = self._state.counters
         nodes, pairs = int(counters[kernel.NODES]), int(counters[kernel.PAIRS])
         timed = len(self._state.times) > 0
@@ -292,8 +288,7 @@ class SharedEngine:
         """Restore the result of ``dump_arrays``; call ``configure`` with the same patterns first.
 
         ``traces`` is the number of open traces. Sequence numbers of bound events must be below ``sequences``. Arrays of
-        another
-        type or length, links out of range and wrong counts are rejected.
+        another type or length, links out of range and wrong counts are rejected.
         """
         packed, saved = _read_packed(arrays, timed=len(self._state.times) > 0)
         state = _new_state(

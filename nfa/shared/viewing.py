@@ -14,8 +14,7 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
     """Return the (trace, pattern) entries with partial matches that have not expired.
 
     Columns of the result (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the
-    engine's
-    node of the newest event in this state, number of partial matches.
+    engine's node of the newest event in this state, number of partial matches.
     """
     entries = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
     room = len(state.nodes) if len(state.times) else 0
@@ -25,7 +24,10 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
-    """Return the newest unexpired partial match at a node as (alias number, sequence number), oldest event first."""
+    """Return the newest unexpired partial match at a node.
+
+    Each event is (alias number, sequence number), oldest first.
+    """
     events: list[tuple[int, int]] = []
     while node != NIL:
         below, before = state.links[node, [kernel.BELOW, kernel.BEFORE]].tolist()

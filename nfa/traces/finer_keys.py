@@ -41,7 +41,7 @@ class FinerTraces:
         return len(self._pairs) >= self._sweep_at
 
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-        """Register the finer keys ``keys`` of events; ``homes`` has the correlation key of each."""
+        """Register the finer keys ``keys`` of events. ``homes`` has the correlation key of each."""
         places = np.searchsorted(self._known, keys)
         is_new = np.equal(places, len(self._known))
         is_new[~is_new] = self._known[places[~is_new]] != keys[~is_new]
@@ -80,8 +80,7 @@ def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch,
 
     The result is the batch of these rows in order, the hash of each row's correlation key, and each row's index in
     ``batch``. The new hash of a row covers the correlation key and all of ``keys``. Equal numbers are equal keys,
-    whatever
-    their types. A number, a text and a boolean are always different keys.
+    whatever their types. A number, a text and a boolean are always different keys.
     """
     every = np.arange(len(batch))
     values_by_path = BatchColumns(batch).read(every, list(keys))

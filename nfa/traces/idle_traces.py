@@ -43,8 +43,7 @@ class IdleTraces:
     """The open traces with the time of their newest events, which decides when the idle timeout ends them.
 
     A trace ends when event time is ``timeout_us`` past its newest event. Its end precedes the first row, of any trace,
-    with
-    such a time, so the division into batches makes no difference.
+    with such a time, so the division into batches makes no difference.
     """
 
     def __init__(self, timeout_us: int) -> None:
@@ -92,8 +91,9 @@ class IdleTraces:
         kernel.forget(self._state, keys)
 
     def dump_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the traces as arrays ``idle_key`` and ``idle_last``, unordered because sorting would cost more than
-        saving.
+        """Return the traces as arrays ``idle_key`` and ``idle_last``.
+
+        They are not sorted, because sorting would cost more than saving.
         """
         used = np.flatnonzero(self._state.last != EMPTY)
         return {"idle_key": self._state.keys[used], "idle_last": self._state.last[used]}

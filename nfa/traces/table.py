@@ -45,13 +45,10 @@ class Want:
     Attributes:
         predicate: Row of ``Columns.passed`` that must be true for an event.
         opens: Whether the step matters in a trace that is not in the table yet. It does if the step may bind a match's
-            first
-            event, or if an engine keeps data about the event (a NOT, a counter). An event of an unknown trace is
-                skipped
-            unless such a step can take it.
+            first event, or if an engine keeps data about the event (a NOT, a counter). An event of an unknown trace is
+            skipped unless such a step can take it.
         cell: Cell of the filter index in which the step listens. With ``NO_CELL`` the step listens to every event of
-            its
-            type.
+            its type.
     """
 
     type_code: int
@@ -175,8 +172,7 @@ class TraceTable:
     """Open traces by key.
 
     Trace numbers are below ``capacity``. The number of an ended trace is reused after ``release_closed``. If events
-    with
-    equal timestamps are simultaneous, the table also keeps the newest time of each trace.
+    with equal timestamps are simultaneous, the table also keeps the newest time of each trace.
     """
 
     def __init__(self, *, is_simultaneous: bool = False) -> None:
@@ -204,14 +200,10 @@ class TraceTable:
         """Set which rows of a batch are looked up in the table.
 
         ``types`` is the number of type codes, including the code for every other type. ``wants`` are the steps of all
-        patterns
-        of both engines. With ``tracks_all`` every event is looked up and opens its trace. A guard needs this because
-        any type
-        may change a monitor state. So does a guard that may be set later, because traces with earlier events must
-        remain
-        unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open. ``index`` is the
-        filter index
-        with the cells of ``wants``; without an index there are no cells.
+        patterns of both engines. With ``tracks_all`` every event is looked up and opens its trace. A guard needs this
+        because any type may change a monitor state. So does a guard that may be set later, because traces with earlier
+        events must remain unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open.
+        ``index`` is the filter index with the cells of ``wants``; without an index there are no cells.
         """
         self._tracks_all = tracks_all
         filter_index = index or FilterIndex()
@@ -226,9 +218,7 @@ class TraceTable:
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """The counters by name: open traces, deviations, monitor transitions, ignored violations and events out of
-        order.
-        """
+        """Counts of open traces, deviations, monitor transitions, ignored violations and events out of order."""
         counters = self._state.counters
         return {
             "open": int(counters[kernel.TRACES]),
@@ -261,7 +251,7 @@ class TraceTable:
         return np.maximum.accumulate(clocks, out=clocks)
 
     def pass_time(self, now_us: int) -> None:
-        """Advance event time without an event; events older than ``now_us`` then count as out of order."""
+        """Advance event time without an event. Events older than ``now_us`` then count as out of order."""
         counters = self._state.counters
         counters[kernel.NEWEST] = max(int(counters[kernel.NEWEST]), now_us)
 
@@ -275,10 +265,10 @@ class TraceTable:
         return self._filled_visits(0, np.zeros(0, np.int32))
 
     def advance(self, columns: Columns, guards: GuardTables) -> Visits:
-        """Look up the traces of a batch, advance their monitors, close traces at their ends, and return the relevant
-        rows.
+        """Look up the traces of a batch, advance their monitors, and return the relevant rows.
 
-        Closed traces keep their numbers until ``release_closed``, so that engines can still use the numbers.
+        Traces are closed at their ends. Closed traces keep their numbers until ``release_closed``, so that engines can
+        still use the numbers.
         """
         if len(self._closed):
             raise RuntimeError("release_closed() was not called after the last batch")
@@ -340,8 +330,9 @@ class TraceTable:
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def note_deviant(self, visits: Visits) -> None:
-        """Store the deviant monitor states of traces that follow other traces' monitors and deviate at one of
-        ``visits``.
+        """Store the deviant monitor states of traces that follow other traces' monitors.
+
+        These are the traces that deviate at one of ``visits``.
         """
         traces = visits.traces[is_deviant(visits.after)]
         if len(traces):
@@ -366,8 +357,7 @@ class TraceTable:
         """Remove the open traces for which no engine retains data and whose monitor is in the state of a new trace.
 
         ``is_held`` has, by trace number, whether an engine retains data. ``start`` is the monitor state of a new trace;
-        None
-        accepts any state.
+        None accepts any state.
         """
         keys, numbers, monitors = self.open_traces()
         idle = ~is_held[numbers] & (start is None or monitors == start)
@@ -378,11 +368,11 @@ class TraceTable:
         self._release(numbers[idle])
 
     def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-        """Return the open traces as plain arrays with dense new numbers, and the new number (or ``NIL``) of each old
-        number.
+        """Return the open traces as plain arrays with dense new numbers, and the new numbers by old number.
 
-        The arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (a number of ``GuardTables``, which the caller must
-        replace), ``trace_released`` int32, ``trace_newest`` int64 and ``trace_counters`` int64.
+        The new number of an unused number is ``NIL``. The arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (a
+        number of ``GuardTables``, which the caller must replace), ``trace_released`` int32, ``trace_newest`` int64 and
+        ``trace_counters`` int64.
         """
         keys, numbers, monitors = self.open_traces()
         order = np.argsort(numbers)
@@ -401,8 +391,7 @@ class TraceTable:
         """Restore the result of ``dump_arrays``.
 
         Monitor states must be below ``monitors``. Arrays of another type or length, repeated keys and numbers out of
-        range are
-        rejected.
+        range are rejected.
         """
         keys = checked(arrays, "trace_key", np.uint64)
         trace_monitors = checked(arrays, "trace_monitor", np.int32, len(keys))
@@ -467,7 +456,10 @@ class TraceTable:
 def checked(
     arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[Item], length: int | None = None
 ) -> NDArray[Item]:
-    """Return a one-dimensional array of saved state; reject a missing array and one of another type or length."""
+    """Return a one-dimensional array of saved state.
+
+    A missing array, and an array of another type or length, is rejected.
+    """
     array = arrays.get(name)
     if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
         form = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype} of {array.shape}"

@@ -69,8 +69,7 @@ def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base:
     """Store, at a row with a label, the data of the match so far that conditions read.
 
     These are the first and last row of each set of labels, and the aggregates. ``base`` is the first row of the
-    partition,
-    ``begin`` the first row of the attempt.
+    partition, ``begin`` the first row of the attempt.
     """
     place = row - base
     for label_set in range(plan.members.shape[0]):
@@ -91,7 +90,7 @@ def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base:
 
 @inlined
 def carry(search: Search, aggregate: Int, place: Int, has_before: bool) -> None:
-    """Copy an aggregate from the row before ``place``; at the first row of an attempt, set the aggregate to zero."""
+    """Copy an aggregate from the row before ``place``. At the first row of an attempt, set the aggregate to zero."""
     search.counts[aggregate, place] = search.counts[aggregate, place - 1] if has_before else 0
     search.sums[aggregate, place] = search.sums[aggregate, place - 1] if has_before else 0
     search.totals[aggregate, place] = search.totals[aggregate, place - 1] if has_before else 0.0
@@ -132,7 +131,7 @@ def add_row(plan: Plan, rows: Rows, search: Search, aggregate: Int, label: Int, 
 
 @routine
 def is_true(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int, end: Int) -> bool:
-    """Return whether the condition of a label is true at a row; the partition extends from ``base`` to ``end``."""
+    """Return whether the condition of a label is true at a row. The partition extends from ``base`` to ``end``."""
     top = np.int64(-1)
     for place in range(plan.places[label, 0], plan.places[label, 1]):
         operation, operand = plan.code[place, 0], plan.code[place, 1]
@@ -166,9 +165,7 @@ def push(
     begin: Int,
     end: Int,
 ) -> None:
-    """Write the value of a leaf (column reference), an aggregate, a constant, or the match number to
-    the stack's top.
-    """
+    """Write a column reference's value, an aggregate, a constant, or the match number to the stack's top."""
     search.known[top] = 1
     if operation == CONSTANT:
         search.integers[top], search.floats[top] = plan.integers[operand], plan.floats[operand]
@@ -368,7 +365,7 @@ def decide(search: Search, operation: Int, top: Int) -> None:
 
 @inlined
 def choose(search: Search, top: Int) -> None:
-    """Evaluate CASE on the three topmost values: keep the second if the first is true, otherwise the third."""
+    """Keep the second of the three topmost values if the first is true, otherwise the third."""
     is_met = search.known[top] != 0 and search.integers[top] != 0
     copy(search, top + 1 if is_met else top + 2, top)
 

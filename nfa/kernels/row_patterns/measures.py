@@ -20,8 +20,7 @@ def fold_integers(
     """Replace the value of each line (row of a match) by the running aggregate over the match's chosen lines so far.
 
     ``counts`` receives the number of chosen lines so far. ``firsts`` has, by line, the first line of its match. Sums
-    wrap
-    beyond 64 bits.
+    wrap beyond 64 bits.
     """
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
@@ -46,9 +45,7 @@ def fold_floats(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Compute running aggregates of floats as ``fold_integers`` does for integers, adding values in
-    the order of lines.
-    """
+    """Compute the running aggregates of ``fold_integers`` for floats, which are added in the order of lines."""
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
         before = 0.0 if is_first else values[line - 1]

@@ -15,8 +15,7 @@ def group_rows(
     """Write the rows partition by partition into ``grouped``, in the order of ``rows`` within each partition.
 
     ``codes`` has the partition number of each row. ``ends`` has, for each partition, the offset in ``grouped`` of the
-    first
-    row of the partition. The call replaces it by the offset after the last row.
+    first row of the partition. The call replaces it by the offset after the last row.
     """
     for place in range(rows.shape[0]):
         row = rows[place]

@@ -86,7 +86,7 @@ class Plan(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The columns that the search reads; ``bounds`` has the first row of each partition, then the number of rows."""
+    """The columns that the search reads. ``bounds`` has the first row of each partition, then the number of rows."""
 
     bounds: NDArray[np.int64]
     truth: NDArray[np.uint8]  # (boolean columns, rows)
@@ -101,8 +101,7 @@ class Search(NamedTuple):
     """The state of the search.
 
     Arrays by row have the length of the longest partition. An entry describes the current attempt up to the entry's
-    row, so
-    backtracking need not restore earlier entries.
+    row, so backtracking need not restore earlier entries.
     """
 
     state: NDArray[np.int64]  # (PLACES,)

@@ -2,8 +2,7 @@
 
 A run has a chain of bound nodes, a state of the automaton, and bits for its closed slots (pending gaps). Runs with a
 common prefix share nodes. Between two neighbours of a match the language only has conditions on the events in the gap,
-so
-an event closes gaps and is never read again. The bits set by an event only affect *later* events. Under ``ties:
+so an event closes gaps and is never read again. The bits set by an event only affect *later* events. Under ``ties:
 simultaneous`` a later event has a later time, so the bits wait in a second word until such an event arrives. Gap
 conditions: ``docs/semantics.md``. Runs with shared prefixes: Flink's SharedBuffer, and SASE+ (Agrawal et al., SIGMOD
 2008).
@@ -97,7 +96,10 @@ PASSES, FORBIDDEN, TOO_EARLY, BINDABLE = range(4)
 
 @routine
 def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
-    """Set the earliest event of the new run ``grown``: that of ``run``, or the current event if it is earlier."""
+    """Set the earliest event of the new run ``grown``.
+
+    It is the earliest event of ``run``, or the current event if this is earlier.
+    """
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
     s.run_end[grown] = window_end(p, s, s.now[PATTERN], s.now[EVENT])
     if run != NIL:
@@ -111,8 +113,9 @@ def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
 def grow(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
 ) -> Int:
-    """Create a run whose newest node binds the current event by a step; it extends ``run``, or no run if ``run`` is
-    NIL.
+    """Create a run whose newest node binds the current event by a step.
+
+    The new run extends ``run``. If ``run`` is NIL, it starts a match.
     """
     bits = s.run_bits
     grown = new_run(s, node, p.target[step], kind)
@@ -144,8 +147,9 @@ def complete(
     lead: Int,
     limit: Int,
 ) -> None:
-    """Process a chain in an accepting state: emit its match, or retain the match until its trailing conditions are
-    decided.
+    """Process a chain in an accepting state.
+
+    Its match is emitted, or retained until its trailing conditions are decided.
     """
     pattern = s.now[PATTERN]
     if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
@@ -245,10 +249,9 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Record that a GREEDY repetition could bind the event; return the repetition's slot, which bars leaving the
-    repetition.
+    """Record that a GREEDY repetition could bind the event, and return the repetition's slot.
 
-    If an event of another time was bound after the gap started, return 0.
+    The slot bars leaving the repetition. If an event of another time was bound after the gap started, return 0.
     """
     node = first_behind(p, s, s.run_node[run], p.slot[step])
     if node == NIL:
@@ -260,7 +263,7 @@ def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
 
 @routine
 def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
-    """Close the gaps whose mode forbids skipping the current event; ``s.scratch`` has the test outcome of each step."""
+    """Close the gaps whose mode forbids skipping the current event. ``s.scratch`` has the test outcome of each step."""
     state, head = s.run_state[run], s.run_node[run]
     first = p.step_from[state]
     for step in range(first, p.step_from[state + 1]):
@@ -271,8 +274,9 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 
 @routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int, limit: Int) -> bool:
-    """Extend an active run by the current event with every possible step; return whether the run itself can still be
-    extended.
+    """Extend an active run by the current event with every possible step.
+
+    Returns whether the run itself can still be extended by later events.
     """
     if s.now[STEPS] > s.now[CEILING]:
         return True
@@ -347,7 +351,10 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 @routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Process the current event for a waiting or decided run; return false if the run can be released."""
+    """Process the current event for a waiting or decided run.
+
+    Returns false if the run can be released.
+    """
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)
@@ -365,8 +372,9 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: Ru
 
 @routine
 def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Process the current event for a decided match, which the event may retract; return false if the run can be
-    released.
+    """Process the current event for a decided match, which the event may retract.
+
+    Returns false if the run can be released.
     """
     kind = s.run_kind[run]
     if kind == DECIDED:
@@ -410,8 +418,9 @@ def process_pair(
 
 @routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
-    """Return the time of the newest event before the current time that matches a leading NOT of
-    ``step``, or EARLIEST.
+    """Return the time of the newest earlier event that matches a leading NOT of ``step``, or EARLIEST.
+
+    Events of the current time do not count.
     """
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
@@ -440,10 +449,8 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
     """Return whether the guard allows a match of a pattern to start with the current event.
 
     A match may start if it could complete from the monitor state before the event. If the event breaks a constraint,
-    the
-    state after the event counts, because the trace is no longer pruned. If the guard only drops whole patterns, matches
-    also
-    start while any partial match of the pair could complete, and after a match was emitted.
+    the state after the event counts, because the trace is no longer pruned. If the guard only drops whole patterns,
+    matches also start while any partial match of the pair could complete, and after a match was emitted.
     """
     monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
     start, gates = p.column[p.state_from[pattern]], x.gates

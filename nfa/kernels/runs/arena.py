@@ -44,7 +44,7 @@ def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
 
 @routine
 def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
-    """Create a pair at an empty position of the index; the arena must have room."""
+    """Create a pair at an empty position of the index. The arena must have room."""
     pair = np.int32(s.counters[PAIR_FREE])
     s.counters[PAIR_FREE] = s.pair_next[pair]
     s.counters[PAIRS] += 1
@@ -100,7 +100,7 @@ def leave_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave(s: RunState, run: Int) -> None:
-    """Remove a parked run from its pair's list and its bucket; the run's ``run_next`` does not change."""
+    """Remove a parked run from its pair's list and its bucket. The run's ``run_next`` does not change."""
     leave_bucket(s, run)
     following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
     if following != NIL:

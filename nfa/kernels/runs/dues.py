@@ -86,8 +86,9 @@ def is_void(s: RunState, pair: Int) -> bool:
 
 @routine
 def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Drop times of leading NOTs that are older than any window, update a pair's due time, and close a pair without
-    data.
+    """Drop expired data of a pair, update its due time, and close the pair if no data remain.
+
+    The expired data are times of leading NOTs that are older than any window.
     """
     within = p.within[s.pair_pattern[pair]]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
@@ -107,7 +108,7 @@ def note_reported(s: RunState, pair: Int, filled: Int) -> None:
 
 @routine
 def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
-    """Advance the time of a pair whose matches need no ranking; all events before ``time`` must have been processed."""
+    """Advance the time of a pair whose matches need no ranking. All events before ``time`` must have been processed."""
     pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
     if (p.flags[pattern] & TIMEOUTS) != 0:

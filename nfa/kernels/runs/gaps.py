@@ -35,8 +35,9 @@ READ_FOR_ONE = 64  # amount read by conditions (``conditions.WORK``) that counts
 
 @routine
 def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint64) -> bool:
-    """Return whether a condition is true for the current event after a chain of events; the condition NIL is always
-    true.
+    """Return whether a condition is true for the current event after a chain of events.
+
+    The condition NIL is always true.
     """
     if condition == NIL:
         return True
@@ -94,7 +95,10 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
 
 @routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
-    """Return whether an event at ``order`` is later than the event before a gap; otherwise both have the same time."""
+    """Return whether an event at ``order`` is later than the event before a gap.
+
+    Otherwise both events have the same time.
+    """
     if order > s.event_order[s.node_event[head]]:
         return True
     node = anchor(p, s, head, slot)
@@ -103,9 +107,7 @@ def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int)
 
 @routine
 def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> bool:
-    """Return whether a step at this time respects its gap's limit and the spans (time limits) of the parts it
-    continues.
-    """
+    """Return whether a step at this time respects the limit of its gap and the spans of the parts that it continues."""
     if p.limit[step] != LATEST and p.slot[step] != NOTHING:
         node = anchor(p, s, head, p.slot[step])
         if node != NIL and time - s.event_time[s.node_event[node]] >= p.limit[step]:
@@ -185,9 +187,7 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Return whether a STRICT NOT matches the current event and so forbids a step that the run took at
-    the same time.
-    """
+    """Return whether a STRICT NOT matches the current event and forbids a step that the run took at the same time."""
     node = s.run_node[run]
     while node != NIL and s.event_order[s.node_event[node]] == s.now[ORDER]:
         parent, step = s.node_parent[node], s.node_step[node]
@@ -203,8 +203,9 @@ def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) 
 
 @routine
 def settle(s: RunState, run: Int) -> None:
-    """Apply the waiting bits of a run, such as closed gaps, if the current event is later than the events that set
-    them.
+    """Apply the waiting bits of a run, such as closed gaps.
+
+    The bits take effect only if the current event is later than the events that set them.
     """
     bits = s.run_bits
     if s.run_bits_order[run] < s.now[ORDER]:
@@ -217,7 +218,10 @@ def settle(s: RunState, run: Int) -> None:
 
 @routine
 def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
-    """Mark the gaps with STRICT NOTs that started before the current event; these NOTs ignore events of later times."""
+    """Mark the gaps with STRICT NOTs that started before the current event.
+
+    These NOTs ignore events of later times.
+    """
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
         slot = p.watch_slot[watch]

@@ -55,7 +55,10 @@ from streams.kernels.compiling import routine
 
 @routine
 def mark_chain(s: RunState, run: Int) -> Int:
-    """Mark the bound events of a run back to the first marked node; return the number of newly marked events."""
+    """Mark the bound events of a run back to the first marked node.
+
+    Returns the number of newly marked events.
+    """
     mark, node, count = s.counters[MARK], s.run_node[run], np.int64(0)
     while node != NIL and s.node_mark[node] != mark:
         s.node_mark[node] = mark
@@ -77,8 +80,9 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
-    """Drop the runs of a pair that are dead in ``live[row]``; if ``row`` is ``NIL``, drop all runs that a guard can
-    drop.
+    """Drop the runs of a pair that are dead in ``live[row]``.
+
+    If ``row`` is ``NIL``, drop all runs that a guard can drop.
     """
     gone, previous = NIL, NIL
     run = s.pair_runs[pair]
@@ -161,8 +165,9 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 
 @routine
 def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair: Int) -> None:
-    """Update the deadlines of a pair's waiting matches for the monitor state after the event, and
-    decide due matches.
+    """Update the deadlines of a pair's waiting matches, and decide the matches that are due.
+
+    The deadlines depend on the monitor state after the current event.
     """
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
@@ -207,10 +212,8 @@ def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
     """Advance the time of all pairs of the trace before an event that is out of order.
 
     Otherwise results would depend on the division into batches, because an old event could change decisions that were
-    made at
-    the end of a batch. Returns the status of ``catch_up``. A call that is repeated after patterns processed the event
-    changes
-    nothing.
+    made at the end of a batch. Returns the status of ``catch_up``. A call that is repeated after patterns processed the
+    event changes nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
         return DONE
@@ -259,8 +262,9 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended,
 
 @routine
 def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
-    """Restore the deadlines of waiting matches in a trace that is no longer pruned, because the event broke a
-    constraint.
+    """Restore the deadlines of waiting matches in the trace of an event that broke a constraint.
+
+    The trace is no longer pruned, so the guard's early decisions do not apply any more.
     """
     pair = s.trace_pairs[s.now[TRACE]]
     while pair != NIL:

@@ -1,9 +1,9 @@
 """Parked runs: partial matches that an event finds by their state and by a value, without a scan.
 
 A state is *plain* if events have no effect on its gaps: every step from it is under ANY, without NOT, limit, UNTIL or
-GREEDY. A run in a plain state only waits for an event that takes a step. Often all steps from the state require that an
-attribute of the event equals an attribute of an earlier event, such as ``b.customer = a.customer``. The run is then
-indexed by this value as well, so an event finds the runs with the same value by hash.
+GREEDY. A run in a plain state only waits for an event that takes a step. If all steps from the state require that an
+attribute of the event equals an attribute of an earlier event (for example, the same customer), the run is indexed by
+this value as well. So an event finds the runs with the same value by hash.
 
 The parked runs of a pair form a separate list, newest first. Parked runs with the same state and value are in the same
 *bucket* of a hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can be
@@ -26,7 +26,7 @@ HALF, FOLD, TWO = np.uint64(32), np.uint64(29), np.uint64(2)
 
 @routine
 def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
-    """Extend a hash by another word; products of 32-bit halves avoid overflow."""
+    """Extend a hash by another word. Products of 32-bit halves avoid overflow."""
     word ^= more
     high = (word >> HALF) * SPREAD
     word = ((word & LOW) * SPREAD) ^ (high << HALF) ^ (high >> HALF)
@@ -35,7 +35,7 @@ def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
 
 @routine
 def hash_of_value(kind: Int, bits: Int) -> np.uint64:
-    """Return a hash of a value; equal numbers have equal hashes, because integers are hashed as float64, too."""
+    """Return a hash of a value. Equal numbers have equal hashes, because integers are hashed as float64, too."""
     if kind in (INTEGER, FLOAT):
         number = np.float64(bits) if kind == INTEGER else np.int64(bits).view(np.float64)
         return mixed(ONE, np.float64(number + 0.0).view(np.uint64))  # -0.0 equals 0.0
@@ -56,8 +56,9 @@ def value_of(s: RunState, event: Int, column: Int) -> np.uint64:
 
 @routine
 def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """Return the hash of the value by which a parked run is indexed, or ``NOTHING`` if the run's state has no such
-    value.
+    """Return the hash of the value by which a parked run is indexed.
+
+    If the run's state has no such value, return ``NOTHING``.
     """
     column = p.key_column[s.run_state[run]]
     if column == NIL:
@@ -72,7 +73,7 @@ def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Park a run that is in no list; it becomes the first of its pair's parked runs and of its bucket."""
+    """Park a run that is in no list. It becomes the first of its pair's parked runs and of its bucket."""
     first = s.pair_parked[pair]
     s.run_next[run], s.run_before[run] = first, NIL
     if first != NIL:

@@ -72,8 +72,9 @@ def compare_events(s: RunState, run: Int, other: Int) -> Int:
 
 @routine
 def compare_alias(p: RunProgram, s: RunState, run: Int, other: Int, alias: Int) -> Int:
-    """Compare two chains over the same events by the events of one alias; return -1, 0 or 1. A missing alias is
-    greater.
+    """Compare two chains over the same events by the events of one alias; return -1, 0 or 1.
+
+    A chain without events of the alias is greater.
     """
     first = p.alias_from[s.now[PATTERN]]
     left, right = s.run_node[run], s.run_node[other]
@@ -175,8 +176,9 @@ def cut(s: RunState, first: Int, size: Int) -> tuple[np.int64, np.int64]:
 
 @routine
 def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
-    """Return the sequence number of the event to which SKIP TO FIRST or LAST skips, or ``NIL`` if its
-    alias is unbound.
+    """Return the sequence number of the event to which SKIP TO FIRST or LAST skips.
+
+    If the rule's alias is unbound, return ``NIL``.
     """
     pattern, target = s.now[PATTERN], np.int64(NIL)
     node = s.run_node[kept]

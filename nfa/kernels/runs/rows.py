@@ -1,6 +1,4 @@
-"""The main loop of the run kernel: processes visits (relevant rows), and writes matches, early
-terminations and losses.
-"""
+"""The main loop of the run kernel: reads visits (relevant rows), and writes matches, early terminations and losses."""
 
 from __future__ import annotations
 
@@ -83,7 +81,7 @@ from nfa.kernels.traces import BY_QUERY, DEVIANT, FAILED, NOTHING_ENDS
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
 
-SWEEP_SHARE = 8  # number of parked runs whose scan costs about as much as processing an event
+SWEEP_SHARE = 8  # a scan of n parked runs is due after n / SWEEP_SHARE events
 
 
 @routine
@@ -104,8 +102,7 @@ def finish_pair(p: RunProgram, s: RunState, out: RunMatches, pair: Int, ended: I
     """Decide the waiting matches of a trace that has ended.
 
     ``ended`` is the time of the end event, which decides all conditions. If ``ended`` is ``LATEST``, the input has
-    ended, and
-    conditions without a deadline are decided at ``last``, the time of the trace's last event.
+    ended, and conditions without a deadline are decided at ``last``, the time of the trace's last event.
     """
     s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
     s.now[WRITTEN] = 0
@@ -145,10 +142,8 @@ def meet_pair(
     """Process the current event for a pattern in the event's trace.
 
     Returns ``DONE``. Without any change, returns ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``. If the
-    pattern was
-    given up after the event was processed, returns ``GIVEN_UP`` with the pair in ``STOP_PAIR``; a repeated call then
-    does
-    nothing.
+    pattern was given up after the event was processed, returns ``GIVEN_UP`` with the pair in ``STOP_PAIR``; a repeated
+    call then does nothing.
     """
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -186,8 +181,7 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
     """Park runs of a pair whose state allows parking, and from time to time release expired parked runs.
 
     A scan is due once enough events have arrived since the last scan to amortize its cost. If the pair is close to its
-    limit
-    of runs, a scan is due at every event.
+    limit of runs, a scan is due at every event.
     """
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)
@@ -200,8 +194,9 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 @routine
 def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
-    """Return the work that a pattern may still take in all traces, including the allowance for the stream's events so
-    far.
+    """Return the work that a pattern may still take in all traces.
+
+    It includes the allowance for the stream's events so far.
     """
     allowance, work = p.allowance[pattern], p.worked[pattern]
     events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
@@ -236,8 +231,7 @@ def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
     """Add the work of the current event, less an event's allowance, to the pair's work and to the pattern's total.
 
     If either limit is exceeded, the pair is given up. Returns the work for which the pair is given up, or 0. Runs that
-    had
-    ended or were decided by time before the event are not counted, so the counts depend on the events alone.
+    had ended or were decided by time before the event are not counted, so the counts depend on the events alone.
     """
     pattern = s.pair_pattern[pair]
     work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
@@ -265,8 +259,9 @@ def run_pair(
     limits: Limits,
     can_begin: bool,
 ) -> bool:
-    """Process the current event in a pair, and return whether the pair is given up; there must be room
-    for the event.
+    """Process the current event in a pair, and return whether the pair is given up.
+
+    There must be room for the event.
     """
     pattern = s.pair_pattern[pair]
     place_event(s, x)
@@ -309,7 +304,7 @@ def run_pair(
 def meet_patterns(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, limits: Limits
 ) -> Int:
-    """Process the current event for all listening patterns; a repeated call resumes at ``counters[LISTENER]``."""
+    """Process the current event for all listening patterns. A repeated call resumes at ``counters[LISTENER]``."""
     row, met = s.now[ROW], np.int64(0)
     for part in range(-1, x.cells.shape[0]):
         code = x.types[row] if part < 0 else x.cells[part, row]
@@ -354,8 +349,7 @@ def match_rows(
     """Process visits, starting at ``first``, until the wrapper must make room or rank matches.
 
     Returns (status, visit). The status is ``DONE``, or the reason why the kernel stopped. ``counters[LISTENER]`` is
-    then the
-    position among the visit's listeners.
+    then the position among the visit's listeners.
     """
     p, s, x, c, out, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(out), borrowed(ended)
     patterns = p.flags.shape[0]
@@ -396,7 +390,7 @@ def unroll(
     sequences: NDArray[np.int64],
     releases: bool,
 ) -> None:
-    """Write chains of nodes to arrays, oldest event first; ``ends`` has the offset after each chain."""
+    """Write chains of nodes to arrays, oldest event first. ``ends`` has the offset after each chain."""
     s = borrowed(s)
     for place in range(nodes.shape[0]):
         node, at = nodes[place], ends[place]

@@ -1,8 +1,7 @@
 """Tables, state and constants of the run kernel.
 
 Indices are int32, and ``NIL`` is -1. Times are int64 us. An event's *order* is its time under ``ties: simultaneous``
-and
-its sequence number otherwise.
+and its sequence number otherwise.
 """
 
 from __future__ import annotations
@@ -271,11 +270,10 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Early terminations (``rows``) and losses (``lost``); ``filled`` has the number of rows of each array.
+    """Early terminations (``rows``) and losses (``lost``). ``filled`` has the number of rows of each array.
 
     Columns of ``rows``: visit, pattern, monitor state before and after, pattern state. Columns of ``lost``: visit,
-    pattern,
-    matches, runs, work for which the pair was given up, and reason of a suspension (0: none).
+    pattern, matches, runs, work for which the pair was given up, and reason of a suspension (0: none).
     """
 
     rows: NDArray[np.int64]

@@ -3,14 +3,11 @@
 A partial match P extends a partial match Q if, for every alias of Q, the events of P start with the events of Q. A
 partial match whose window has passed is a *candidate*. A chain that extends a candidate contains the candidate's newest
 event. The part of the chain up to this event has all bindings of the candidate, because chains are in the order in
-which
-events arrived. So a candidate is put in a bucket by its newest event and the events of this event's alias. The chains
-of
-all runs of the pair are walked once. At each node, a hash finds the candidates that the chain up to the node rules out.
-The work grows with the number of nodes of the pair, not with the square of the number of its runs. Candidates are in
-buckets only during this search; runs of these patterns are never parked. Semantics: ``docs/semantics.md``, timeouts;
-the
-slow version is ``tests.references.patterns.partials``.
+which events arrived. So a candidate is put in a bucket by its newest event and the events of this event's alias. The
+chains of all runs of the pair are walked once. At each node, a hash finds the candidates that the chain up to the node
+rules out. The work grows with the number of nodes of the pair, not with the square of the number of its runs.
+Candidates are in buckets only during this search; runs of these patterns are never parked. Semantics:
+``docs/semantics.md``, timeouts; the slow version is ``tests.references.patterns.partials``.
 """
 
 from __future__ import annotations
@@ -69,7 +66,7 @@ def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
 
 @routine
 def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool:
-    """Return whether ``chain`` extends ``beginning`` or has the same bindings; both must end with the same event."""
+    """Return whether ``chain`` extends ``beginning`` or has the same bindings. Both must end with the same event."""
     seen = NOTHING  # aliases of the events that both chains bind, from the newest event backwards
     while chain != NIL:
         alias = alias_of(p, s, chain)
@@ -86,7 +83,10 @@ def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool
 
 @routine
 def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) -> None:
-    """Rule out candidates that the chain up to a node extends; with ``goes_on``, also candidates equal to the chain."""
+    """Rule out the candidates that the chain up to a node extends.
+
+    With ``goes_on``, candidates equal to the chain are ruled out, too.
+    """
     key = key_of_list(p, s, node)
     run = s.buckets[key & np.uint64(s.buckets.shape[0] - 1)]
     while run != NIL:
@@ -188,7 +188,7 @@ def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @apart
 def time_out(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
-    """Report the timeouts of a pair up to ``time``; there must be room for them.
+    """Report the timeouts of a pair up to ``time``. There must be room for them.
 
     All events before ``time`` must have been processed.
     """

@@ -24,7 +24,7 @@ PASS_TIME, FILL_BUCKETS, FORGET, DEADLINE, FINISH, TIME_OUT = range(6)
 
 @kernel
 def arrange(s: RunState, what: Int, number: Int) -> None:
-    """Apply the operation ``what``, which needs no tables of patterns; ``number`` is the run or pair."""
+    """Apply the operation ``what``, which needs no tables of patterns. ``number`` is the run or pair."""
     s = borrowed(s)
     if what == REBUILD_INDEX:
         run_arena.rebuild_index(s)

@@ -54,8 +54,9 @@ def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
 
 @routine
 def hand_out(s: RunState, out: RunMatches, node: Int, detected: Int, how: Int, what: Int) -> None:
-    """Write a match, a retraction or a timeout; its chain remains referenced until the wrapper has
-    unrolled the chain.
+    """Write a match, a retraction or a timeout to the results.
+
+    Its chain remains referenced until the wrapper has unrolled the chain.
     """
     place = s.counters[FILLED]
     s.counters[FILLED] += 1
@@ -98,8 +99,9 @@ def own_deadline(p: RunProgram, s: RunState, node: Int, trail: Int) -> np.int64:
 
 @routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
-    """Return the latest deadline of a match's trailing conditions; a condition without a deadline
-    counts as ``at_end``.
+    """Return the latest deadline of a match's trailing conditions.
+
+    A condition without a deadline counts as ``at_end``.
     """
     whole = s.run_end[run]
     latest = np.int64(EARLIEST)
@@ -114,10 +116,10 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
 
 @routine
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
-    """Return the latest deadline of the trailing conditions that are still undecided, or ``EARLIEST`` if there are
-    none.
+    """Return the latest deadline of the trailing conditions that are still undecided.
 
-    Unlike in ``deadline``, NOTs whose event can no longer occur do not count.
+    Unlike in ``deadline``, NOTs whose event can no longer occur do not count. If no condition is undecided, return
+    ``EARLIEST``.
     """
     whole = s.run_end[run]
     latest = np.int64(EARLIEST if greedy == NOTHING else whole)
@@ -161,12 +163,10 @@ def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
 
 @routine
 def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -> bool:
-    """Update a waiting match's deadline without NOTs whose event can no longer occur, and decide the match if it is
-    due.
+    """Update the deadline of a waiting match, and decide the match if it is due.
 
-    Returns whether the run is retained. A match that the current event decides under STRICT still waits for other
-    events of
-    the same time.
+    NOTs whose event can no longer occur do not count. Returns whether the run is retained. A match that the current
+    event decides under STRICT still waits for other events of the same time.
     """
     if s.run_lead[run] != EARLIEST:
         return True
@@ -186,8 +186,7 @@ def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> b
     """Return whether all trailing conditions of a complete run are decided at a time.
 
     A deadline decides once it is reached. A gap that an event closed under STRICT is decided when no more events of
-    this
-    event's time can arrive.
+    this event's time can arrive.
     """
     if s.run_lead[run] != EARLIEST:
         return bool(time > s.run_due[run] or is_later)

@@ -64,7 +64,7 @@ def count_heads(program: Program, state: SharedState) -> Int:
 def pack(
     program: Program, state: SharedState, traces: NDArray[np.int32], numbers: NDArray[np.int32], packed: Packed
 ) -> None:
-    """Write the state to ``packed``; ``traces`` maps old to new trace numbers.
+    """Write the state to ``packed``. ``traces`` maps old to new trace numbers.
 
     ``numbers`` is scratch memory, indexed by node.
     """

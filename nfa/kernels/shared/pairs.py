@@ -39,8 +39,9 @@ from streams.kernels.compiling import apart, inlined
 
 @inlined
 def hash_of(trace: Int, pattern: Int) -> np.uint64:
-    """Return the hash of a (trace, pattern) pair. The low bits are the home slot in the index, the high 32 bits the
-    tag.
+    """Return the hash of a (trace, pattern) pair.
+
+    The low bits are the home slot in the index, the high 32 bits the tag.
     """
     mixed = (np.uint64(trace) * SPREAD) ^ ((np.uint64(pattern) * SPREAD) << np.uint64(20))  # products do not overflow
     return mixed ^ (mixed >> np.uint64(29))

@@ -27,8 +27,9 @@ from streams.kernels.compiling import apart, inlined
 
 @apart
 def count_paths(state: SharedState, output: Output, head: Int, now: Int, within: Int) -> np.int64:
-    """Return the number of unexpired partial matches that a stack represents under WITHIN; each node
-    is visited once.
+    """Return the number of unexpired partial matches that a stack represents under WITHIN.
+
+    Each node is visited once.
     """
     links, nodes, times, memo = state.links, state.nodes, state.times, output.memo
     output.filled[4] += 1
@@ -104,8 +105,7 @@ def write_paths(
     """Write at most ``budget`` of the matches that an event completes, newest events first.
 
     Under WITHIN, the window of a match must still be open at ``clock``, the newest event time so far. Returns (status,
-    number
-    of matches written). If the status is not ``DONE``, an array was full and the call must be repeated.
+    number of matches written). If the status is not ``DONE``, an array was full and the call must be repeated.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled

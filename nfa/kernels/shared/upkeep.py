@@ -41,8 +41,9 @@ def fill_index(state: SharedState) -> None:
 
 @kernel
 def keep_patterns(program: Program, state: SharedState, numbers: NDArray[np.int32]) -> None:
-    """Renumber patterns by ``numbers[old]``, drop the pairs of patterns whose new number is ``NIL``, and empty the
-    index.
+    """Renumber patterns by ``numbers[old]``, and empty the index.
+
+    Pairs of patterns whose new number is ``NIL`` are dropped.
     """
     program, state, numbers = borrowed(program), borrowed(state), borrowed(numbers)
     blocks, trace_first, slots, state_range = state.blocks, state.trace_first, state.slots, program.state_range

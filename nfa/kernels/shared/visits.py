@@ -1,11 +1,9 @@
 """The shared-node kernel, for partial matches that need no memory of their own. The caller owns every array.
 
 A *pair* is a trace's entry for a pattern: a block with one stack of nodes per pattern state. A node binds an event to
-an
-alias and points to the top of its source state's stack at that time. Nodes are reference-counted in an arena with a
-free
-list. Under WITHIN a sweep releases expired nodes; its cost is amortized over the nodes created since the last sweep.
-Enumeration never visits expired nodes.
+an alias and points to the top of its source state's stack at that time. Nodes are reference-counted in an arena with a
+free list. Under WITHIN a sweep releases expired nodes; its cost is amortized over the nodes created since the last
+sweep. Enumeration never visits expired nodes.
 
 Sources: SASE instance stacks (Wu, Diao, Rizvi, SIGMOD 2006), CORE's timed enumerable compact sets (Bucchi et al., VLDB
 2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
@@ -188,8 +186,7 @@ def measure_of(
     """Return the measure of a new node, which is pushed on the stack ``below`` and extends the stack ``before``.
 
     The measure is the number of partial matches in the stack; under WITHIN, it is the time at which the last of them
-    expires.
-    Returns (measure, below). An expired ``below`` is released and replaced by NIL.
+    expires. Returns (measure, below). An expired ``below`` is released and replaced by NIL.
     """
     nodes = state.nodes
     if within == 0:
@@ -208,10 +205,9 @@ def measure_of(
 def push(
     state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, clock: Int, within: Int
 ) -> np.int32:
-    """Push a node that binds an event to every partial match in ``before`` onto the stack ``below``, and return the
-    node.
+    """Push a node onto the stack ``below``, and return the node.
 
-    The node takes over the caller's references to both stacks.
+    The node binds an event to every partial match in ``before``. It takes over the caller's references to both stacks.
     """
     nodes, links, counters = state.nodes, state.links, state.counters
     measure, below = measure_of(state, lent, below, before, now, clock, within)
@@ -242,7 +238,7 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
 
 @inlined
 def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
-    """Under NEXT, empty the stacks whose partial matches an event extends; the caller takes over their references."""
+    """Under NEXT, empty the stacks whose partial matches an event extends. The caller takes over their references."""
     blocks, sources, transitions = matching.state.blocks, matching.program.source, matching.output.taken
     for place in range(n_taken):
         if transitions[place, 1] != NIL:
@@ -262,7 +258,7 @@ def bind(
     event: Int,
     row: Int,
 ) -> None:
-    """Extend the partial matches in the source states of the taken transitions; under NEXT, empty these states."""
+    """Extend the partial matches in the source states of the taken transitions. Under NEXT, empty these states."""
     program, state, transitions, live = matching.program, matching.state, matching.output.taken, matching.tables.live
     blocks, links, counters, targets, terms = (
         state.blocks,
@@ -452,8 +448,7 @@ def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.in
     """Return the range of transitions that listen to an event by its type, or by one of its cells.
 
     If ``part`` is -1, transitions listen by type. Otherwise ``part`` is a dimension of the filter index, and
-    transitions
-    listen by the event's cell in this dimension. The ranges of successive parts ascend.
+    transitions listen by the event's cell in this dimension. The ranges of successive parts ascend.
     """
     program = matching.program
     if part < 0:
@@ -526,13 +521,11 @@ def match_visits(
     """Process visits (relevant rows), starting at ``first_visit`` and, unless it is NIL, at ``first_transition``.
 
     Returns (status, visit, transition): ``DONE``, or the status of a full array and the place at which to resume. The
-    kernel
-    stops *before* a group of transitions that needs room, so that the wrapper can enlarge the array and call again.
-    ``picked`` is scratch memory for ``BLOCK`` visits.
+    kernel stops *before* a group of transitions that needs room, so that the wrapper can enlarge the array and call
+    again. ``picked`` is scratch memory for ``BLOCK`` visits.
 
     The same tables have two names. The compiler keeps ``matching`` in registers, because only inlined functions read
-    it.
-    ``lent`` is in memory for functions that are called.
+    it. ``lent`` is in memory for functions that are called.
     """
     matching, lent, picked = borrowed(arrays), borrowed(arrays), borrowed(picked)
     program, visited = matching.program, matching.visited
