@@ -1,6 +1,6 @@
 """The demo: the whole service on generated orders, compared with a run in this process without early termination.
 
-The demo uses a private Redis, Spark, the API over HTTP, and signed webhooks; it prints the delivered alerts.
+The demo starts a private Redis, Spark and the API, receives the alerts through signed webhooks, and prints them.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
 class DemoResult:
     """Counts of the service, and of runs in this process with and without early termination.
 
-    ``endings`` counts early terminations by the constraints from which they follow; ``peak_held`` is the largest number
-    of bound events. ``is_equal``: stored alerts, alerts received by webhook, and expected matches are the same.
+    ``endings`` counts early terminations by the constraints from which they follow. ``peak_held`` is the largest number
+    of bound events. ``is_equal`` is True if the stored alerts, the alerts received by webhook and the expected matches
+    are equal.
     """
 
     events: int
@@ -74,9 +75,9 @@ class DemoResult:
 class Demo:
     """A run of the demo.
 
-    ``on_alert`` gets each alert that arrives by webhook; ``on_progress`` gets the numbers of sent and of all events;
-    ``say`` gets each line of messages; ``on_wait`` gets, a few times a second, what the demo waits for; ``stay`` gets
-    the result while the service and its console still run.
+    ``on_alert`` receives each alert that arrives by webhook, ``on_progress`` the number of sent events and the number
+    of all events. ``say`` receives the messages for the user. ``on_wait`` receives, a few times a second, a description
+    of what the demo waits for. ``stay`` receives the result while the service and its console are still running.
     """
 
     orders: int
@@ -118,7 +119,10 @@ class Demo:
         return list(generate_events(workload, _SEED))
 
     def _register(self, client: Client, url: str) -> str:
-        """Declare the stream, upload its constraints, register patterns and webhook; returns the signing secret."""
+        """Declare the stream, upload its constraints, and register the patterns and the webhook.
+
+        Returns the signing secret.
+        """
         client.post("/streams", {"name": STREAM, "end_events": sorted(self.constraint_set.end_events)})
         if self.stay is not None:
             add_aggregate(client, STREAM)
@@ -141,7 +145,10 @@ class Demo:
         return run_patterns(patterns, EventBatch.from_events(events), rules, declaration)
 
     def _drain(self, client: Client, received: Received, expected: int) -> None:
-        """Wait until every trace has ended and every alert has arrived, or for three minutes without progress."""
+        """Wait until every trace has ended and every alert has arrived.
+
+        Give up after three minutes without progress.
+        """
         latest, deadline = (-1, -1), 0.0
         while True:
             ended, alerts = progress = sum(_endings(client).values()), len(received.alerts)
@@ -187,7 +194,7 @@ def _endings(client: Client) -> dict[str, int]:
 
 
 def _examples(client: Client, most: int = 5) -> tuple[str, ...]:
-    """Early terminations in words, one per reason."""
+    """Return one early termination in words for each reason, at most ``most``."""
     examples: dict[str, str] = {}
     for ending in client.endings.list(most=500):
         text = f"{ending['pattern']} {ending['key']}: {ending['reason']}"

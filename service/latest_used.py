@@ -1,4 +1,4 @@
-"""Tables of bounded size, from which the keys stored least recently are dropped."""
+"""A table of bounded size that evicts the keys stored least recently."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Value = TypeVar("_Value")
 
 
 class LatestUsed(OrderedDict[_Key, _Value]):
-    """A table of the ``kept`` keys that were stored most recently. Threads that share a table need a lock."""
+    """A table that keeps the ``kept`` most recently stored keys. Threads that share a table must use a lock."""
 
     def __init__(self, kept: int) -> None:
         super().__init__()

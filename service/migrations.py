@@ -1,8 +1,10 @@
-"""Migrations of the store: steps that a starting process makes, each by one process at a time.
+"""Migrations of the store: steps that a process runs when it starts, one process at a time.
 
-A release that changes the format of stored data appends a ``Migration`` to ``MIGRATIONS``; the store's format is one
-more than the number of migrations. If a process is killed during a step, the next process repeats the step from its
-beginning, so a step must be safe to repeat after it was made in part or completely.
+A release that changes the format of stored data appends a ``Migration`` to ``MIGRATIONS``. The format number of the
+store is the number of migrations plus one.
+
+If a process is killed during a step, the next process runs the step again from its beginning. So a step must be safe to
+repeat after it was executed in part or completely.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _PAUSE_S, _PATIENCE_S = 0.1, 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """A step from one format to the next; ``apply`` must call its second argument at least every half minute."""
+    """A step from one store format to the next. ``apply`` must call its second argument at least every 30 seconds."""
 
     name: str
     apply: Callable[[Client, Callable[[], None]], None]
@@ -31,7 +33,10 @@ MIGRATIONS: tuple[Migration, ...] = (Migration(name="alerts are stored in blocks
 
 
 def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Sequence[Migration]:
-    """The steps that the store still needs; refused for a newer store, or if restoring a backup was interrupted."""
+    """Return the steps that the store still needs.
+
+    Raises ``StoreNewer`` if a newer release wrote the store, and ``BackupRefused`` if a restoration was interrupted.
+    """
     if Keyspace(client).is_restoring():
         raise BackupRefused(
             "a backup was being restored and is not complete: run forestall restore again, and start the service then"
@@ -56,10 +61,10 @@ def bring_up_to_date(
     now: Callable[[], float] = time.monotonic,
     patience_s: float = _PATIENCE_S,
 ) -> None:
-    """Make the steps that the store still needs, or wait up to ``patience_s`` while another process makes them.
+    """Run the steps that the store still needs, or wait while another process runs them.
 
-    ``migrations`` are all steps since the first format. A store of a newer release is not changed (``StoreNewer``). If
-    the other process takes longer, ``StoreUnavailable`` is raised.
+    ``migrations`` lists all steps since the first format. Raises ``StoreNewer`` and changes nothing if a newer release
+    wrote the store. Raises ``StoreUnavailable`` if another process takes longer than ``patience_s``.
     """
     deadline = now() + patience_s
     while pending(client, migrations) or StoreFormat(client).read() is None:
@@ -73,7 +78,7 @@ def bring_up_to_date(
 
 
 def _take_steps(client: Client, migrations: Sequence[Migration]) -> bool:
-    """Make the remaining steps under the lock; returns False if another process holds the lock."""
+    """Run the remaining steps under the lock. Return False if another process holds the lock."""
     log = structlog.get_logger(__name__)
     with StoreFormat(client).locked() as lock:
         if lock is None:

@@ -1,4 +1,4 @@
-"""The main function of the service's processes: settings, signals, exit status."""
+"""The main function of each process of the service: settings, signals, exit status."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopped(KeyboardInterrupt):
-    """The exception that ends a process on SIGTERM or SIGINT, unless its work handles these signals itself.
+    """The exception that SIGTERM or SIGINT raises in a process, unless its work handles the signals itself.
 
-    The base is ``KeyboardInterrupt``, because Spark's bridge to Java and uvicorn clean up only after this exception.
+    It is a ``KeyboardInterrupt``, because Spark's bridge to Java and uvicorn clean up only after this exception.
     """
 
 
 def run_process(name: str, work: Callable[[Settings], None]) -> int:
-    """Run the work of a process with the settings of the environment, until the process is stopped.
+    """Run the work of a process with the settings from the environment until the process is stopped.
 
-    SIGTERM and SIGINT raise ``Stopped`` until the work handles them itself. Exit status: 0 if stopped, 1 if failed, 2
-    for settings that cannot be used.
+    SIGTERM and SIGINT raise ``Stopped`` unless the work handles them itself. The exit status is 0 if the process was
+    stopped, 1 if it failed, and 2 if the settings are invalid.
     """
     try:
         settings = load_settings()
@@ -48,7 +48,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
         return UNUSABLE_SETTINGS
     configure_logs(settings.log_level)
     log = structlog.get_logger(__name__).bind(process=name)
-    if settings.parent_pid is None:  # otherwise the parent has warned already
+    if settings.parent_pid is None:  # the parent process has already logged the warnings
         for fault in unknown_variables():
             log.warning("unknown-setting", error=fault)
     try:
@@ -56,7 +56,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
             signal.signal(number, _stop)
         if settings.parent_pid is not None:
             end_with_parent(settings.parent_pid)
-        gc.freeze()  # loaded objects stay: scanning them repeatedly would take longer than parsing
+        gc.freeze()  # Loaded objects are permanent. Scanning them in each collection would take longer than parsing.
         work(settings)
     except Stopped:
         pass
@@ -68,7 +68,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
 
 
 def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
-    """A function that touches the process's file in ``folder``; an old file shows that the process hangs."""
+    """Return a function that touches the process's file in ``folder``. If the file is old, the process hangs."""
     if folder is None:
         return lambda: None
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
 
 @contextmanager
 def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[None]:
-    """Run a function in a thread while the block runs; at its end, set the function's event and wait for the thread."""
+    """Run a function in a thread while the block runs. At the end, set the function's event and wait for the thread."""
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
     thread.start()
@@ -121,7 +121,7 @@ def end_with_parent(parent: int) -> None:
 
 
 def _watch(parent: int) -> None:
-    """Send SIGTERM to this process once its parent or, in a forked process, the fork server has ended."""
+    """Send SIGTERM to this process once its parent has ended or, in a forked process, the fork server."""
     starter, pause = parent_process(), threading.Event()
     forker = parent if starter is None else os.getppid()
     while os.getppid() == forker and (starter is None or starter.is_alive()):

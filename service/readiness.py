@@ -1,4 +1,4 @@
-"""The readiness of a running service as seen by a client, and waiting for it."""
+"""The readiness of a running service as seen by a client, and a function that waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _POLL_S = 0.2
 
 
 def missing_part(client: Client) -> str | None:
-    """The missing parts of a service, in words; None if the service is ready. Makes a single attempt."""
+    """Ask the service once, and return its missing parts in words, or None if the service is ready."""
     try:
         client.with_patience(0.0).ready.get()
     except ApiError as error:
@@ -23,9 +23,9 @@ def missing_part(client: Client) -> str | None:
 
 
 def await_ready(missing: Callable[[], str | None], say: Callable[[str], None], patience_s: float) -> str | None:
-    """Wait until no part is missing; returns None, or the parts that are still missing.
+    """Wait until no part is missing. Return None, or the parts that are still missing at the deadline.
 
-    ``say`` is called a few times a second with the missing parts. The wait ends ``patience_s`` after its begin, or
+    ``say`` is called a few times a second with the missing parts. The deadline is ``patience_s`` after the call, or
     after the last report of a compiled kernel.
     """
     last_reason, deadline = "", time.monotonic() + patience_s

@@ -1,4 +1,4 @@
-"""The stores of a running service, opened from its settings."""
+"""The stores of a running service, opened as its settings say."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from shards import ALERT, DEAD_LETTER, RESULT_KINDS, ResultKind
 
 
 class Stores:
-    """All stores of the service, on one Redis client; creating them sends no command. ``url`` may hold a password.
+    """All stores of the service, on one Redis client. The constructor sends no command. ``url`` may contain a password.
 
-    ``results`` maps names of result kinds to their lists; alerts have their own log.
+    ``results`` maps the name of each result kind to its list, except for alerts, which have their own log.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Stores:
         self.hours = HourlyCounts(client)
 
     def attempts(self, webhook_id: str) -> RecentList:
-        """The newest attempts to deliver to a webhook; each record has the members of an ``Attempt``."""
+        """Return the newest attempts to deliver to a webhook. Each record has the members of an ``Attempt``."""
         return RecentList(self.client, LOG_KEY + webhook_id, kept=0)
 
     def counts_of(self, kind: ResultKind) -> list[dict[str, Any]]:
-        """Counts of all results of a kind so far, by the fields ``counted_by`` of the kind."""
+        """Return the counts of all results of a kind, grouped by the fields in ``counted_by`` of the kind."""
         if kind is not ALERT:
             return self.results[kind.name].counts()
         counts = self.alerts.counts().items()
@@ -109,10 +109,10 @@ class Stores:
 def open_stores(
     settings: Settings, *, as_it_is: bool = False, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
 ) -> Iterator[Stores]:
-    """Open the stores that the settings name; first migrate the stored data, unless ``as_it_is``.
+    """Open the stores that the settings name. Unless ``as_it_is``, migrate the stored data first.
 
-    Without a Redis URL, the data folder's private server is used; if the server does not run, it is started, and
-    stopped at the end. An external server that does not answer raises no error here.
+    Without a Redis URL, the stores use the private server of the data folder. If that server does not run, it is
+    started, and it is stopped when the block ends. An external server that does not answer raises no error here.
     """
     with ExitStack() as ends:
         if settings.redis_url is None:
@@ -128,6 +128,6 @@ def open_stores(
         except StoreUnavailable as error:
             if settings.redis_url is None:
                 raise
-            # The external server may come back; records of another format are then refused one by one.
+            # The external server may answer later. Records of another format are then refused one by one.
             structlog.get_logger(__name__).warning("store-not-looked-at", error=error.message)
         yield Stores(client, url, settings, result_kinds)

@@ -20,10 +20,10 @@ def send_events(
     sources: Sequence[str] = (),
     key: KeyForm = "subject",
 ) -> dict[str, Any]:
-    """Append events to a stream exactly once, even if the call is repeated; the answer lists the rejected events.
+    """Append events to a stream exactly once, even if the call is repeated. The answer lists the rejected events.
 
-    ``idempotency_key`` identifies the call with its events. An event is identified by its source and id; without
-    ``sources``, all events have one common source. ``key`` is the place of the stream's correlation key in an event.
+    ``idempotency_key`` identifies the call and its events. An event is identified by its source and its id. Without
+    ``sources``, all events have the same source. ``key`` is the path of the stream's correlation key in an event.
     """
     places = sources or [REPLAY_SOURCE] * len(events)
     body = [keyed_cloudevent(event, source, key) for event, source in zip(events, places, strict=True)]

@@ -1,7 +1,7 @@
 """Settings of the service: one frozen value, read from the environment once, in ``main``, and passed down.
 
-Every setting is an environment variable with the prefix ``FORESTALL_``; parts of a group are joined by two underscores,
-as in ``FORESTALL_WEBHOOKS__TIMEOUT_S``. Files may have settings, too (``service.settings_files``).
+Every setting is an environment variable with the prefix ``FORESTALL_``. Two underscores join a group and its member, as
+in ``FORESTALL_WEBHOOKS__TIMEOUT_S``. Settings can also be read from files (``service.settings_files``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _default_shards() -> int:
-    """The default number of shards: two per task that Spark runs by default; more shards would delay each other."""
+    """Return the default number of shards: two for each task that Spark runs by default.
+
+    More shards would delay each other.
+    """
     return min(MAX_SHARDS, max(2, os.cpu_count() or 1))
 
 
@@ -42,7 +45,7 @@ def _default_master() -> str:
 
 
 class Group(BaseModel):
-    """A group of settings; unknown names are refused."""
+    """A group of settings. Unknown names are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -358,7 +361,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The sources of settings by precedence: arguments, then the environment, then files."""
+        """Return the sources of settings by precedence: arguments, then the environment, then files."""
         del dotenv_settings, file_secret_settings  # ``service.settings_files`` reads files instead
         return init_settings, env_settings, InitSettingsSource(settings_cls, file_values(settings_cls))
 
@@ -399,7 +402,7 @@ class Settings(BaseSettings):
 
     @property
     def is_continuous(self) -> bool:
-        """Whether long-running tasks advance the shards, instead of micro-batches."""
+        """Whether long-running tasks advance the shards instead of micro-batches."""
         return self.runtime == "continuous"
 
     @property
@@ -452,7 +455,7 @@ class Settings(BaseSettings):
 
 
 def load_settings() -> Settings:
-    """Read the settings from the environment; ``SettingsInvalid`` lists every invalid variable."""
+    """Read the settings from the environment. Raises ``SettingsInvalid``, which lists every invalid variable."""
     try:
         return Settings()
     except ValidationError as error:
@@ -461,12 +464,12 @@ def load_settings() -> Settings:
 
 
 def given_variables() -> list[str]:
-    """The names of environment variables with the prefix of settings, sorted."""
+    """Return the sorted names of all environment variables that have the settings' prefix."""
     return sorted(name.upper() for name in os.environ if name.upper().startswith(PREFIX))
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a server on this host can be reached only from this machine."""
+    """Return whether a server on this host can be reached only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -485,7 +488,10 @@ def _names_a_server(url: str) -> bool:
 
 
 def _message(fault: ErrorDetails) -> str:
-    """The message about an invalid variable; for an unknown name, it suggests the most similar setting of its group."""
+    """Return the message about an invalid variable.
+
+    For an unknown name, suggest the most similar setting of its group.
+    """
     if fault["type"] != "extra_forbidden":
         return fault["msg"].removeprefix("Value error, ")
     group, name = (str(part) for part in fault["loc"])

@@ -1,7 +1,7 @@
-"""Contexts: the services that a user calls, by name, in a file below the user's configuration folder.
+"""Contexts: the services that a user calls, each with a name, in a file in the user's configuration folder.
 
-The file has addresses, and names of files with API keys, but no key. A key is sent only to the address of its own
-context.
+The file contains addresses, and the names of files with API keys, but no keys. A key is sent only to the address of its
+own context.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FILE = Path("forestall", "contexts.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A service: its address, and the file with an API key for it (empty: none)."""
+    """A service that a user calls: its address, and the path of a file with an API key (empty if none)."""
 
     url: str
     api_key_file: str = ""
@@ -38,20 +38,20 @@ class Context:
 
 @dataclass(slots=True, kw_only=True)
 class Contexts:
-    """All contexts of a user; ``current`` names the context that commands call (empty: none)."""
+    """All contexts of a user. ``current`` is the name of the context that commands call (empty if none)."""
 
     current: str = ""
     named: dict[str, Context] = field(default_factory=dict)
 
     def get(self, name: str) -> Context:
-        """Get a context by name; raises ``SettingsInvalid`` if it does not exist."""
+        """Return a context by name. Raises ``SettingsInvalid`` if it does not exist."""
         if name not in self.named:
             hint = f"; there are {', '.join(self.named)}" if self.named else "; add one with 'forestall context add'"
             raise SettingsInvalid(f"there is no context {name!r}{did_you_mean(name, list(self.named))}{hint}")
         return self.named[name]
 
     def save(self) -> None:
-        """Write the file, readable only by its user."""
+        """Write the file so that only its user can read it."""
         path = contexts_file()
         addresses = {
             name: {"url": context.url, "api_key_file": context.api_key_file} for name, context in self.named.items()
@@ -69,13 +69,13 @@ class Contexts:
 
 
 def contexts_file() -> Path:
-    """The path of the file of contexts, below ``XDG_CONFIG_HOME`` or, by default, ``~/.config``."""
+    """Return the path of the contexts file, below ``XDG_CONFIG_HOME`` or, by default, ``~/.config``."""
     # house: allow environment: the user's configuration folder is no setting of the service
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / _FILE
 
 
 def load_contexts() -> Contexts:
-    """Load the user's contexts; empty if the file does not exist."""
+    """Read the user's contexts. Without a file, there are none."""
     path = contexts_file()
     try:
         content = path.read_bytes()
@@ -94,6 +94,6 @@ def load_contexts() -> Contexts:
 
 
 def current_context() -> Context | None:
-    """The context that commands call; None if none was chosen."""
+    """Return the context that commands call, or None if the user has not chosen one."""
     contexts = load_contexts()
     return contexts.get(contexts.current) if contexts.current else None

@@ -1,4 +1,4 @@
-"""Settings from files: one TOML file with settings by name, and files that hold a single secret."""
+"""Settings from files: one TOML file with settings by name, and files that contain a single secret each."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FILE_VARIABLES = frozenset({CONFIG, *(f"{PREFIX}{name.upper()}_FILE" for name in
 
 
 def use_config(path: Path) -> None:
-    """Let this process, and the processes that it starts, also read settings from a file."""
+    """Read settings from a file, in this process and in the processes that it starts."""
     os.environ[CONFIG] = str(path.resolve())
 
 
 def file_values(settings: type[BaseModel]) -> dict[str, Any]:
-    """The settings in files; environment variables take precedence over them. Raises ``SettingsInvalid``."""
+    """Return the settings from files, which environment variables override. Raises ``SettingsInvalid``."""
     values: dict[str, Any] = {}
     if path := _environment_value(CONFIG):
         values = _document(path)
@@ -36,7 +36,7 @@ def file_values(settings: type[BaseModel]) -> dict[str, Any]:
     for name in SECRETS:
         variable = PREFIX + name.upper()
         path = _environment_value(f"{variable}_FILE")
-        # The variable has precedence: a parent process passes Redis's address on in it.
+        # The variable overrides the file, because a parent process passes Redis's address in it.
         if not path or _environment_value(variable):
             continue
         values[name] = _text(path, f"{variable}_FILE").strip()
@@ -63,7 +63,7 @@ def _text(path: str, variable: str) -> str:
 
 
 def _unknown_names(values: Mapping[str, Any], model: type[BaseModel], above: str) -> Iterator[str]:
-    """A sentence for each name that is not a setting."""
+    """Yield a sentence for each name that is not a setting."""
     for name, value in values.items():
         field = model.model_fields.get(name)
         if field is None:

@@ -59,9 +59,9 @@ secrets of containers.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
-    """A setting; ``group`` is the attribute of ``Settings`` that contains the setting, or empty.
+    """A row of the table: one setting. ``group`` is the attribute of ``Settings`` that contains it, or empty.
 
-    ``value`` is the current value, with secrets hidden; None if no settings were given.
+    ``value`` is the current value, with secrets hidden, or None if no settings were given.
     """
 
     variable: str
@@ -74,12 +74,12 @@ class SettingRow:
 
 
 def setting_rows(settings: Settings | None = None) -> list[SettingRow]:
-    """All settings in the order of their classes, with current values if ``settings`` is given."""
+    """Return all settings in the order of their classes, with their current values if ``settings`` is given."""
     return list(_rows(Settings, settings, ()))
 
 
 def unknown_variables() -> list[str]:
-    """A sentence for each environment variable that has the settings' prefix, but is not a setting."""
+    """Return a sentence for each environment variable that has the settings' prefix but is not a setting."""
     rows = setting_rows()
     variables = {row.variable for row in rows} | {PREFIX + row.group.upper() for row in rows if row.group}
     objects = tuple(f"{row.variable}__" for row in rows if row.kind == _KINDS[dict])
@@ -91,7 +91,7 @@ def unknown_variables() -> list[str]:
 
 
 def settings_page() -> str:
-    """The text of ``docs/settings.md``."""
+    """Return the text of ``docs/settings.md``."""
     lines = [_HEAD]
     group = None
     for row in sorted(setting_rows(), key=lambda row: row.group != ""):
@@ -125,7 +125,7 @@ def _rows(model: type[BaseModel], values: BaseModel | None, above: tuple[str, ..
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """The descriptions of attributes in a class's docstring, each joined to one line."""
+    """Return the description of each attribute in a class's docstring, joined to one line."""
     text = inspect.getdoc(model) or ""
     meanings: dict[str, list[str]] = {}
     for line in text.partition("Attributes:\n")[2].splitlines():

@@ -1,6 +1,6 @@
 """Additions to the demo for ``forestall demo --stay``, so that each page of the console has content.
 
-An aggregate answers questions, the stream follows the demo's process as a model, and some orders stay incomplete.
+An aggregate answers questions, the stream follows the demo's process as a model, and some orders remain open.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ _SEED: Final = 43
 
 
 def add_aggregate(client: Client, stream: str) -> None:
-    """Register the aggregate that answers questions; to be called before events are sent."""
+    """Register the aggregate that answers questions. Call it before events are sent."""
     client.request("POST", "/aggregates", body={**_AGGREGATE, "of": stream})
 
 
 def follow_process(client: Client, stream: str) -> None:
-    """Upload the model, and let the stream follow it."""
+    """Upload the model of the demo's process, and make the stream follow it."""
     headers = {"Content-Type": "application/yaml"}
     client.request("PUT", "/workflows/order", query={"stream": stream}, body=MODEL, headers=headers)
 
 
 def leave_open(client: Client, stream: str, after_us: int) -> None:
-    """Send the first events of some orders, so that they stay open at different steps."""
+    """Send only the first events of some orders, so that these orders remain open at different steps."""
     settings = SimulationSettings(
         traces=_OPEN_ORDERS, concurrent=_OPEN_ORDERS, start_us=after_us, interval_us=60_000_000, key_prefix="late-"
     )

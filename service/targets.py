@@ -1,7 +1,8 @@
-"""Permitted targets of webhooks: which URLs are valid, and to which network addresses connections may be opened.
+"""Permitted targets of webhooks: valid URLs, and the network addresses to which connections may be opened.
 
-A host is resolved once per connection, and all its addresses must be permitted. The connection uses one of these
-addresses (``service.delivery.outbound``), so a name that resolves differently a moment later gains nothing.
+A host is resolved once per connection, and all its addresses must be permitted. The connection then uses one of exactly
+these addresses (``service.delivery.outbound``). So a host cannot evade the check by resolving to a different address
+afterwards.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRules:
-    """Targets permitted besides public ones: networks, and host names with any address (``*.name``: all below it)."""
+    """Permitted targets besides public ones: networks, and host names with any address (``*.name``: subdomains)."""
 
     allow_private: bool = False
     hosts: tuple[str, ...] = ()
@@ -44,7 +45,7 @@ class TargetRules:
 
     @classmethod
     def of(cls, listed: str, *, allow_private: bool) -> Self:
-        """Read hosts and networks separated by commas; raises ``ValueError`` for an item that is neither."""
+        """Parse a comma-separated list of hosts and networks. Raises ``ValueError`` for an item that is neither."""
         hosts: list[str] = []
         networks: list[Network] = []
         for item in filter(None, (part.strip() for part in listed.split(","))):
@@ -60,23 +61,23 @@ class TargetRules:
         return cls(allow_private=allow_private, hosts=tuple(hosts), networks=tuple(networks))
 
     def trusts_host(self, host: str) -> bool:
-        """Whether a host may have any address."""
+        """Return whether a host is permitted whatever its address."""
         return self.allow_private or any(
             host == rule or (rule.startswith("*.") and host.endswith(rule[1:])) for rule in self.hosts
         )
 
     def permits(self, text: str) -> bool:
-        """Whether connections to a network address, given as text, are permitted."""
+        """Return whether connections to a network address, given as text, are permitted."""
         try:
             address = ipaddress.ip_address(text)
-        except ValueError:  # an IPv6 address with a zone, for example
+        except ValueError:  # for example an IPv6 address with a zone
             return False
         mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         return is_public(address) or any((mapped or address) in network for network in self.networks)
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """The network addresses of a host, as this machine resolves it."""
+    """Return the network addresses of a host, as this machine resolves it."""
     address_infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in address_infos))
 
@@ -88,7 +89,7 @@ def check_target(url: str, rules: TargetRules, resolver: Resolver = resolve) -> 
 
 
 def parse_target(url: str) -> httpx.URL:
-    """Parse a webhook's address as the sending client does; refuses credentials, and unusual numbers as host."""
+    """Parse a webhook's address as the sending client does. Refuses credentials and hosts that are unusual numbers."""
     target = _split(url)
     if target is None or target.scheme not in _PORTS or not target.host or len(url) > _LONGEST_URL:
         raise _refused(
@@ -105,7 +106,10 @@ def parse_target(url: str) -> httpx.URL:
 
 
 def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Resolver = resolve) -> Sequence[str]:
-    """The addresses of a host, or the host if trusted; ``WebhookRefused`` if any is forbidden or none exists."""
+    """Return the addresses of a host, or the host itself if it is trusted.
+
+    Raises ``WebhookRefused`` if any address is forbidden or the host has none.
+    """
     name = host.lower().rstrip(".")
     if rules.trusts_host(name):
         return [host]
@@ -130,7 +134,10 @@ def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Reso
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is on the public internet; an IPv4 address embedded in an IPv6 address is judged alone."""
+    """Return whether an address is on the public internet.
+
+    For an IPv6 address that embeds an IPv4 address, only the IPv4 address is checked.
+    """
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not address.is_reserved
     inner = _embedded_address(address)
@@ -140,7 +147,7 @@ def is_public(address: Address) -> bool:
 
 
 def _embedded_address(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address embedded in a mapped, 6to4 or NAT64 address; None for other addresses."""
+    """Return the IPv4 address embedded in a mapped, 6to4 or NAT64 address, or None for other addresses."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address in _SIX_TO_FOUR:
