@@ -13,18 +13,20 @@ from streams import Clock, Punctuation, StreamDeclaration, TraceEnd, format_time
 
 
 class Announcing:
-    """Appends announcements to the log; refuses times too far ahead of the clock."""
+    """Appends announcements to the log. Refuses times too far ahead of the clock."""
 
     def __init__(self, stores: Stores, clock: Clock) -> None:
         self._stores = stores
         self._clock = clock
 
     def punctuate(self, stream: str, punctuation: Punctuation) -> Sequence[str]:
-        """Append a punctuation, a promise about later events, to every shard of the log.
+        """Append a punctuation, which is a promise about later events, to every shard of the log.
 
-        A range of keys without a time gets the time of the stream's newest event, so that all shards use the same time.
-        Returns sentences about parts of the punctuation that have no effect. Refused for a derived stream, whose time
-        follows from the streams that feed it, and for a time further ahead of the clock than an event may be.
+        If the punctuation has a range of keys but no time, it gets the time of the stream's newest event, so that all
+        shards use the same time. Returns warnings about parts of the punctuation that have no effect.
+
+        Refused if the stream is derived, because its time follows from the streams that feed it. Also refused if the
+        time is further ahead of the clock than the time of an event may be.
         """
         declaration = self._stores.registry.stream(stream)
         require_posted(declaration)
@@ -41,7 +43,10 @@ class Announcing:
         return (f"the range finishes nothing: {', and '.join(advice)}",)
 
     def _finishes(self, declaration: StreamDeclaration, by: str) -> bool:
-        """Whether an active operator on the stream uses ranges of finished keys; ``by``: a further key, or empty."""
+        """Return whether an active operator on the stream uses ranges of finished keys.
+
+        ``by`` is the name of a further key, or empty for the correlation key.
+        """
         return any(
             KINDS_BY_NAME[part.kind].finishes_range(part, by, declaration)
             for kind in DOCUMENT_KINDS
@@ -51,9 +56,9 @@ class Announcing:
         )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:
-        """End the open trace of a key, if any, by a record in the key's shard of the log.
+        """Append a record that ends the open trace of a key, if any, to the key's shard of the log.
 
-        Refused if the end is further ahead of the clock than an event may be.
+        Refused if the time of the end is further ahead of the clock than the time of an event may be.
         """
         self._require_near(self._stores.registry.stream(stream), "end of the trace", end.time_us)
         self._stores.announcements.append(stream, end, end.key)

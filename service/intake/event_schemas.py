@@ -1,8 +1,8 @@
 """JSON Schemas of event types: compiled within limits, and checked against events.
 
-Schemas are untrusted. So a schema may not refer to other documents, its references must not be circular or multiply
-without end, and its regular expressions must run in linear time. The largest cost of a check is computed before the
-check (``schema_weights``), and all faults of an event are listed only if the list is small.
+Schemas are untrusted. So a schema may not refer to other documents, its references must be neither circular nor
+multiply without end, and its regular expressions must run in linear time. ``schema_weights`` computes the largest cost
+of a check in advance. All faults of an event are listed only if the list is small.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWN_FAULTS = 3
 _SHOWN_CHARS = 200
 _MOST_PER_CHARACTER = 125_000  # regular expressions of a million states, some 200 MB
 _MOST_LISTED = 200_000
-_COLLECTING = ("anyOf", "oneOf")  # a fault of these contains every fault of their alternatives
+_COLLECTING = ("anyOf", "oneOf")  # a fault in these keywords contains every fault of their alternatives
 
 # Keywords of draft 2020-12. Other words are permitted without effect, so a misspelt keyword is not an error.
 _MAPS_OF_SCHEMAS = frozenset("properties patternProperties $defs definitions dependentSchemas".split())
@@ -51,7 +51,7 @@ _WORDS = (
 
 @dataclass(slots=True)
 class StepBudget:
-    """The number of steps that all checks of one request may take together."""
+    """The number of steps that all schema checks of one request may use together."""
 
     limit: int
     left: int
@@ -61,7 +61,10 @@ class StepBudget:
         return cls(limit, limit)
 
     def spend(self, steps: int, event: Event) -> None:
-        """Subtract the steps of an event's check before it begins; refuses an event that needs more than are left."""
+        """Subtract the steps of an event's check before it starts.
+
+        Refuses an event that needs more steps than are left.
+        """
         if steps > self.left:
             raise EventBreaksSchema(
                 f"the check of its attributes by the schema of the type {event.type!r} may take {steps} steps, and the "
@@ -74,7 +77,7 @@ class StepBudget:
 class EventSchema:
     """A compiled schema (draft 2020-12) for the attributes of one event type.
 
-    ``is_stored``: an earlier, perhaps older release accepted the schema, so limits are not checked. An invalid or
+    With ``is_stored``, an earlier release may have accepted the schema, so limits are not checked. An invalid or
     unsupported schema raises ``SchemaRefused`` with the place and the reason.
     """
 
@@ -106,9 +109,9 @@ class EventSchema:
             ) from error
 
     def require(self, event: Event, version: int, budget: StepBudget) -> None:
-        """Check the attributes of an event against the schema; errors name its ``version``.
+        """Check the attributes of an event against the schema. Errors contain the schema's ``version``.
 
-        Raises ``EventBreaksSchema`` with places and reasons, or if the check might take more steps than are left.
+        Raises ``EventBreaksSchema`` with places and reasons, or if the check might need more steps than are left.
         """
         extent = extent_of(event.data, self._plan)
         budget.spend(extent.steps, event)
@@ -118,7 +121,7 @@ class EventSchema:
         raise EventBreaksSchema(f"{listed} (schema of the type {event.type!r}, version {version})")
 
     def _faults(self, event: Event, extent: Extent) -> Iterable[str]:
-        """The first faults of an event, in words; only one for a large event, so that the faults fit into memory."""
+        """Return the first faults of an event, in words. For a large event, return only one, to limit memory."""
         if self._parts * (extent.values + extent.characters) <= _MOST_LISTED:
             return [_sentence(fault) for fault in islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS)]
         if self._collects:
@@ -141,7 +144,7 @@ def _refuse_retrieval(uri: str) -> NoReturn:
 
 
 def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
-    """Check the size and the references of a schema; returns it with the plan of its cost."""
+    """Check the size and the references of a schema. Returns the schema and the plan of its cost."""
     if not isinstance(schema, dict):
         raise SchemaRefused("a schema must be a JSON object")
     try:
@@ -158,7 +161,7 @@ def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
 
 
 def unknown_words(schema: object) -> list[str]:
-    """A sentence for each keyword of a schema that JSON Schema does not define, unless it begins with ``x-``."""
+    """Return a sentence for each keyword that JSON Schema does not define, unless it begins with ``x-``."""
     words = dict.fromkeys(word for word in _words(schema) if word not in _WORDS and not word.startswith("x-"))
     return [
         f"{word!r} is not a word of JSON Schema, and has no effect{did_you_mean(word, sorted(_WORDS))}"

@@ -1,9 +1,11 @@
-"""Feeds: inputs besides the API; each of their rows enters the event log exactly once.
+"""Feeds: inputs besides the API. Each row of a feed enters the event log exactly once.
 
-A feed has a name, its own folder below the data folder (``feeds/<name>``), and a mark in Redis: the next row to take.
-The script that appends rows also moves the mark, so a micro-batch that is repeated after a crash continues after the
-last row in the log. The mark belongs to the checkpoint that counts the micro-batches; if mark and checkpoint do not
-agree, the feed refuses to continue, as it would lose or double events.
+A feed has a name, its own folder in the data folder (``feeds/<name>``), and a mark in Redis: the row that it reads
+next. The script that appends rows also advances the mark. So a micro-batch that is repeated after a crash continues
+after the last row in the log.
+
+The mark records which checkpoint numbers the micro-batches. If mark and checkpoint do not agree, the feed refuses to
+continue, because it would lose or duplicate events.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _ADVICE = "to read everything from the beginning, run the feed under another --n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """A feed that this process may run; ``checkpoint`` is the id of the feed's checkpoint, kept in ``folder``."""
+    """A feed that this process may run. ``checkpoint`` is the id of the feed's checkpoint, stored in ``folder``."""
 
     name: str
     stream: str
@@ -49,9 +51,9 @@ class FeedProgress:
     """Counts of a feed since its process began.
 
     Attributes:
-        duplicates: Events that were dropped because an earlier event of the stream has their id.
-        repeated: Rows that an earlier append had already written.
-        waiting: The error because of which the feed waits; empty if it does not wait.
+        duplicates: Events that were dropped because an earlier event of the stream has the same id.
+        repeated: Rows that were skipped because they were already in the log.
+        waiting: The error because of which the feed waits, or empty if it does not wait.
     """
 
     accepted: int = 0
@@ -63,7 +65,7 @@ class FeedProgress:
 
 @contextmanager
 def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Iterator[Feed]:
-    """Open a feed for this process alone while the block runs; ``source`` describes its input.
+    """Open a feed exclusively for this process while the block runs. ``source`` describes its input.
 
     Raises ``FeedInUse`` if another process runs the feed, or its name belongs to another source or stream.
     """
@@ -84,7 +86,7 @@ def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Itera
 
 
 def _identity(folder: Path, name: str, stream: str, source: str) -> str:
-    """The id of the feed's checkpoint, read from the feed's folder; created for a new feed."""
+    """Return the id of the feed's checkpoint from the feed's folder. For a new feed, create the id."""
     path = folder / "feed.json"
     if not path.exists():
         with replacing(path) as file:
@@ -100,15 +102,15 @@ def _identity(folder: Path, name: str, stream: str, source: str) -> str:
 
 
 class Taker(Protocol):
-    """The part of ``Intake`` that feeds use."""
+    """The method of ``Intake`` that feeds use."""
 
     def ingest(self, stream: str, objects: Sequence[object], *, part: FeedPart | None) -> IntakeReport: ...
 
 
 class FeedSink:
-    """Appends the rows of micro-batches in portions no larger than a request, again after temporary errors.
+    """Appends the rows of micro-batches, in portions within the limits of a request. Retries temporary errors.
 
-    ``stop`` is set when the process has to end, and ends waiting.
+    When ``stop`` is set, a pause between two attempts is cut short, because the process has to end.
     """
 
     def __init__(self, intake: Taker, marks: FeedStore, feed: Feed, limits: Limits, stop: Signal) -> None:
@@ -132,8 +134,8 @@ class FeedSink:
     def __call__(self, rows: Sequence[FeedRow], batch: int) -> None:
         """Append the rows of a micro-batch that are not in the log yet.
 
-        Raises ``FeedMisplaced`` if the log's mark is before this micro-batch, or another process moves the mark. After
-        any other error, the service will not accept the rows later either.
+        Raises ``FeedMisplaced`` if the log's mark is at an earlier micro-batch, or if another process advances the
+        mark. Temporary errors are retried until ``stop`` is set. Other errors are raised at once.
         """
         mark = self._feed_mark(batch)
         if mark.batch > batch:
@@ -148,7 +150,7 @@ class FeedSink:
         self._take(portions[-1], mark, FeedMark(checkpoint=mark.checkpoint, batch=batch + 1))
 
     def _feed_mark(self, batch: int) -> FeedMark:
-        """The feed's mark; raises ``FeedMisplaced`` if it is before this micro-batch."""
+        """Return the feed's mark. Raises ``FeedMisplaced`` if the mark is at an earlier micro-batch than ``batch``."""
         self.check()
         name = self._feed.name
         mark = self._patiently(lambda: self._marks.mark(name))
@@ -177,7 +179,7 @@ class FeedSink:
         return after
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Repeat a call, with pauses, as long as its error is retryable."""
+        """Repeat a call, with pauses, as long as it raises a retryable error."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -198,7 +200,7 @@ class FeedSink:
 
 
 def _portions(rows: Sequence[FeedRow], limits: Limits) -> Iterator[list[FeedRow]]:
-    """Split rows into portions of at least one row, within a request's limits of events and bytes."""
+    """Yield portions of at least one row, each within a request's limits of events and bytes."""
     portion: list[FeedRow] = []
     size = 0
     for row in rows:
@@ -213,7 +215,7 @@ def _portions(rows: Sequence[FeedRow], limits: Limits) -> Iterator[list[FeedRow]
 
 
 def _object(row: FeedRow) -> object:
-    """The decoded JSON of a row, or ``Unreadable`` with the reason."""
+    """Return the decoded JSON of a row, or ``Unreadable`` with the reason."""
     text = row.body.decode(errors="replace")
     if row.fault is not None:
         return Unreadable(detail=row.fault, text=text)

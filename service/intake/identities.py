@@ -1,4 +1,4 @@
-"""The identities of events, by which repeated events are recognised."""
+"""The identities of events, by which the intake recognises repeated events."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ def without_repetitions(
     declaration: StreamDeclaration,
     origins: Sequence[Mapping[str, Any]] | None,
 ) -> tuple[EventBatch, Sequence[bytes | None]]:
-    """Drop repeated events of a batch; returns the remaining events and the digests of their identities.
+    """Drop the repeated events of a batch. Returns the remaining events and the digests of their identities.
 
-    ``batch`` has the events of ``objects`` except the rows ``rejected``. The identity of a CloudEvent is its source and
-    id, the identity of a plain object its id. If a feed made an event's id from its place in a file or a topic
-    (``origins``), the event has no identity, because the feed takes each row once, and another folder or cluster may
-    have files or topics of the same name. The digest of an event without identity is None; there
-    are no digests if the stream keeps repeated events.
+    ``batch`` contains the events of ``objects`` except the rows ``rejected``. A CloudEvent is identified by its source
+    and id, a plain object by its id. If the stream keeps repeated events, no digests are returned.
+
+    If a feed made the id of an event from its place in a file or a topic (``origins``), the event has no identity, and
+    its digest is None. The feed reads each row only once, and another folder or cluster may have files or topics with
+    the same name.
     """
     if declaration.duplicates == "keep":
         return batch, ()
@@ -50,12 +51,12 @@ def without_repetitions(
 
 
 def _source(value: object) -> str:
-    """The source of a CloudEvent; empty for a plain object."""
+    """Return the source of a CloudEvent, or an empty string for a plain object."""
     return str(value["source"]) if isinstance(value, Mapping) and "specversion" in value else ""
 
 
 def _is_made_up(event_id: str, origin: Mapping[str, Any]) -> bool:
-    """Whether an id is the place of a row: it begins with the file, or is topic, partition and offset."""
+    """Return whether a feed made an event's id from the file and row, or from the topic, partition and offset."""
     if "file" in origin:
         return event_id.startswith(f"{origin['file']}:")
     return "topic" in origin and event_id == f"{origin['topic']}:{origin['partition']}:{origin['offset']}"

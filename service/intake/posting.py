@@ -1,4 +1,4 @@
-"""Intake of posted events: valid events are appended to the log, others become dead letters with a reason."""
+"""Intake of posted events. Valid events are appended to the log, and the others become dead letters with a reason."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MOST_WRITTEN_BITS = 10_000  # Python writes at most 4,300 decimal digits of an 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedEvent:
-    """An event that was not accepted; ``index`` is its position in the request, from 0."""
+    """An event that was not accepted. ``index`` is its position in the request, from 0."""
 
     index: int
     code: str
@@ -61,7 +61,10 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPart:
-    """Rows of a feed, appended together: the step of the feed's mark, and each row's origin for dead letters."""
+    """Rows of a feed that are appended together: the step of the feed's mark, and the origin of each row.
+
+    A dead letter of a row shows the row's origin.
+    """
 
     step: FeedStep
     origins: Sequence[Mapping[str, Any]]
@@ -71,8 +74,8 @@ class FeedPart:
 class IntakeReport:
     """The result of a request to append events.
 
-    If an earlier request has appended the batch (``is_duplicate``), this is the result of that request. ``duplicates``
-    is the number of events that were dropped because the stream had them already.
+    If an earlier request has already appended the batch, ``is_duplicate`` is set and this is the result of that
+    request. ``duplicates`` is the number of events that were dropped because the stream already had them.
     """
 
     accepted: int
@@ -83,7 +86,7 @@ class IntakeReport:
 
 @dataclass(frozen=True, slots=True)
 class _Letters:
-    """The members that all dead letters of a batch share."""
+    """The members that all dead letters of a batch have in common."""
 
     stream: str
     token: str
@@ -92,11 +95,11 @@ class _Letters:
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """The compiled schemas of event types, each with its version; ``version`` counts the changes of all schemas.
+    """The compiled schema of each event type, with its version.
 
-    A schema may be newer than ``version``, because schemas are read afterwards. ``since_ms`` is the time of the
-    stream's declaration, as a stream that is declared again counts from the beginning. ``most_steps`` limits the steps
-    of the checks of a request.
+    ``version`` counts the schema changes of the whole stream. It is read before the schemas, so a schema may be newer.
+    ``since_ms`` is the time of the stream's declaration, because a stream that is declared again counts from the
+    beginning. ``most_steps`` limits the total steps of all checks of a request.
     """
 
     since_ms: int
@@ -107,7 +110,7 @@ class _Schemas:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules for a request's events besides the stream's declaration; without ``schemas``, no schema is checked."""
+    """The rules for a request's events besides the stream's declaration. Without ``schemas``, no schema is checked."""
 
     shape: EventShape
     schemas: _Schemas | None
@@ -115,7 +118,7 @@ class _Rules:
 
 
 class Arrivals:
-    """Numbers events in the order of their arrival in a process; between processes, the clock determines the order."""
+    """Numbers events by their arrival in this process. Between processes, the clock determines the order."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -123,7 +126,7 @@ class Arrivals:
         self._next = 0
 
     def number(self, batch: EventBatch) -> EventBatch:
-        """Give the events of a batch numbers above all earlier ones, even if the clock is set back."""
+        """Number the events of a batch above all earlier events, even if the clock is set back."""
         with self._lock:
             first = max(self._next, self._clock.now_us() * _PER_US)
             self._next = first + len(batch)
@@ -131,7 +134,7 @@ class Arrivals:
 
 
 class Intake:
-    """Appends events to the log; ``context`` returns the ``traceparent`` of the current request, if traced."""
+    """Appends events to the log. ``context`` returns the ``traceparent`` of the current request, if it is traced."""
 
     def __init__(
         self,
@@ -158,11 +161,11 @@ class Intake:
         idempotency_key: str | None = None,
         part: FeedPart | None = None,
     ) -> IntakeReport:
-        """Append a batch of events; when the call returns, the accepted events are safe in the log.
+        """Append a batch of events. When the call returns, the accepted events are durable in the log.
 
-        ``objects`` are decoded JSON, one per event, in order; a feed's ``part`` may contain ``Unreadable``. With the
-        shape ``any``, objects with ``specversion`` are CloudEvents, others are read by the stream's mapping. A batch is
-        appended once per ``idempotency_key``, the client's name for it.
+        ``objects`` is decoded JSON, one object per event, in order. With a feed's ``part``, ``objects`` may contain
+        ``Unreadable``. With the shape ``any``, an object with ``specversion`` is a CloudEvent, and any other object is
+        read by the stream's mapping. A batch is appended once per ``idempotency_key``, the client's name for the batch.
         """
         self._check(objects, idempotency_key)
         record = self._registry.stream_with_schemas(stream)
@@ -194,14 +197,17 @@ class Intake:
         return _outcome(submission, self._log.append_events(submission), len(valid_events), rejected)
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
-        """The events of a batch that would be rejected; nothing is appended."""
+        """Return the events of a batch that the intake would reject. Nothing is appended."""
         record = self._registry.stream_with_schemas(stream)
         require_posted(record.declaration)
         rules = _Rules(shape, self._checks(record), self._clock.now_us())
         return _sorted_out(objects, record.declaration, rules)[1]
 
     def _checks(self, record: StreamRecord) -> _Schemas | None:
-        """The schemas that a stream's events must match, compiled once per version; None if checks are off."""
+        """Return the schemas that a stream's events must match, or None if checks are off.
+
+        The schemas are compiled once per version.
+        """
         stream, use, since_ms = record.declaration.name, record.schemas, record.since_ms
         if not use.is_checked:
             return None
@@ -272,13 +278,13 @@ def _sorted_out(
 
 
 def latest_of(declaration: StreamDeclaration, now_us: int) -> int:
-    """The latest time that an event of a stream may have at present."""
+    """Return the latest time that an event of a stream may have at present."""
     ahead_us = declaration.max_ahead_us
     return LATEST_US if ahead_us is None else min(now_us + ahead_us, LATEST_US)
 
 
 def most_ahead(latest_us: int) -> str:
-    """The advice for a time that is too far ahead of the clock: the latest time, and how to permit later times."""
+    """Return advice about a time too far ahead of the clock: the latest time, and how to permit later times."""
     return (
         f"the stream takes times up to {format_time(latest_us)}; correct the time, or let the stream have a larger "
         "max_ahead (forestall streams change --max-ahead SECONDS|none)"
@@ -286,7 +292,7 @@ def most_ahead(latest_us: int) -> str:
 
 
 def _outcome(submission: Submission, receipt: Receipt, valid: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
-    """The report on a request that is in the log; ``valid`` is the number of its valid events."""
+    """Return the report on a request that is in the log. ``valid`` is the number of its valid events."""
     key = submission.idempotency_key
     if receipt.fingerprint != submission.fingerprint:
         raise _reused(key)
@@ -325,12 +331,15 @@ def _fingerprint(objects: Sequence[object], shape: EventShape) -> str:
 def _encoded(value: object) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # nested too deeply for orjson, or no JSON value; such an event is rejected
+    except TypeError:  # nested too deeply for orjson, or not a JSON value: the intake rejects such an event
         return json.dumps(_writable(value, _DEEPEST), sort_keys=True, default=repr).encode()
 
 
 def _writable(value: object, levels: int) -> object:
-    """A copy of a value that ``json`` can write: cut below some depth, with very large integers in hexadecimal."""
+    """Return a copy of a value that ``json`` can write.
+
+    The copy is cut below a certain depth, and very large integers are written in hexadecimal.
+    """
     if isinstance(value, dict | list) and levels == 0:
         return "…"
     if isinstance(value, dict):
@@ -343,7 +352,7 @@ def _writable(value: object, levels: int) -> object:
 
 
 def _letter_members(value: object) -> dict[str, Any]:
-    """An event as members of a dead letter: its text, and whether this text is the complete event as JSON."""
+    """Return the members of a dead letter that hold the event: its text, and whether the text is complete JSON."""
     text = value.text if isinstance(value, Unreadable) else _encoded(value).decode()
     is_short = len(text) <= _KEPT_CHARS
     is_whole = is_short and not isinstance(value, Unreadable) and _is_written_whole(value)
@@ -374,12 +383,12 @@ def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
         accepted=answer["accepted"],
         rejected=rejected,
         is_duplicate=is_duplicate,
-        duplicates=answer.get("duplicates", 0),  # missing in answers of older releases, which dropped no events
+        duplicates=answer.get("duplicates", 0),  # absent in answers of older releases, which dropped no events
     )
 
 
 def require_posted(declaration: StreamDeclaration) -> None:
-    """Check that a stream takes posted events; the events of a derived stream come from operators."""
+    """Check that a stream accepts posted events. The events of a derived stream are made by operators."""
     if declaration.derived:
         raise StreamDerived(
             f"the stream {declaration.name!r} is derived: patterns with INTO {declaration.name} make its events; send "
@@ -389,6 +398,6 @@ def require_posted(declaration: StreamDeclaration) -> None:
 
 
 def check_idempotency_key(key: str | None) -> None:
-    """Check the form of an idempotency key: not empty, not too long, and printable ASCII."""
+    """Check that an idempotency key is not empty, not too long, and printable ASCII."""
     if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable()):
         raise InvalidIdempotencyKey(f"an idempotency key has 1 to {_LONGEST_KEY} printable ASCII characters")

@@ -1,7 +1,7 @@
-"""Token buckets by name, which allow a burst at once, and a rate per second in the long run.
+"""Token buckets by name. A bucket allows a burst, and limits the rate per second in the long run.
 
-The buckets are in the memory of one process, because the API is one process. Well-known libraries for limits count in
-windows, which allow two bursts in a row at the border of two windows; a bucket needs only a number and a time.
+The buckets are in the memory of one process, because the API is one process. Well-known rate limiters count requests
+per window, which allows two bursts in a row at the border of two windows. A bucket needs only a number and a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _MOST_BUCKETS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """The state of a bucket after a request; ``retry_after_s``: seconds until a token is available, 0 if granted."""
+    """The state of a bucket after a request.
+
+    ``retry_after_s`` is the time until a token is available, or 0 if granted.
+    """
 
     is_granted: bool
     limit: int
@@ -30,11 +33,11 @@ class Allowance:
 
 
 class TokenBuckets:
-    """Buckets of one size; a bucket is full when its name is first used.
+    """Token buckets of one size. A bucket is full when its name is first used.
 
-    A full bucket has ``burst`` tokens, and is refilled by ``per_s`` tokens per second. At most 10,000 buckets are kept:
-    the least recently used bucket is dropped, and is full when its name is used again. ``now`` is a monotonic clock in
-    seconds.
+    A full bucket contains ``burst`` tokens, and ``per_s`` tokens are added per second. At most 10,000 buckets are kept.
+    If there are more, the least recently used bucket is evicted, and a later request under its name gets a full bucket.
+    ``now`` is a monotonic clock in seconds.
     """
 
     def __init__(self, per_s: float, burst: int, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -55,7 +58,7 @@ class TokenBuckets:
         return self._allowance(level, is_granted=is_granted)
 
     def look(self, name: str) -> Allowance:
-        """Check whether a token is available, without taking it."""
+        """Return whether a token is available, and when, without removing one."""
         with self._lock:
             level = self._level(name, self._now())
         return self._allowance(level, is_granted=level >= 1)

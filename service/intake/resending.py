@@ -1,4 +1,4 @@
-"""Dead letters: look them up, and resend their events after the fault is corrected."""
+"""Dead letters: look them up, and resend their events after the cause is fixed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """Outcomes of resending dead letters, by id, in order; ``left`` is the number of letters still to be accepted."""
+    """The outcomes of resending dead letters, by id, in order. ``left`` is the number of letters still not accepted."""
 
     outcomes: Mapping[str, ReplayOutcome]
     left: int
@@ -33,16 +33,16 @@ class DeadLetters:
         self._clock = clock
 
     def get(self, letter_id: str) -> tuple[dict[str, Any], ReplayOutcome | None]:
-        """A letter as stored, and the outcome of its last resending, if any."""
+        """Return a dead letter as stored, and the outcome of its last resending, if any."""
         letter = self._stores.dead_letters.get(letter_id)
         (outcome,) = self._stores.dead_letters.outcomes([letter_id])
         return letter, outcome
 
     def replay(self, letter_id: str) -> ReplayOutcome:
-        """Resend the event of a letter through the intake, unless the event was accepted before.
+        """Resend the event of a dead letter through the intake, unless the event was accepted before.
 
-        If the event is refused again, there is no second letter: the outcome is stored with this letter, which may be
-        resent later. A letter that lacks the complete event raises ``NotReplayable``.
+        If the event is refused again, no second letter is created. The outcome is stored with this letter, which may be
+        resent later. Raises ``NotReplayable`` if the letter does not contain the complete event.
         """
         letter, outcome = self.get(letter_id)
         if outcome is not None and outcome.is_accepted:
@@ -50,9 +50,10 @@ class DeadLetters:
         return self._send(letter)
 
     def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
-        """Resend letters of a stream and code that were not accepted yet; outcomes before an error are stored.
+        """Resend up to ``limit`` letters of a stream and a code that were not accepted yet.
 
-        Letters that were never resent come first, oldest first; then the others, in the order of their last refusal.
+        Letters that were never resent are first, from oldest to newest. The others follow in the order of their last
+        refusal. If an error occurs, the outcomes before the error remain stored.
         """
         store = self._stores.dead_letters
         criteria = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}

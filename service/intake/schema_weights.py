@@ -1,9 +1,11 @@
 """The largest cost of checking an event against a JSON Schema, computed before the check.
 
-Schemas and events are untrusted. ``Weights`` reads a schema once, and computes the number of its parts after every
-reference is replaced by its target, and the cost of each part per value and per character. ``extent_of`` applies these
-costs to an event. A step is about the cost of comparing one value; seconds are never measured, so equal events get
-equal verdicts.
+Schemas and events are untrusted. ``Weights`` reads a schema once. It replaces every reference by its target, counts the
+resulting parts, and computes the cost of each part per value and per character. ``extent_of`` applies these costs to an
+event.
+
+Costs are counted in steps, not in seconds, so that equal events get equal verdicts. One step is about the cost of
+comparing one value.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ _STATES_OF_A_CLASS = 8
 class Weight:
     """The cost of checking a part of a schema, and the number of ``parts`` in it, including the targets of references.
 
-    The cost is in steps for each checked value, and for each character of the texts and names in checked values.
+    The cost is given in steps per checked value, and in steps per character of the texts and names in checked values.
     """
 
     parts: int = 1
@@ -64,12 +66,12 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a check: how the cost of a schema, in steps, depends on the value.
+    """The plan of a check: how its cost, in steps, depends on the checked value.
 
     Attributes:
         weight: The cost of schemas that apply to the value and to every value inside it.
         once: The cost of schemas that apply to the value itself only.
-        properties: The plan for the value of a member, by the member's name.
+        properties: The plan for each member's value, by the name of the member.
     """
 
     weight: Weight
@@ -79,7 +81,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The size of a JSON value, with all values and names inside it, and the most steps that its check takes."""
+    """The size of a JSON value with all values and names inside it, and the most steps that its check may need."""
 
     values: int
     characters: int
@@ -91,7 +93,10 @@ _EMPTY_PLAN = Plan(_WEIGHTLESS)
 
 
 def extent_of(value: object, plan: Plan) -> Extent:
-    """The size of a JSON value, and the most steps that its check takes; recursive, so nesting must be bounded."""
+    """Return the size of a JSON value, and the most steps that its check may need.
+
+    The function is recursive, so the caller must limit the nesting of ``value``.
+    """
     values, characters, steps = 1, 0, plan.once
     if isinstance(value, str):
         characters = len(value)
@@ -111,7 +116,7 @@ def extent_of(value: object, plan: Plan) -> Extent:
 
 
 def regex_states(pattern: str) -> int:
-    """The approximate number of states of a regular expression's automaton, with counted repetitions written out."""
+    """Return the approximate number of automaton states of a regular expression, with counted repetitions expanded."""
     groups: list[tuple[int, int]] = []
     total = last = 0
     for atom in _ATOM.findall(pattern):
@@ -138,7 +143,7 @@ def _states_of(atom: str) -> int:
 
 
 class Weights:
-    """The costs of the parts of a schema after every reference is replaced by its target."""
+    """The costs of the parts of a schema, after every reference is replaced by its target."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -146,9 +151,10 @@ class Weights:
         self._open: set[str] = set()
 
     def plan(self) -> Plan:
-        """The plan of the schema's check: how its cost depends on the event.
+        """Return the plan of the schema's check: how its cost depends on the event.
 
-        Refuses a schema that is too large or too deep, refers to other documents, or has a circular reference.
+        Refuses a schema that is too large or too deep, that refers to other documents, or that has a circular
+        reference.
         """
         return self._plan("#", self._schema, 0)
 
@@ -177,7 +183,10 @@ class Weights:
         return self.of(f"{place}/{_escaped(name)}", item, depth + 1, is_named=name in _BY_NAME)
 
     def of(self, place: str, part: object, depth: int, *, is_named: bool = False) -> Weight:
-        """The cost of a part; ``is_named``: the members of the part are schemas by property name, not keywords."""
+        """Return the cost of a part.
+
+        With ``is_named``, its members are schemas by property name instead of keywords.
+        """
         if depth > _DEEPEST:
             raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
         if place in self._open:
@@ -228,20 +237,20 @@ class Weights:
 
 
 def _object_weight(part: Mapping[str, Any], inner: Weight) -> Weight:
-    """The cost of a schema object; ``inner`` is the cost of its parts."""
+    """Return the cost of a schema object. ``inner`` is the cost of its parts."""
     per_value, per_character = inner.per_value, inner.per_character
     per_character += sum(name in part for name in _BY_CHARACTER)
     per_value += sum(len(orjson.dumps(part[name])) // _BYTES_OF_A_STEP + 1 for name in _COMPARED if name in part)
     for pattern in _patterns_of(part):
         per_character += 1 + regex_states(pattern) // _STATES_OF_A_STEP
-    if unevaluated := sum(name in part for name in _UNEVALUATED):  # repeats the work of sibling keywords
+    if unevaluated := sum(name in part for name in _UNEVALUATED):  # evaluates the sibling keywords again
         times = 1 + unevaluated * (1 + inner.height)
         per_value, per_character = per_value * times, per_character * times
     return Weight(inner.parts, per_value, per_character, inner.height)
 
 
 def _patterns_of(part: Mapping[str, Any]) -> Iterator[str]:
-    """The regular expressions of a schema object, without those of its parts."""
+    """Yield the regular expressions of a schema object, without the regular expressions of its parts."""
     if isinstance(pattern := part.get("pattern"), str):
         yield pattern
     if isinstance(patterns := part.get("patternProperties"), Mapping):
