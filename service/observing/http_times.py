@@ -9,7 +9,7 @@ from prometheus_client import Histogram
 from prometheus_client.core import Metric
 
 _BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_METHODS = frozenset(method.value for method in HTTPMethod)  # any other word of a client counts as ``other``
+_METHODS = frozenset(method.value for method in HTTPMethod)  # any other method that a client sends counts as ``other``
 
 
 class HttpTimes:

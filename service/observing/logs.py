@@ -11,7 +11,7 @@ from structlog.types import Processor
 
 
 def configure_logs(level: str = "INFO", out: TextIO | None = None) -> None:
-    """Set up the logs of this process, by default on standard error; to be called once, in ``main``."""
+    """Configure the logs of this process, by default on standard error. Call it once, in ``main``."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -39,5 +39,5 @@ def configure_logs(level: str = "INFO", out: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in ("httpx", "httpcore", "py4j"):  # these log at INFO for every delivery, or every second
+    for name in ("httpx", "httpcore", "py4j"):  # these loggers write at INFO for every delivery or every second
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -15,11 +15,12 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLateness:
-    """The bound of out-of-orderness of a stream with ``lateness: auto``; if shards differ, their smallest bound.
+    """The bound of out-of-orderness of a stream with ``lateness: auto``. If shards differ, it is the smallest bound.
 
-    ``seen`` summarizes the observations since the last decision (None: no events yet): the number of ``events``, the
-    ``largest_us`` of their lags, and the number of events ``beyond`` the largest permitted bound. The records of
-    ``decisions`` have these members and the chosen ``bound`` in microseconds; ``total`` counts all decisions.
+    ``seen`` summarises the events since the last decision, or is None before the first event. It has the number of
+    ``events``, the largest of their lags as ``largest_us``, and the number of events ``beyond`` the largest permitted
+    bound. Each record of ``decisions`` has these members and the chosen ``bound`` in microseconds. ``total`` counts all
+    decisions.
     """
 
     bound_us: int
@@ -29,7 +30,7 @@ class MeasuredLateness:
 
 
 def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> MeasuredLateness | None:
-    """The measured bound of a stream; None if the stream declares a fixed bound, or no lateness."""
+    """Return the measured bound of a stream, or None if the stream declares a fixed bound or no lateness."""
     if not isinstance(declaration.lateness, AutoLateness):
         return None
     decider = stores.deciders.get(declaration.name, LATENESS)
@@ -48,6 +49,6 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
 
 
 def as_in_force(stores: Stores, declaration: StreamDeclaration) -> StreamDeclaration:
-    """A declaration with the current bound in place of ``auto``, to match past events again."""
+    """Return a declaration with the current bound in place of ``auto``, for matching past events again."""
     measured = measured_lateness(stores, declaration)
     return declaration if measured is None else replace(declaration, lateness=measured.bound_us / _SECOND_US)

@@ -1,6 +1,6 @@
 """Metrics for Prometheus, read from the stores when they are requested.
 
-Therefore every process that serves metrics gives the same values, and a restart loses none; only response times are
+Every process that serves metrics returns the same values, and a restart loses none of them. Only response times are
 measured per process. Unknown values are left out.
 """
 
@@ -37,7 +37,7 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 def render_metrics(stores: Stores, limits: Limits, clock: Clock, more: Iterable[Metric] = ()) -> bytes:
-    """All metrics in the text format of Prometheus: those of the stores, then ``more``."""
+    """Return all metrics in the text format of Prometheus: those of the stores, then ``more``."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(
         _ReadMetrics([*_of_pipeline(pipeline_overview(stores, clock), limits, clock), *_of_stores(stores), *more])
@@ -46,7 +46,7 @@ def render_metrics(stores: Stores, limits: Limits, clock: Clock, more: Iterable[
 
 
 class _ReadMetrics(Collector):
-    """A collector of metrics read in advance, so that an error of a store reaches the caller."""
+    """A collector of metrics that were read in advance, so that an error of a store reaches the caller."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -101,7 +101,7 @@ def _of_streams(overview: PipelineOverview) -> Iterator[Metric]:
         ((stream.name, *name.split("_", 1)), count)
         for stream in overview.streams
         for name, count in stream.operators.items()
-        if ":" not in name  # a figure of one input, which is read by explanations
+        if ":" not in name  # counters with a colon belong to one input and are shown by explanations only
     ]
     yield _gauge("operator_counts", "What operators hold and have counted.", ("stream", "operator", "count"), counts)
 
@@ -166,7 +166,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
 
 
 def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, labels: tuple[str, ...]) -> Metric:
-    """A counter metric from the counts of a store, summed over all fields that are not labels."""
+    """Return a counter metric from the counts of a store, summed over all fields that are not labels."""
     sums: Counter[tuple[str, ...]] = Counter()
     for count in counts:
         sums[tuple(count[label] for label in labels)] += count["count"]

@@ -16,16 +16,16 @@ from shards import DOCUMENT_KINDS
 from streams import Clock
 
 _SECOND_US = 1_000_000
-_WITHOUT_KEY = tuple(f"{kind.name}_without_key" for kind in DOCUMENT_KINDS)  # names of counters that hosts may report
+_WITHOUT_KEY = tuple(f"{kind.name}_without_key" for kind in DOCUMENT_KINDS)  # counters that hosts may report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOverview:
-    """The state of a stream over all reporting shards; values that no shard reported are None.
+    """The state of a stream over all reporting shards. A value is None if no shard reported it.
 
-    ``watermark_us`` is the watermark of the slowest shard, ``lag_s`` its distance from the wall clock. ``held`` counts
-    events bound in partial matches, ``without_key`` events without a usable key for an operator. ``operators`` has the
-    counters of operators, by ``<kind>_<name of the counter>``.
+    ``watermark_us`` is the watermark of the slowest shard, and ``lag_s`` is its distance from the wall clock. ``held``
+    counts the events bound in partial matches, and ``without_key`` the events that lack a usable key for an operator.
+    ``operators`` has the counters of operators under the names ``<kind>_<name of the counter>``.
     """
 
     name: str
@@ -43,10 +43,11 @@ class StreamOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOverview:
-    """The state of the pipeline; values that are unknown, or that no process has reported yet, are None.
+    """The state of the pipeline. A value is None if it is unknown or no process has reported it yet.
 
-    ``alive_us`` is the time of the last heartbeat, ``rate`` the volume of the log matched per second, ``last_batch``
-    has the members of ``pipeline.BatchProgress``, ``seconds`` the total time of each part of micro-batches.
+    ``alive_us`` is the time of the last heartbeat. ``rate`` is the volume of the log that is matched per second.
+    ``last_batch`` has the members of ``pipeline.BatchProgress``. ``seconds`` is the total time of each phase of
+    micro-batches.
     """
 
     running_since_us: int | None
@@ -63,7 +64,7 @@ class PipelineOverview:
 
 
 def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
-    """The current state of the pipeline."""
+    """Return the current state of the pipeline."""
     status = stores.pipeline_status
     totals = status.totals()
     reports = status.shards()
@@ -115,16 +116,16 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
 
 
 def _total(values: Sequence[int | None]) -> int | None:
-    """The sum of the values that shards reported; None if no shard reported one."""
+    """Return the sum of the values that shards reported, or None if no shard reported one."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternCounts:
-    """The numbers of a pattern's results over all its versions, including results that are no longer kept.
+    """The numbers of a pattern's results over all its versions, including results that are no longer stored.
 
-    ``would_be_lost`` counts alerts that pruning would have lost, in the mode ``shadow``.
+    ``would_be_lost`` counts the alerts that pruning would have lost, in the mode ``shadow``.
     """
 
     pattern: RegisteredPattern
@@ -160,22 +161,26 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBacklog:
-    """The backlog that a paused operator skips: the number of events, and each shard's position before the backlog."""
+    """The backlog that an operator skips if it is paused now.
+
+    ``events`` is the number of skipped events. ``after`` has, for each shard, the last matched position before the
+    backlog.
+    """
 
     events: int
     after: Mapping[int, str]
 
 
 def skipped_by(stores: Stores) -> SkippedBacklog:
-    """The backlog that an operator would skip if it were paused now."""
+    """Return the backlog that an operator would skip if it were paused now."""
     after = {report.shard: report.position for report in stores.pipeline_status.shards()}
     return SkippedBacklog(events=stores.backlog.read().waiting.events, after=after)
 
 
 def missing_parts(stores: Stores, settings: Settings, clock: Clock, last_us: int | None = None) -> list[str]:
-    """The missing parts of the service, in words; empty if the service is ready.
+    """Return the missing parts of the service, in words. The list is empty if the service is ready.
 
-    ``last_us`` is the time of the last heartbeat; by default, the time is read from Redis.
+    ``last_us`` is the time of the last heartbeat. By default, it is read from Redis.
     """
     try:
         last_us = stores.heartbeat.last_us() if last_us is None else last_us
@@ -193,7 +198,7 @@ def missing_parts(stores: Stores, settings: Settings, clock: Clock, last_us: int
 
 
 def require_stopped(settings: Settings, stores: Stores, clock: Clock, refusal: type[ServiceError]) -> None:
-    """Raise an error of the class ``refusal`` if the pipeline is running or has run within ``heartbeat_stale_s``."""
+    """Raise ``refusal`` if the pipeline is running, or was running within the last ``heartbeat_stale_s``."""
     last_us = stores.heartbeat.last_us()
     silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
     if silent_s is not None and silent_s <= settings.heartbeat_stale_s:

@@ -11,7 +11,7 @@ from service.stores import HostCost
 from shards import OldestFirst
 from streams import Clock
 
-_FRESH_US = 10_000_000  # age of a measurement beyond which the shard has no events
+_FRESH_US = 10_000_000  # if the last measurement is older, the shard has no events
 _MS = 1_000.0
 
 
@@ -20,7 +20,10 @@ Document: TypeAlias = dict[str, Any]
 
 
 def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> Document:
-    """The current plan: the shards of each task, and costs by engine (all operators of one kind on one stream)."""
+    """Return the current plan: the shards of each task, and the costs by engine.
+
+    An engine is all operators of one kind on one stream.
+    """
     shards = _shards(stores)
     tasks: dict[str, list[int]] = {}
     for shard in shards:
@@ -53,7 +56,10 @@ def _shards(stores: Stores) -> list[Document]:
 
 
 def _lag_s(position: str, end: str) -> float:
-    """How much older one entry of the log is than the newest, in seconds; positions begin with milliseconds."""
+    """Return by how much one position of the log is older than the newest, in seconds.
+
+    A position begins with its time in milliseconds.
+    """
     reached, newest = (int(entry.partition("-")[0]) for entry in (position, end))
     return max(0, newest - reached) / _MS if reached else 0.0
 

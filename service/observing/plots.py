@@ -1,4 +1,4 @@
-"""Plots of operators whose derived events are values of groups over time."""
+"""Plots of operators whose derived events contain values of groups over time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from workflows import Panel, draw_series
 MOST_EVENTS = 1_000
 """The most derived events of a plot: the newest ones."""
 
-_MOST = 1e300  # greater numbers could have infinite differences
+_MOST = 1e300  # the difference of greater numbers could be infinite
 
 
 def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
-    """An SVG plot of the values of each group over time, from the derived events of an operator that are still kept."""
+    """Draw an SVG plot of the values of each group over time.
+
+    The values are read from those derived events of the operator that are still stored.
+    """
     record = stores.registry.operators(kind.name).get(name)
     by, values = kind.plotted(record.definition)
     events = sorted(_kept_events(stores, record), key=lambda event: parse_time(event["time"]))
@@ -29,7 +32,10 @@ def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
 
 
 def series_of(events: Sequence[Mapping[str, Any]], by: Sequence[str], value: str) -> dict[str, list[tuple[int, float]]]:
-    """For each group, as text, the times and values of one attribute; the group with the most values is first."""
+    """Return the times and values of one attribute for each group, keyed by the group as text.
+
+    The group with the most values is first.
+    """
     by_group: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for event in events:
         number = event["data"].get(value)

@@ -1,7 +1,8 @@
-"""Spans of OpenTelemetry. Only this module uses its SDK, and ``tracing`` imports it only if tracing is configured.
+"""Spans of OpenTelemetry.
 
-Spans wait in a bounded queue, from which a thread sends them. Spans that the collector does not accept are dropped;
-no other code waits for the collector.
+Only this module uses OpenTelemetry's SDK, and ``tracing`` imports this module only if tracing is configured. Spans are
+queued up to a limit, and a thread sends them. Spans that the collector does not accept are dropped, so no other code
+has to wait for the collector.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ TRACEPARENT = "traceparent"
 
 _KINDS: Mapping[SpanKind, trace.SpanKind] = {"internal": trace.SpanKind.INTERNAL, "client": trace.SpanKind.CLIENT}
 _W3C = TraceContextTextMapPropagator()
-_SEND_TIMEOUT_S = 5.0  # for a batch, all attempts included
+_SEND_TIMEOUT_S = 5.0  # for a batch, including all attempts
 _CLOSE_S = 5.0
 
 
 class OpenSpan:
-    """A span that has begun, and is sent once it has ended; spans in any process use its ``traceparent`` as parent."""
+    """A span that is sent once it has ended. Any process can use its ``traceparent`` as the parent of other spans."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span
@@ -52,7 +53,7 @@ class Spans:
     """The spans of a process, sent to ``endpoint`` by OTLP over HTTP.
 
     ``sample_ratio`` is the share of new traces that are sampled. A trace continued from a caller keeps the caller's
-    decision. ``provider`` is for libraries that create spans themselves.
+    decision. ``provider`` is passed to libraries that create spans themselves.
     """
 
     def __init__(self, endpoint: str, sample_ratio: float, process: str) -> None:
@@ -60,13 +61,13 @@ class Spans:
         self.provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(sample_ratio)),
             resource=Resource.create(attributes),
-            shutdown_on_exit=False,  # shutdown at exit waits long if no collector answers
+            shutdown_on_exit=False,  # the SDK's own shutdown at exit takes long if no collector answers
         )
         self.provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=_SEND_TIMEOUT_S)))
         self._tracer = self.provider.get_tracer("forestall")
 
     def current(self) -> str | None:
-        """The ``traceparent`` of the current span; None if there is no span, or if it is not sampled."""
+        """Return the ``traceparent`` of the current span, or None if there is no span or it is not sampled."""
         span_context = trace.get_current_span().get_span_context()
         return _written(span_context) if span_context.is_valid and span_context.trace_flags.sampled else None
 
@@ -80,10 +81,10 @@ class Spans:
         start_us: int | None = None,
         links: Sequence[str] = (),
     ) -> OpenSpan:
-        """Begin a span under the span ``parent``, with ``links`` to other spans, all given as ``traceparent``.
+        """Begin a span under the span ``parent``, with ``links`` to other spans. Spans are given as ``traceparent``.
 
-        The kind is ``client`` for calls to another service. ``start_us`` is in microseconds UTC; None: now. Use few
-        different names.
+        Use the kind ``client`` for calls to another service. ``start_us`` is in microseconds UTC, and None means now.
+        Use few different names.
         """
         start_ns = None if start_us is None else min(start_us * 1_000, time.time_ns())  # clocks may differ
         span = self._tracer.start_span(
@@ -97,7 +98,7 @@ class Spans:
         return OpenSpan(span)
 
     def close(self) -> None:
-        """Send the waiting spans for at most a few seconds, then drop the rest."""
+        """Send the queued spans for at most a few seconds, then drop the rest."""
         closing = threading.Thread(target=self.provider.shutdown, name="spans-closing", daemon=True)
         closing.start()
         closing.join(_CLOSE_S)

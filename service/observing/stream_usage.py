@@ -1,4 +1,4 @@
-"""The operators that feed or read a stream, and the reason why its events wait."""
+"""The operators that feed or read a stream, and the reason why events of the stream wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams import StreamDeclaration, format_time
 class StreamUsage:
     """The operators that feed or read a stream, and its measured lateness, if any.
 
-    ``waits_for`` is the reason why events of the stream wait, in words; None if no events wait.
+    ``waits_for`` is the reason why events of the stream wait, in words, or None if no events wait.
     """
 
     uses: Sequence[StreamUse]
@@ -25,7 +25,7 @@ class StreamUsage:
 
 
 def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
-    """The current use of a stream."""
+    """Return the current use of a stream."""
     uses = uses_of(stores.registry, declaration.name)
     if not declaration.derived:
         return StreamUsage(uses=uses, lateness=measured_lateness(stores, declaration))
@@ -36,7 +36,7 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
 
 
 def waiting_reason(stream: str, producers: Sequence[OperatorPart], reports: Sequence[ShardReport]) -> str | None:
-    """The reason why events of a derived stream are held back, in words; None if no events wait."""
+    """Return the reason why events of a derived stream wait, in words, or None if no events wait."""
     waiting = sum(report.streams[stream].waiting or 0 for report in reports if stream in report.streams)
     if not waiting:
         return None
@@ -61,7 +61,10 @@ def waiting_reason(stream: str, producers: Sequence[OperatorPart], reports: Sequ
 
 
 def _times(producers: Sequence[OperatorPart], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
-    """For each stream that producers read and each shard: whether the watermark is known, watermark, stream, shard."""
+    """Yield a sortable tuple for each stream that the producers read and each shard.
+
+    The tuple says whether the watermark is known, and contains the watermark, the stream and the shard.
+    """
     for label in {f"{producer.stream}@{producer.key}" if producer.key else producer.stream for producer in producers}:
         for report in reports:
             stream_report = report.streams.get(label)

@@ -1,4 +1,4 @@
-"""Opens the spans of a process; without tracing, OpenTelemetry's SDK is not imported."""
+"""Opens the spans of a process. If tracing is off, OpenTelemetry's SDK is not imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def open_spans(settings: TracingSettings, process: str) -> Spans | None:
-    """Open the spans of a process; None if no endpoint is set. The caller closes them.
+    """Open the spans of a process, which the caller must close. Return None if no endpoint is set.
 
     Raises ``TracerMissing`` if OpenTelemetry is not installed.
     """

@@ -1,1 +1,1 @@
-"""The processes of the service, and the code that starts, watches and ends them."""
+"""The processes of the service, and the code that starts, watches and stops them."""

@@ -1,4 +1,4 @@
-"""Derives from the settings the options of Spark and its jobs, and the folders in which jobs keep their data."""
+"""Derives from the settings the options of Spark and its jobs, and the folders in which jobs store their data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from service.stores.log.backlog import MATCHED_KEY
 _IN_REDIS = "redis"
 _LOCAL_SNAPSHOT_BYTES = 4_000_000
 _CLUSTER_SNAPSHOT_BYTES = 500_000
-_TASK_ATTEMPTS = 4  # Spark's own default on a cluster
-_ENDLESS_ATTEMPTS = 1_000_000  # a continuous task is started again however often its process dies
+_TASK_ATTEMPTS = 4  # the default of Spark on a cluster
+_ENDLESS_ATTEMPTS = 1_000_000  # a continuous task is restarted however often its process dies
 
 
 def session_options(settings: Settings) -> SessionOptions:
-    """The options for starting Spark; raises ``SettingsInvalid`` if a cluster could not reach Redis or its folders."""
+    """Return the options for starting Spark.
+
+    Raises ``SettingsInvalid`` if a cluster could not reach Redis or its folders.
+    """
     master, spark = settings.spark_master, settings.spark
     if not is_local(master):
         _check_cluster(settings)
@@ -39,7 +42,10 @@ def session_options(settings: Settings) -> SessionOptions:
 
 
 def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> JobOptions:
-    """The inputs and folders of the pipeline for a layout of the log; at most ``tasks`` tasks read at the same time."""
+    """Return the inputs and folders of the pipeline for a layout of the log.
+
+    At most ``tasks`` tasks read at the same time.
+    """
     return JobOptions(
         log=EventLogOptions(
             redis_url=url,
@@ -60,7 +66,7 @@ def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> Job
 
 
 def forget_former(settings: Settings, layout: Layout, url: str) -> None:
-    """Remove checkpoints and states of former layouts of the log; folders that cannot be removed remain."""
+    """Remove checkpoints and states of former layouts of the log. Folders that cannot be removed are skipped."""
     for generation, shards in zip(layout.former_generations, layout.former, strict=True):
         before = Layout(shards=shards, identity=layout.identity, generation=generation)
         options = job_options(settings, before, url, tasks=1)
@@ -71,12 +77,15 @@ def forget_former(settings: Settings, layout: Layout, url: str) -> None:
 
 
 def snapshot_bytes(settings: Settings) -> int:
-    """The bytes of log entries after which a shard's state is saved; fewer on a cluster, where shards move."""
+    """Return the number of bytes of log entries after which a shard's state is saved.
+
+    The number is smaller on a cluster, where shards move between machines.
+    """
     return _LOCAL_SNAPSHOT_BYTES if is_local(settings.spark_master) else _CLUSTER_SNAPSHOT_BYTES
 
 
 def handover_folder(settings: Settings, log_identity: str) -> Path:
-    """The folder of handovers: states that a process leaves for the next process on the same machine."""
+    """Return the folder of handovers: states that a process leaves for the next process on the same machine."""
     if is_local(settings.spark_master):
         return settings.data_dir.resolve() / "handover" / log_identity
     return session_options(settings).cluster.handover(log_identity)

@@ -10,7 +10,7 @@ from service.settings import Settings
 
 
 def main() -> int:
-    """Serve the console until SIGTERM or SIGINT; returns the exit status of ``run_process``."""
+    """Serve the console until SIGTERM or SIGINT. Returns the exit status of ``run_process``."""
     return run_process("console", serve_console)
 
 

@@ -11,7 +11,10 @@ from service.settings import PREFIX
 
 
 def take_folder(folder: Path) -> IO[str]:
-    """Lock a data folder until the returned file is closed; raises ``DataFolderUnusable`` if the folder is in use."""
+    """Lock a data folder until the returned file is closed.
+
+    Raises ``DataFolderUnusable`` if another service uses the folder.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "serve.lock").open("a+")

@@ -1,4 +1,4 @@
-"""The code of a forked process of the service."""
+"""The code that a forked process of the service runs first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OUTPUTS = 1, 2
 def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> None:
     """Run the ``main`` of a module in this forked process, with its own environment and with its output in a log file.
 
-    ``ps`` shows the process by the name of its log, because its command line is the fork server's.
+    ``ps`` shows the process by the name of its log, because its command line is that of the fork server.
     """
     with suppress(OSError):
         _NAME.write_text(f"forestall-{log_file.stem}", encoding="ascii")
@@ -31,9 +31,12 @@ def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> No
 
 
 def _share_server() -> None:
-    """Let this process use the fork server that forked it; ``multiprocessing`` would start another server."""
+    """Make this process use the fork server that forked it.
+
+    Otherwise ``multiprocessing`` would start another server.
+    """
     vars(forkserver._forkserver)["ensure_running"] = _nothing_to_start
 
 
 def _nothing_to_start() -> None:
-    """Do nothing: the fork server is running, because this process ends when the server ends (``end_with_parent``)."""
+    """Do nothing. The fork server is running, because this process ends with it (``end_with_parent``)."""

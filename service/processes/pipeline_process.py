@@ -1,6 +1,6 @@
 """The process of the pipeline: ``python -m service.processes.pipeline_process``.
 
-It ends with status 1 when the query fails; started again, it continues from its checkpoint.
+The process ends with status 1 when the query fails. After a restart, it continues from its checkpoint.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _EXECUTORS_EVERY_S = 5.0
 
 
 def main() -> int:
-    """Run the pipeline; returns the exit status of ``run_process``."""
+    """Run the pipeline. Returns the exit status of ``run_process``."""
     return run_process("pipeline", _run)
 
 
@@ -73,7 +73,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         ends.callback(_clear_heartbeat, stores)
         where = session_options(settings)
         report = StartReport(stores.heartbeat, life_sign(settings.life_dir, "pipeline"))
-        needed = EXERCISES if is_local(where.master) else ()  # machines of a cluster compile their own kernels
+        needed = EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own kernels
         ends.enter_context(beside(report.repeat, "start-report"))
         with compiling_beside(needed, report.compiling):
             report.begin("starting Spark", STUCK_S)
@@ -105,7 +105,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
             lambda progress: _keep(stores, progress),
             report.begin,
         )
-        for number in (signal.SIGTERM, signal.SIGINT):  # until here a signal ends the process at once
+        for number in (signal.SIGTERM, signal.SIGINT):  # before this line, a signal ends the process at once
             signal.signal(number, lambda *_: query.request_stop())
         ends.enter_context(beside(Timekeeper(stores).run, "timekeeper"))
         structlog.get_logger(__name__).info("pipeline-started", shards=options.log.shards, tasks=tasks)
@@ -113,7 +113,10 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
 
 
 def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:
-    """A function that stores the state of executors, at most every few seconds; does nothing unless ``is_needed``."""
+    """Return a function that stores the state of executors, at most every few seconds.
+
+    Unless ``is_needed``, the function does nothing.
+    """
     due = [0.0]
 
     def look() -> None:
@@ -134,13 +137,13 @@ def warn_of_risks(stores: Stores) -> None:
 
 
 def _clear_heartbeat(stores: Stores) -> None:
-    """Delete the heartbeat; if Redis does not answer, it soon counts as stale."""
+    """Delete the heartbeat. If Redis does not answer, the heartbeat soon counts as stale anyway."""
     with suppress(StoreUnavailable):
         stores.heartbeat.clear()
 
 
 def _keep(stores: Stores, progress: BatchProgress) -> None:
-    """Store the progress of a micro-batch; if Redis does not answer, only the total times lack this micro-batch."""
+    """Store the progress of a micro-batch. If Redis does not answer, only the total times lack this micro-batch."""
     try:
         stores.pipeline_status.keep(progress.to_json())
     except StoreUnavailable as error:

@@ -1,7 +1,7 @@
 """The pipeline's reports about itself: its heartbeat, or its current task while it has no heartbeat.
 
-Spark waits for its Java and Python processes without a limit. Therefore a phase may have a limit: if it makes no
-progress for this time, the whole process ends, and the supervisor starts it again.
+Spark waits for its Java and Python processes without a limit. Therefore a phase may have a limit. If the phase makes no
+progress for this time, the whole process ends, and the supervisor restarts it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from service.stores import Heartbeat
 from streams.compiling import CompileProgress
 
 _REPORTED_EVERY_S = 1.0
-_LONG_S = 3.0  # time without a heartbeat that is reported as a task
+_LONG_S = 3.0  # after this time without a heartbeat, the current task is reported
 STUCK_S = 600.0
 """Limit of a phase that takes seconds, or minutes on a heavily overloaded machine."""
 
@@ -30,34 +30,34 @@ STUCK_S = 600.0
 class StartReport:
     """Reports the pipeline's current task while it starts, and while a micro-batch takes long.
 
-    ``life``, a sign of life, is called while the pipeline starts, and with each heartbeat.
+    ``life`` is called regularly while the pipeline starts, and with each heartbeat.
     """
 
     heartbeat: Heartbeat
     life: Callable[[], None] = lambda: None
-    end: Callable[[int], object] = os._exit  # at once, because the main thread may be in an endless call
+    end: Callable[[int], object] = os._exit  # immediately, because the main thread may be in a call that never returns
     _phase: str = "starting"
     _limit_s: float | None = None
-    _progress: float = 0.0  # time at which the phase began, or the last kernel was compiled
+    _progress: float = 0.0  # time when the phase began or the last kernel was compiled
     _compiling: CompileProgress | None = None
     _beaten: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, phase: str, limit_s: float | None = None) -> None:
-        """Report a new phase, such as "starting Spark"; the process ends after ``limit_s`` without progress."""
+        """Report a new phase, such as "starting Spark". The process ends after ``limit_s`` without progress."""
         with self._lock:
             self._phase, self._limit_s, self._progress = phase, limit_s, time.monotonic()
             self._say()
 
     def compiling(self, progress: CompileProgress) -> None:
-        """Report the progress of compiling kernels, in place of the phase, until compiling is complete."""
+        """Report the progress of compiling kernels, instead of the phase, until compiling is complete."""
         with self._lock:
             self._compiling = None if progress.is_complete else progress
             self._progress = time.monotonic()
             self._say()
 
     def beat(self, now_us: int) -> None:
-        """Store the heartbeat: the query runs, and no micro-batch is in progress."""
+        """Store the heartbeat, which means that the query runs and no micro-batch is in progress."""
         self.heartbeat.beat(now_us)
         self.life()
         with self._lock:
@@ -81,7 +81,7 @@ class StartReport:
             if silent_s < _LONG_S:
                 return
             doing = f"the events that wait have been matched for {silent_s:.0f} s"
-        with suppress(StoreUnavailable):  # a lost report is followed by another
+        with suppress(StoreUnavailable):  # the next report replaces a lost one
             self.heartbeat.busy(doing)
 
     def _end_if_stuck(self) -> None:

@@ -1,11 +1,11 @@
-"""Runs the whole service: its own Redis if no other is set, the API, the pipeline, the deliverer, backtests.
+"""Runs the whole service: its own Redis if no other is set, the API, the pipeline, the deliverer, and backtests.
 
-A process that dies, including the private Redis server, is started again; the pauses grow while it keeps dying or
-cannot be started. Processes do not talk to each other; they share state through Redis only, so that each may be killed
-at any moment.
+The supervisor restarts a process that dies, including the private Redis server. The pauses between restarts grow while
+the process keeps dying or cannot be started. Processes do not talk to each other. They share state through Redis only,
+so that each may be killed at any moment.
 
-Python processes are forked from a process that has done their imports (the fork server of ``multiprocessing``), because
-the imports take seconds, and forked processes share the memory.
+Python processes are forked from a process that has already done their imports (the fork server of ``multiprocessing``),
+because the imports take seconds, and forked processes share memory.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _FORMER_LOGS = 2
 log = structlog.get_logger(__name__)
 
 
-_FULL_BYTES = 1_000_000  # less free space counts as a full disk
+_FULL_BYTES = 1_000_000  # with less free space, the disk counts as full
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """The end of a process, or a failed start with its ``reason``; ``status`` is the exit status, None if unknown.
+    """The end of a process, or a failed start with its ``reason``. ``status`` is the exit status, or None if unknown.
 
     ``pause_s`` is the pause before the next start.
     """
@@ -70,7 +70,7 @@ class Death:
 
     @property
     def sentence(self) -> str:
-        """A message for people: the process, its next start, and the last line of its log."""
+        """A message for the user: the process, its next start, and the last line of its log."""
         status = "" if self.status is None else f" (status {self.status})"
         end = f"cannot be started ({self.reason})" if self.reason else f"ended{status}"
         return f"{self.name} {end}, it starts again in {self.pause_s:g} s; {self._full_disk}{self._last_line}"
@@ -115,7 +115,7 @@ class _Child:
     is_up: bool = True
 
     def failed(self, name: str, now: float, *, status: int | None = None, reason: str = "") -> Death:
-        """Delay the next start after an end or a failed start; returns the death to be reported."""
+        """Delay the next start after an end or a failed start. Returns the death to be reported."""
         was_steady = not reason and now - self.started_at > _STEADY_S
         self.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * self.pause_s, _LONGEST_PAUSE_S)
         self.due_at = now + self.pause_s
@@ -125,10 +125,10 @@ class _Child:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Starts, watches and stops processes; ``children`` has the module of each process by name.
+    """Starts, watches and stops processes. ``children`` has the module of each process by name.
 
-    All processes get the environment of this process, with ``overrides`` such as ``FORESTALL_API_PORT``. ``now`` is a
-    monotonic clock in seconds.
+    All processes inherit the environment of this process, with ``overrides`` such as ``FORESTALL_API_PORT``. ``now`` is
+    a monotonic clock in seconds.
     """
 
     settings: Settings
@@ -149,20 +149,20 @@ class Supervisor:
 
     @property
     def redis_url(self) -> str:
-        """URL of the Redis server; empty before the start."""
+        """The URL of the Redis server, empty before the start."""
         return self._redis_url
 
     def pid(self, name: str) -> int | None:
-        """The id of a child process; None if it does not run."""
+        """Return the process id of a child, or None if it does not run."""
         process = self._running[name].process
         return process.pid if process is not None and process.exitcode is None else None
 
     def starts(self, name: str) -> int:
-        """How often a child process has been started."""
+        """Return the number of times that a child process was started."""
         return self._running[name].starts
 
     def start(self) -> None:
-        """Start all processes without waiting until they are ready; raises ``DataFolderUnusable``."""
+        """Start all processes without waiting until they are ready. Raises ``DataFolderUnusable``."""
         self._lock = take_folder(self.settings.data_dir)
         try:
             self.log_folder.mkdir(exist_ok=True)
@@ -180,7 +180,7 @@ class Supervisor:
         self.tend()
 
     def tend(self) -> None:
-        """Start each process that does not run and whose pause is over; to be called often."""
+        """Start each process that is not running and whose pause is over. Call this often."""
         now = self.now()
         if self._server is not None and self._server_child is not None and now >= self._server_child.due_at:
             self._tend_server(self._server, self._server_child, now)
@@ -200,7 +200,7 @@ class Supervisor:
             rotate(child.log_file, self.settings.log_file_bytes)
 
     def _tend_server(self, server: EmbeddedServer, child: _Child, now: float) -> None:
-        """Check the private server, and start it again once its pause is over."""
+        """Check the private server, and restart it once its pause is over."""
         try:
             if child.is_up and server.running_url() is None:
                 child.is_up = False
@@ -263,11 +263,11 @@ class Supervisor:
 
 
 def rotate(log_file: Path, most_bytes: int) -> bool:
-    """Rotate a log file that is too large; keeps two former files, ``NAME.log.1`` and ``NAME.log.2``.
+    """Rotate a log file that is too large. Two former files are kept, ``NAME.log.1`` and ``NAME.log.2``.
 
-    The writing process keeps the file open for appending, so the file is copied and then truncated; lines written in
-    between are lost. If the copy fails for lack of space, the file is truncated all the same. Returns whether the file
-    was truncated.
+    The writing process keeps the file open for appending. So the file is copied and then truncated, and lines written
+    between the two are lost. If the copy fails for lack of space, the file is truncated all the same. Returns whether
+    the file was truncated.
     """
     with suppress(OSError):
         if log_file.stat().st_size <= most_bytes:

@@ -16,7 +16,7 @@ from service.processes.supervisor import CHILDREN, CONSOLE, Supervisor
 from service.readiness import await_ready, missing_part
 from service.settings import PREFIX, Settings
 
-_READY_S = 600.0  # without progress; a busy machine took 244
+_READY_S = 600.0  # without progress; a busy machine needed 244
 _MOST_STARTS = 5
 _PATIENCE_S = 60.0
 _OVERLOAD_PATIENCE_S = 1_800.0
@@ -24,9 +24,9 @@ _OVERLOAD_PATIENCE_S = 1_800.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporaryService:
-    """A service that runs until the block ends; its client has the API key, and retries while the service restarts.
+    """A service that runs until the block ends. Its client sends the API key, and retries while the service restarts.
 
-    ``console`` is the address of the web console; empty if the console does not run.
+    ``console`` is the address of the web console, or empty if the console does not run.
     """
 
     url: str
@@ -45,11 +45,11 @@ def running(
     wait: Callable[[str], None] = lambda _: None,
     has_console: bool = False,
 ) -> Iterator[TemporaryService]:
-    """Run the whole service in ``folder`` on a free port; it is ready when the block begins, and is stopped at its end.
+    """Run the whole service in ``folder`` on a free port while the block runs. The block starts once it is ready.
 
-    Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` is called with messages, ``wait``
-    with the missing parts; ``more`` has further settings by variable name without the prefix. A service that does not
-    become ready raises ``ServiceNotReady`` with the last lines of the logs.
+    Webhooks may call loopback addresses, and pauses are as short as possible. ``say`` receives messages, ``wait`` the
+    missing parts. ``more`` has further settings by variable name without the prefix. Raises ``ServiceNotReady`` with
+    the last lines of the logs if the service does not become ready.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {
@@ -83,7 +83,10 @@ def running(
 
 
 def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None) -> None:
-    """Wait until every part is ready; raises ``ServiceNotReady`` if it takes too long or a process keeps dying."""
+    """Wait until every part is ready.
+
+    Raises ``ServiceNotReady`` if this takes too long or a process keeps dying.
+    """
     keeps_dying = watch(supervisor)
 
     def look(missing: str) -> None:
@@ -96,7 +99,10 @@ def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], 
 
 
 def watch(supervisor: Supervisor) -> Callable[[], str]:
-    """A function that describes the processes that ended repeatedly since this call; its text is empty if none did."""
+    """Return a function that describes the processes that have ended repeatedly since this call.
+
+    Its result is empty if no process has.
+    """
     before = {name: supervisor.starts(name) for name in supervisor.children}
 
     def keeps_dying() -> str:

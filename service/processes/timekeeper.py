@@ -1,11 +1,13 @@
 """The timekeeper: advances the event time of streams in every shard by ``tick`` records in the log.
 
-A shard knows only the times of its own events. A tick has the newest time of the whole stream, so time passes in shards
-without events, too; for a quiet stream, the tick adds the time passed since then on the wall clock. As all ticks are in
-the log, a replay gives the same results. Repeated or late ticks change nothing, so several timekeepers may run.
+A shard knows only the times of its own events. A tick contains the newest time of the whole stream, so event time also
+advances in shards without events. For a quiet stream, the tick adds the wall-clock time that has passed since the
+newest event. All ticks are in the log, so a replay gives the same results. Repeated or late ticks change nothing, so
+several timekeepers may run.
 
-The time of a stream without any event is unknown, because other streams do not determine it; with ``quiet_after``, the
-clock does. The time of a derived stream follows from the streams that feed it, so its ticks are appended by the sink.
+While a stream has no event at all, its time is unknown, because other streams do not determine it. With
+``quiet_after``, the clock determines it. The sink appends the ticks of a derived stream, because its time follows from
+the streams that feed it.
 """
 
 from __future__ import annotations
@@ -31,8 +33,10 @@ _UNKNOWN = StreamTimes(newest_us=None, appended_us=None, ticked_us=None)
 
 
 class Timekeeper:
-    """Appends ticks for streams that declare ``lateness``, ``idle_timeout`` or ``quiet_after``, feed a derived stream,
-    or have patterns on further keys.
+    """Appends the ticks of posted streams that need them.
+
+    A stream needs ticks if it declares ``lateness``, ``idle_timeout`` or ``quiet_after``, if it feeds a derived stream,
+    or if it has patterns on further keys.
     """
 
     def __init__(self, stores: Stores) -> None:
@@ -41,7 +45,7 @@ class Timekeeper:
         self._log = structlog.get_logger(__name__)
 
     def run(self, stop: threading.Event) -> None:
-        """Append due ticks once a second until ``stop`` is set; no ticks while Redis does not answer."""
+        """Append due ticks once a second until ``stop`` is set. While Redis does not answer, no ticks are appended."""
         while not stop.wait(PERIOD_S):
             try:
                 self.look()
@@ -49,7 +53,7 @@ class Timekeeper:
                 self._log.warning("time-not-told", code=error.code, error=error.message)
 
     def look(self) -> Mapping[str, Tick]:
-        """Append the ticks that are due now; returns the appended ticks by stream."""
+        """Append the ticks that are due now, and return them by stream."""
         sinces, streams = self._stores.stream_times.sinces(), self._stores.registry.streams()
         roots = self._roots(streams)
         feeding = frozenset().union(*roots.values())
@@ -77,7 +81,10 @@ class Timekeeper:
         return {name: record for name, record in due.items() if tick(name, record, layout, since=sinces.get(name, ""))}
 
     def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
-        """For each derived stream that operators feed or fed, the posted streams from which its events come."""
+        """Return the posted streams from which the events of each derived stream originate.
+
+        Derived streams that operators have fed formerly are included.
+        """
         derived = [stream.name for stream in streams if stream.derived]
         sources: defaultdict[str, set[str]] = defaultdict(set)
         for feeder in self._stores.registry.timing_feeders() if derived else ():
@@ -86,7 +93,10 @@ class Timekeeper:
 
 
 def _roots_of(target: str, sources: Mapping[str, Collection[str]]) -> frozenset[str]:
-    """The streams that feed a stream, directly or not, and are not fed; former feeders may have made a cycle."""
+    """Return the posted streams that feed a stream directly or through other streams.
+
+    Former feeders are included, so the streams may form a cycle.
+    """
     reached = {target}
     waiting = [target]
     while waiting:
@@ -97,7 +107,10 @@ def _roots_of(target: str, sources: Mapping[str, Collection[str]]) -> frozenset[
 
 
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
-    """Whether all shards need a stream's time; ``is_shared``: a derived stream or a further key depends on it."""
+    """Return whether all shards need the time of a stream.
+
+    ``is_shared``: a derived stream or a further key depends on this time.
+    """
     if stream.derived:
         return False
     return is_shared or any(value is not None for value in (stream.lateness, stream.idle_timeout, stream.quiet_after))
@@ -106,11 +119,12 @@ def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
 def due_tick(
     stream: StreamDeclaration, times: StreamTimes, now_us: int, *, derived: Sequence[StreamTimes] | None = None
 ) -> Tick | None:
-    """The tick that is due for a stream now, if any.
+    """Return the tick that is due for a stream now, or None.
 
-    Until the first event, time follows the clock at a distance of ``quiet_after``, because the lag of the first event
-    is not known; ``times.appended_us`` is the clock's time at which a timekeeper first saw the empty stream.
-    ``derived`` has the times of streams derived from this stream through the log; None: no stream is.
+    Before the first event, the stream's time follows the clock at a distance of ``quiet_after``, because the lag of the
+    first event is unknown. ``times.appended_us`` is then the time at which a timekeeper first saw the empty stream.
+    ``derived`` has the times of the streams that are derived from this stream through the log, or None if there are
+    none.
     """
     newest_us, ticked_us = times.newest_us, times.ticked_us
     if newest_us is not None and (ticked_us is None or newest_us > ticked_us):
@@ -122,7 +136,7 @@ def due_tick(
         and ticked_us is not None
         and _is_resting(times, derived, now_us)
     ):
-        return Tick(time_us=ticked_us + 1, cause="clock")  # everything derived up to now is complete
+        return Tick(time_us=ticked_us + 1, cause="clock")  # everything derived so far is complete
     if quiet_us is None or pause_us < quiet_us:
         return None
     time_us = now_us - quiet_us if newest_us is None else _passed(newest_us, times, now_us)
@@ -133,15 +147,18 @@ def due_tick(
 
 
 def _passed(newest_us: int, times: StreamTimes, now_us: int) -> int:
-    """The newest event's time plus the time since it was appended; older events that follow change nothing."""
+    """Return the newest event's time plus the wall-clock time that has passed since this event was appended.
+
+    Events that are appended later but have an older time do not change the result.
+    """
     risen_us = times.appended_us if times.risen_us is None else times.risen_us
     return min(newest_us + now_us - (now_us if risen_us is None else risen_us), now_us, LATEST_US)
 
 
 def _is_resting(times: StreamTimes, derived: Sequence[StreamTimes], now_us: int) -> bool:
-    """Whether a stream is quiet, and the newest tick's time is also the time of an event of this or a derived stream.
+    """Return whether a stream is quiet, and the newest tick has the time of an event of this stream or a derived one.
 
-    A derived event has exactly this time if an event came late, or if a deadline was due at the tick.
+    A derived event has exactly the time of the tick if an event was late, or if a deadline was due at the tick.
     """
     waiting = [stream_times for stream_times in (times, *derived) if stream_times.newest_us == times.ticked_us]
     is_quiet = all(

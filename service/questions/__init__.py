@@ -1,1 +1,1 @@
-"""Questions to the shards: sent to tasks or appended to the log, and answered from the states of shards."""
+"""Questions to the shards, sent to tasks or appended to the log. Shards answer from their states."""

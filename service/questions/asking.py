@@ -1,11 +1,11 @@
-"""Asking questions: each shard answers from its state at a position of its log, and the answer names the position.
+"""Asks the shards questions. Each shard answers from its state, and names the position of its log for which this holds.
 
-Continuous tasks answer between two steps; with micro-batches, a question is a record of the log, which each shard
-answers at the record's position. In both cases the answer covers all events acknowledged before the question.
+Continuous tasks answer between two steps. With micro-batches, a question is a record of the log, which each shard
+answers at the position of this record. In both cases, the answer covers all events acknowledged before the question.
 
-The caller waits on the event loop, and holds no thread. One thread sends together all questions that arrived while it
-was sending; if several callers ask, it sends at most once per ``_GATHERED_S``, because sending several questions costs
-little more than sending one.
+The caller waits on the event loop, so a waiting caller blocks no thread. One thread sends all questions that arrived
+while it was sending the previous ones. If several callers ask, it sends at most once per ``_GATHERED_S``, because
+sending several questions costs little more than sending one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Readings: TypeAlias = MutableMapping[Any, Any]
 class ShardQuestion:
     """A question to the operators of one kind that read a stream by its correlation key.
 
-    The question is for the shard of ``key``, or for every shard if ``key`` is None.
+    The question goes to the shard of ``key``, or to every shard if ``key`` is None.
     """
 
     stream: str
@@ -44,16 +44,16 @@ class ShardQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Unsent:
-    """A question that waits to be sent; ``awaited`` gets its answers."""
+    """A question that waits to be sent. ``awaited`` receives its answers."""
 
     awaited: Awaited
     read: Callable[[Readings], ShardQuestion]
 
 
 class Questions:
-    """Sends questions to the shards and awaits their answers; belongs to one event loop.
+    """Sends questions to the shards and awaits their answers. An instance belongs to one event loop.
 
-    The number of questions at the same time, and the waiting time of each, are limited.
+    The number of questions at the same time and the waiting time of each question are limited.
     """
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
@@ -66,14 +66,15 @@ class Questions:
         self._sending: asyncio.Task[None] | None = None
 
     def end(self) -> None:
-        """End the thread that reads answers; to be called when no question is asked any more."""
+        """End the thread that reads answers. Call this when no question is asked any more."""
         self._inbox.end()
 
     async def ask(self, read: Callable[[Readings], ShardQuestion]) -> Sequence[Mapping[str, Any]]:
-        """Ask the shards the question that ``read`` returns; ``read`` is called in a thread.
+        """Ask the shards the question that ``read`` returns. ``read`` is called in a thread.
 
-        Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if the maximum number of questions waits,
-        the pipeline does not run, or a shard cannot answer; ``AnswersLate`` if not all shards answer in time.
+        Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if the maximum number of questions is
+        already waiting, the pipeline does not run, or a shard cannot answer. Raises ``AnswersLate`` if not all shards
+        answer in time.
         """
         self._require_seat()
         awaited = self._inbox.begin()
@@ -84,7 +85,7 @@ class Questions:
                 self._sending = asyncio.create_task(self._send())
             return _answers(await awaited.answers)
         except TimeoutError as error:
-            if awaited.shards is None:  # raised while the question was sent
+            if awaited.shards is None:  # an error that was raised while the question was sent
                 raise
             raise AnswersLate(
                 f"not all of {awaited.shards} shards have answered within {self._settings.limits.question_wait_s:g} s "
@@ -106,7 +107,7 @@ class Questions:
             )
 
     async def _send(self) -> None:
-        """Send the waiting questions, and questions that arrive meanwhile, until no question waits."""
+        """Send the waiting questions, and the questions that arrive meanwhile, until none waits."""
         loop = asyncio.get_running_loop()
         while self._unsent:
             begun_s = loop.time()
@@ -127,9 +128,12 @@ class Questions:
         self._sending = None
 
     def _send_batch(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
-        """Send questions; returns for each the number of shards that answer, or the error that prevented sending."""
+        """Send questions.
+
+        For each, return the number of shards that will answer, or the error that prevented sending.
+        """
         readings: Readings = {}
-        outcomes: dict[str, int | Exception] = {}  # by question
+        outcomes: dict[str, int | Exception] = {}  # by index of the question
         asks_by_target: dict[tuple[str, str | None], list[Ask]] = {}
         for unsent in batch:
             try:
@@ -145,7 +149,7 @@ class Questions:
         return [outcomes[unsent.awaited.question] for unsent in batch]
 
     def _send_asks(self, stream: str, key: str | None, asks: Sequence[Ask]) -> int | Exception:
-        """Send questions to the same shards; returns the number of shards, or the error that prevented sending."""
+        """Send questions to the same shards. Return the number of shards, or the error that prevented sending."""
         try:
             return self._stores.announcements.ask(stream, asks, self._settings.limits.question_wait_s, key)
         except Exception as error:  # house: allow broad-except: raised where each question is asked
@@ -163,7 +167,10 @@ class Questions:
 
 
 def _answers(answers: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """Return the answers; raises ``OperatorRefused`` if a member of the question is wrong, or ``QuestionRefused``."""
+    """Return the answers of the shards.
+
+    Raises ``OperatorRefused`` if a member of the question is invalid, and ``QuestionRefused`` for any other refusal.
+    """
     for answer in answers:
         if "answer" not in answer:
             error = answer["error"]

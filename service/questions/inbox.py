@@ -18,10 +18,10 @@ _PAUSE_S = 0.1
 
 
 class Awaited:
-    """The awaited answers to one question; belongs to the event loop in which it was created.
+    """The awaited answers to one question, which belong to the event loop in which this object was created.
 
-    ``shards`` is the number of shards that were asked; None until the question is sent. The result of ``answers`` is
-    set when all these shards have answered, in the order of shards.
+    ``shards`` is the number of shards that were asked, or None until the question is sent. The result of ``answers`` is
+    set when all these shards have answered, and is in the order of shards.
     """
 
     def __init__(self, question: str) -> None:
@@ -36,12 +36,12 @@ class Awaited:
         self._end_if_complete()
 
     def put(self, answer: Mapping[str, Any]) -> None:
-        """Add the answer of a shard; called in the event loop."""
+        """Add the answer of a shard. Called in the event loop."""
         self._answers[answer["shard"]] = answer
         self._end_if_complete()
 
     def fail(self, error: Exception) -> None:
-        """Raise an error in the caller, unless all answers have come or the caller no longer waits."""
+        """Raise an error in the caller, unless all answers have arrived or the caller no longer waits."""
         if not self.answers.done():
             self.answers.set_exception(error)
 
@@ -62,7 +62,7 @@ class Inbox:
         self._thread: Thread | None = None
 
     def begin(self) -> Awaited:
-        """Begin to read the answers to a new question, until ``forget``."""
+        """Start to read the answers to a new question, until ``forget`` is called."""
         awaited = Awaited(f"{self._asker}.{next(self._numbers)}")
         with self._lock:
             if self._thread is None:
@@ -77,13 +77,13 @@ class Inbox:
             del self._awaited[question]
 
     def give_up(self, questions: Sequence[str]) -> None:
-        """Raise ``TimeoutError`` in callers that still wait for these questions; called in the event loop."""
+        """Raise ``TimeoutError`` in the callers that still wait for these questions. Called in the event loop."""
         for awaited in map(self._awaited.get, questions):
             if awaited is not None:
                 awaited.fail(TimeoutError())
 
     def end(self) -> None:
-        """Wait for the end of the thread; to be called when no answers are awaited any more."""
+        """Wait until the thread has ended. Call this when no answers are awaited any more."""
         thread = self._thread
         if thread is not None:
             thread.join()
@@ -92,13 +92,13 @@ class Inbox:
         while self._is_awaited():
             try:
                 answers = self._store.take(self._asker, _POLL_S)
-            except StoreUnavailable:  # then the answers are late
+            except StoreUnavailable:  # the callers then report late answers
                 time.sleep(_PAUSE_S)
                 continue
             with self._lock:
                 pairs = [(self._awaited.get(answer["question"]), answer) for answer in answers]
             awaited_answers = [(awaited, answer) for awaited, answer in pairs if awaited is not None]
-            if awaited_answers:  # all belong to one event loop
+            if awaited_answers:  # all questions belong to the same event loop
                 awaited_answers[0][0].loop.call_soon_threadsafe(_deliver, awaited_answers)
 
     def _is_awaited(self) -> bool:

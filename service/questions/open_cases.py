@@ -1,4 +1,4 @@
-"""Open transactions: the combined answers of all shards, oldest transaction first."""
+"""Open transactions: the merged answers of all shards, oldest transaction first."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from service.runtime import Stores
 from shards import route_of
 from workflows import InvalidWorkflow, parse_duration_us
 
-_MOST_TYPES = 100  # event types in a report's counts
+_MOST_TYPES = 100  # number of event types in a report's counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFilter:
-    """Selects open transactions.
+    """A filter that selects open transactions.
 
     Attributes:
         state: ``open``: all transactions; ``matching``: with a partial match; ``deviating``: with a broken constraint.
         older_than: The least time that the transaction has been open: seconds, or a duration such as ``2d``.
-        waits_for: An event type for which a pattern's furthest partial match waits.
+        waits_for: An event type for which the furthest partial match of a pattern waits.
     """
 
     stream: str
@@ -39,13 +39,13 @@ class CaseFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCaseReport:
-    """Open transactions of a stream.
+    """The open transactions of a stream.
 
     Attributes:
         positions: The position of the log to which the report belongs, by shard.
         total: The number of open transactions.
         matching: The number of selected transactions, including those beyond the limit.
-        unnamed: The number of open transactions with unknown key: an earlier release saved them, and they have had no
+        unnamed: The number of open transactions with unknown key. An earlier release saved them, and they have had no
             event since.
         traces: The selected transactions, oldest first, in the form of the shards' answers.
     """
@@ -68,9 +68,9 @@ class OpenCaseLibrary:
         self._questions = questions
 
     def checked(self, case_filter: CaseFilter) -> Mapping[str, Any]:
-        """Check a filter; returns the question that asks the shards for the selected transactions.
+        """Check a filter, and return the question that asks the shards for the selected transactions.
 
-        Refused if the pattern belongs to another stream or is matched by a further key, or for an invalid duration.
+        Refused if the pattern belongs to another stream or is matched by a further key, or if the duration is invalid.
         """
         declaration = self._stores.registry.stream(case_filter.stream)
         if case_filter.pattern is not None:
@@ -94,7 +94,7 @@ class OpenCaseLibrary:
         }
 
     async def list(self, case_filter: CaseFilter, question: Mapping[str, Any]) -> OpenCaseReport:
-        """The transactions that a filter selects; ``question`` is the result of ``checked`` for this filter."""
+        """Return the transactions that a filter selects. ``question`` is the result of ``checked`` for this filter."""
         shard_question = ShardQuestion(
             stream=case_filter.stream, operator="pattern", question=question, key=case_filter.key
         )
@@ -117,7 +117,7 @@ class OpenCaseLibrary:
 
 
 def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sums of the counts of several shards, largest first."""
+    """Return the sum of each count over several shards, largest first."""
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part)

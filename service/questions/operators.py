@@ -1,4 +1,4 @@
-"""Questions to operators, for example about the groups of an aggregate; the answers of all shards are merged."""
+"""Questions to operators, for example about the groups of an aggregate. The answers of all shards are merged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INDEX_WAIT_S = 1.0  # an explanation does not wait for a backlog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorAnswer:
-    """An operator's answer, exact for the given position in each shard's log; its ``members`` depend on the kind."""
+    """The answer of an operator, exact at the given position of each shard's log. ``members`` depends on the kind."""
 
     positions: Mapping[int, str]
     members: Mapping[str, Any]
@@ -39,7 +39,10 @@ class OperatorQuestions:
         return OperatorAnswer(positions={reply["shard"]: reply["position"] for reply in replies}, members=members)
 
     async def indexes(self, kind: DocumentKind, name: str) -> list[Mapping[str, Any]]:
-        """For each shard, a description of the index from which an operator answers; empty if it cannot answer."""
+        """Return a description of the index from which an operator answers, one per shard.
+
+        The list is empty if the operator cannot answer questions.
+        """
         if not kind.is_asked:
             return []
         try:
@@ -69,9 +72,9 @@ class OperatorQuestions:
         return definition, replies
 
     def _running(self, kind: DocumentKind, name: str, readings: Readings) -> tuple[RegisteredOperator, int | None]:
-        """A running operator, and the event time that its stream has reached.
+        """Return a running operator, and the event time that its stream has reached.
 
-        Adds the last heartbeat to ``readings``, the values read for questions sent together.
+        Adds the last heartbeat to ``readings``, the values that are shared by questions sent together.
         """
         record, declaration, times, readings["last_us"] = self._stores.registry.operator_with_times(kind.name, name)
         if record.state != "active":
@@ -80,10 +83,10 @@ class OperatorQuestions:
 
 
 def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None:
-    """The greatest event time that a stream has reached in any shard; None before the first event.
+    """Return the greatest event time that a stream has reached in any shard, or None before the first event.
 
-    For a derived stream, this is the time of its newest tick. The lateness is subtracted, ``auto`` as its largest
-    bound.
+    For a derived stream, this is the time of its newest tick. The lateness is subtracted. For ``auto``, this is the
+    largest permitted bound.
     """
     times_us = (times.ticked_us,) if declaration.derived else (times.newest_us, times.ticked_us)
     newest_us = max((time_us for time_us in times_us if time_us is not None), default=None)

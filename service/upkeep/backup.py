@@ -1,8 +1,8 @@
-"""Backups of a stopped service as one file: the data in Redis, the pipeline's checkpoint, the saved states.
+"""Backups of a stopped service as one file: the data in Redis, the pipeline's checkpoint, and the saved states.
 
-These three parts are consistent, because nothing runs. So a restored service continues exactly: from the offsets of the
-checkpoint and the saved states, with each alert once. Handover files are left out, because they are rebuilt; so are
-compiled kernels, logs and Spark's own files.
+These three are consistent with each other, because no process is running. So a restored service continues exactly from
+the offsets of the checkpoint and the saved states, and emits each alert once. A backup contains no handover files,
+because they are rebuilt, and no compiled kernels, logs or files of Spark.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Telling = Callable[[float], None]
 
 _SECOND_US = 1_000_000
 _BLOCK = 1024 * 1024
-_CHECKPOINTS = "checkpoint*"  # one of each layout of the log
+_CHECKPOINTS = "checkpoint*"  # one checkpoint for each layout of the log
 _WORDS = {"redis": "Redis", "folder": "a folder"}
 _COUNTS_KEY = b"forestall:log:counts"
 
@@ -35,7 +35,7 @@ _COUNTS_KEY = b"forestall:log:counts"
 class BackupContent:
     """The contents of a backup made at ``made_us``: the numbers of keys of Redis and of the pipeline's files.
 
-    ``states`` is the place of the saved states: among the keys (``redis``) or the files (``folder``).
+    ``states`` says where the saved states are: among the keys (``redis``) or the files (``folder``).
     """
 
     made_us: int
@@ -45,10 +45,10 @@ class BackupContent:
 
 
 def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: Telling) -> BackupContent:
-    """Write a backup to a file, which gets its name only when it is complete; replaces an existing file.
+    """Write a backup to a file, which gets its name only when it is complete. An existing file is replaced.
 
-    ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, events were
-    appended meanwhile, or an interrupted restoration must be repeated.
+    ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, if events were
+    appended meanwhile, or if an interrupted restoration must be repeated first.
     """
     require_stopped(settings, stores, clock, BackupRefused)
     keyspace = Keyspace(stores.client)
@@ -75,11 +75,11 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
 def restore(
     settings: Settings, stores: Stores, path: Path, tell: Telling, *, clock: Clock, replace: bool
 ) -> BackupContent:
-    """Restore a backup; the service does not start until all its contents are restored.
+    """Restore a backup. The service does not start until all contents of the backup are restored.
 
     The file is read to its end before anything is changed. ``tell`` is called with the finished share, up to 1. With
-    ``replace``, existing data is deleted. Raises ``BackupRefused`` if the service runs, data exists already, or the
-    settings keep states elsewhere than the backup.
+    ``replace``, existing data is deleted. Raises ``BackupRefused`` if the service runs, if data exists already, or if
+    the settings and the backup keep states in different places.
     """
     content = look_into(path)
     require_stopped(settings, stores, clock, BackupRefused)
@@ -105,7 +105,7 @@ def restore(
 
 
 def look_into(path: Path) -> BackupContent:
-    """The contents of a backup; reads the whole file, and raises ``BackupDamaged`` if it was changed."""
+    """Return the contents of a backup. Reads the whole file, and raises ``BackupDamaged`` if it was changed."""
     head: bytes | None = None
     for kind, values in frames(path):
         if kind == b"H":
@@ -153,7 +153,7 @@ def _snapshot_folder(settings: Settings) -> Path | None:
 def _write_file(out: BackupWriter, name: str, file: Path) -> None:
     with file.open("rb") as source:
         block = source.read(_BLOCK)
-        while True:  # at least once: an empty file is one frame
+        while True:  # at least once, because an empty file is one frame
             out.write(b"F", [name.encode(), block])
             block = source.read(_BLOCK)
             if not block:
@@ -168,7 +168,10 @@ def _restore_block(settings: Settings, name: bytes, block: bytes) -> None:
 
 
 def _place_of(settings: Settings, name: PurePosixPath) -> Path:
-    """The path to which a file of a backup is restored; ``BackupDamaged`` if it is outside the service's folders."""
+    """Return the path to which a file of a backup is restored.
+
+    Raises ``BackupDamaged`` if the path is outside the service's folders.
+    """
     top, *rest = name.parts
     if not rest or ".." in rest or name.is_absolute() or not (top == "snapshots" or top.startswith("checkpoint")):
         raise BackupDamaged(f"the backup names a file {name}, which none has")

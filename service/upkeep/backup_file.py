@@ -1,9 +1,9 @@
-"""The file format of backups: a file is read exactly as written, or refused as damaged.
+"""The file format of backups. A file is read exactly as it was written, or refused as damaged.
 
-After the first line, ``forestall-backup 1``, the file is one gzip stream of frames. A frame is a letter for its kind,
-the length of its body as four bytes (big-endian), and the body. The kinds are ``H``: a JSON object about the backup;
-``K``: a part of a key; ``F``: some bytes of a file; ``E``: the end, with the SHA-256 of the stream before it. A body
-is a sequence of values, each preceded by its length in four bytes.
+After the first line, ``forestall-backup 1``, the file is one gzip stream of frames. A frame consists of a letter for
+its kind, the length of its body as four bytes (big-endian), and the body. The kinds are ``H``: a JSON object about the
+backup; ``K``: a part of a key; ``F``: some bytes of a file; ``E``: the end, with the SHA-256 of the stream before it. A
+body is a sequence of values, each preceded by its length in four bytes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from service.errors import BackupDamaged, FileUnreadable
 VERSION = 1
 
 _FIRST_LINE = b"forestall-backup "
-_LEVEL = 1  # low, as some of the data is compressed already
+_LEVEL = 1  # low, because some of the data is already compressed
 _FRAME, _LENGTH = struct.Struct(">cI"), struct.Struct(">I")
 _LONGEST = 1024**3
 
 
 class BackupWriter:
-    """Writes the frames of a backup, and finally the end."""
+    """Writes the frames of a backup, and finally the end frame."""
 
     def __init__(self, out: gzip.GzipFile) -> None:
         self._out = out
@@ -38,7 +38,7 @@ class BackupWriter:
         self._write_frame(kind, body)
 
     def finish(self) -> None:
-        """Write the end, without which a file counts as damaged."""
+        """Write the end frame. A file without it counts as damaged."""
         self._write_frame(b"E", self._digest.digest())
 
     def _write_frame(self, kind: bytes, body: bytes) -> None:
@@ -49,7 +49,7 @@ class BackupWriter:
 
 @contextmanager
 def writing(path: Path) -> Iterator[BackupWriter]:
-    """Write a new backup file, which gets its name when the block ends without an error."""
+    """Write a new backup file, which gets its name only if the block ends without an error."""
     draft = path.with_name(path.name + ".part")
     try:
         draft.unlink(missing_ok=True)
@@ -68,7 +68,10 @@ def writing(path: Path) -> Iterator[BackupWriter]:
 
 
 def frames(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
-    """All frames except the end, as kind and values; if ``BackupDamaged`` follows, earlier frames may be damaged."""
+    """Yield all frames except the end, as kind and values.
+
+    The checksum is verified at the end. So if ``BackupDamaged`` is raised, the frames yielded before may be damaged.
+    """
     try:
         with path.open("rb") as file:
             _check_version(path, file.readline(100))

@@ -1,8 +1,8 @@
 """Divides the log of a stopped service into more shards (``forestall reshard``).
 
 First, the job of the old layout matches the rest of the log and emits its results. Then the states are divided and
-written beside the old ones, and one script makes the new layout valid. Before this script, the old layout remains
-complete: after a failure the command can be run again, or the service started with the old layout.
+written beside the old ones, and one script makes the new layout valid. Until this script runs, the old layout remains
+complete. So after a failure, the user can run the command again, or start the service with the old layout.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _SECOND_US = 1_000_000
 
 
 def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> Layout:
-    """Divide the log into ``shards`` shards; has no effect if the last resharding was to this number.
+    """Divide the log into ``shards`` shards. If the last resharding was to this number, the log does not change.
 
-    ``shards`` is a multiple of the current number; ``tell`` is called with a description of each step. Returns the new
-    layout. Raises ``ReshardRefused`` if the number is not possible, or the pipeline runs.
+    ``shards`` is a multiple of the current number. ``tell`` is called with a description of each step. Returns the new
+    layout. Raises ``ReshardRefused`` if the number is not possible or the pipeline runs.
     """
     layout = stores.log.layout.read()
     if shards != layout.generation:
