@@ -1,9 +1,11 @@
 """Projects: a folder of documents, and the changes that make a running service equal to it.
 
-Purpose: read and check the documents, compare them with a service, change the service, write the folder; run
-the patterns of a folder over events, and its tests, without a service. Promises: nothing is changed before all
-documents are read and checked; every change is conditional on the state from which the plan was made; applying an
-exported project changes nothing but the version of a table with rows that were changed one at a time.
+Purpose: read and check the documents, compare them with a service, change the service, and write the folder. Also run
+the patterns of a folder over events, and its tests, without a service.
+
+Promises: Nothing is changed before all documents are read and checked. Every change is conditional on the state from
+which the plan was made. Applying an exported project changes nothing, except that a table whose rows were changed one
+at a time gets a new version.
 """
 
 from service.projects.applying import apply_plan

@@ -20,11 +20,11 @@ _RULES, _MOST = 1, 2
 
 
 def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> None:
-    """Make the changes of a plan; ``tell`` is called with each change after it is made.
+    """Make the changes of a plan. ``tell`` is called with each change after it is made.
 
-    Changes that the service refuses are tried again after others. Raises ``ApplyStopped`` if the service then still
-    refuses a change, a resource has changed since the plan was made, or a secret is not in the environment. The error
-    names the changes that were not made; other changes stay.
+    If the service refuses a change, the change is tried again after others. Raises ``ApplyStopped`` if the service
+    still refuses a change, if a resource has changed since the plan was made, or if a secret is missing in the
+    environment. The error lists the changes that were not made. The changes made before are kept.
     """
     work, owner = plan.work, plan.ownership
     unnamed = {change.identity for change in plan.changes if change.wanted is None} & owner.own
@@ -37,9 +37,10 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
 
 
 def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], None]) -> None:
-    """Make changes in rounds, until all are made or a round makes none.
+    """Make changes in rounds until all are made. Raise ``ApplyStopped`` if no more can be made.
 
-    While a new or changed resource is refused, deletions that lose more than ``loss`` wait.
+    While a new or changed resource is refused, deletions that lose more than ``loss`` are postponed. A round that makes
+    no change raises ``loss``.
     """
     left, loss = work, 0
     while left:
@@ -66,7 +67,11 @@ def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], N
 
 
 def _loss(change: Change) -> int:
-    """How much a deletion loses: rules of a stream, an operator or another resource, or a stream with its events."""
+    """Return how much data a change deletes, as a rank.
+
+    Deleting the rules of a stream loses less than deleting an operator or another resource. Deleting a stream loses the
+    most, because its events are deleted as well.
+    """
     if change.wanted is not None:
         return 0
     if isinstance(change.kind, Streams):
@@ -94,7 +99,7 @@ def _make(client: Client, change: Change) -> None:
 def _stopped(
     client: Client, change: Change, error: ApiError | ProjectRefused, left: Sequence[Change], total: int
 ) -> ApplyStopped:
-    """The error that ends an application because of a change; ``left`` are the changes that were not made."""
+    """Return the error that stops applying the plan at a change. ``left`` are the changes that were not made."""
     titles = [pending.title for pending in left]
     status = error.status if isinstance(error, ApiError) else None
     reason = error.message

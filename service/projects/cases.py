@@ -1,8 +1,8 @@
-"""Tests of a project: events, and the results expected from them.
+"""Tests of a project: events, and the results that are expected from them.
 
 Events may have the short form of ``docs/semantics.md``: ``B3`` is an event of type B at 3 s whose id is ``B3``, ``B3'``
-another event at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results also have a short form:
-``lost r=B3 c=C4`` is an alert of the pattern ``lost`` with ``r`` bound to ``B3`` and ``c`` to ``C4``.
+is another event at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results also have a short form: ``lost r=B3
+c=C4`` is an alert of the pattern ``lost`` with ``r`` bound to ``B3`` and ``c`` to ``C4``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Case:
     """A test of a project: events, and the expected results of the operators named in ``patterns`` (empty: all).
 
     ``promises`` are pairs of a stream and a range of finished keys. If ``is_open``, transactions continue after the
-    last event, otherwise all of them end there.
+    last event. Otherwise all of them end there.
     """
 
     name: str
@@ -59,8 +59,8 @@ class Case:
 class Outcome:
     """The actual results of a test, as lines of each list that the test names.
 
-    ``suspensions`` are the reasons of suspended operators, whose results are incomplete. ``is_right``: all results are
-    as expected, and no operator was suspended.
+    ``suspensions`` are the reasons of suspended operators, whose results are incomplete. ``is_right`` is True if all
+    results are as expected and no operator was suspended.
     """
 
     case: Case
@@ -70,7 +70,7 @@ class Outcome:
     seconds: float
 
     def side_by_side(self) -> list[str]:
-        """Lines with the reasons of suspensions, and with expected beside actual results; faults have a mark."""
+        """Return expected beside actual results as lines, after the reasons of suspensions. Faults have a mark."""
         lines = [f"! {reason}" for reason in self.suspensions]
         for name in self.case.expected:
             pairs = list(_paired(self.case.expected[name], self.found[name]))
@@ -86,11 +86,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """The results of running a test's events; ``lines`` has, for each list of results, one line per result.
+    """The results of running a test's events. ``lines`` has, for each list of results, one line per result.
 
-    ``suspensions`` has the reason of each suspended operator that the test is of, or that derives events for one;
-    ``losses`` has a sentence per stream about late events and dead letters; ``unkeyed`` has, by operator, a sentence
-    per input with events that lack a usable key.
+    ``suspensions`` has the reasons of suspended operators. An operator counts if the test names it, or if it derives
+    events for an operator that the test names. ``losses`` has a sentence per stream about late events and dead letters.
+    For each operator, ``unkeyed`` has a sentence per input whose events lack a usable key.
     """
 
     lines: dict[str, list[str]]
@@ -100,12 +100,12 @@ class CaseRun:
 
 
 def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]:
-    """Read the tests among documents, in order; raises ``ProjectRefused`` for an invalid test."""
+    """Read the tests among documents, in order. Raises ``ProjectRefused`` for an invalid test."""
     return [_case(document, project) for document in documents if document.kind == "test"]
 
 
 def run_case(case: Case, project: LocalProject) -> CaseRun:
-    """Run the events of a test; returns results, losses and events without a usable key."""
+    """Run the events of a test. Returns the results, the losses and the events without a usable key."""
     inline_run = project.fed(case.events, promises=case.promises)
     results = inline_run.results(is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
@@ -123,7 +123,10 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
 
 
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Whether a test compares a result, because the test names the result's operator, or either names no operator."""
+    """Return whether a test compares a result.
+
+    It does if it names no operator, if the result belongs to no operator, or if it names the result's operator.
+    """
     if not case.patterns:
         return True
     if name == EVENTS:
@@ -133,12 +136,12 @@ def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: Loca
 
 
 def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The short form of each derived event by event id: the type and the time in seconds, such as ``B3``."""
+    """Return the short form of each derived event by event id: the type and the time in seconds, such as ``B3``."""
     return {event["id"]: f"{event['type']}{_seconds(event['time'])}" for event in events}
 
 
 def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Derived events, including retractions, as lines: stream, key, type and second, attributes."""
+    """Yield derived events, including retractions, as lines: stream, key, type and second, attributes."""
     short = short_ids(events)
     for event in events:
         data = {name: short.get(value, value) if name == "retracts" else value for name, value in event["data"].items()}
@@ -146,14 +149,14 @@ def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def words_of(values: Mapping[str, Any]) -> list[str]:
-    """Pairs of name and value as words, such as ``total=5``."""
+    """Return pairs of name and value as words, such as ``total=5``."""
     return [
         f"{name}={value if isinstance(value, str) else orjson.dumps(value).decode()}" for name, value in values.items()
     ]
 
 
 def outcome_of(case: Case, case_run: CaseRun, seconds: float) -> Outcome:
-    """Compare the actual results of a test with the expected ones; ``seconds`` is the time that the test took."""
+    """Compare the actual results of a test with the expected ones. ``seconds`` is the duration of the test."""
     compared = {name: case_run.lines[name] for name in case.expected}
     suspensions = case_run.suspensions
     is_right = not suspensions and all(
@@ -163,12 +166,12 @@ def outcome_of(case: Case, case_run: CaseRun, seconds: float) -> Outcome:
 
 
 def expectation(lines: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
-    """The expectation that would accept the actual results, for the lists that the test names."""
+    """Return the expectation that the actual results would meet, for the lists that the test names."""
     return {name: list(lines[name]) for name in (*LISTS, EVENTS) if name in case.expected}
 
 
 def line_of(body: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
-    """A result as a line: pattern, key (if ``has_keys``), and bound events or reason; otherwise all members.
+    """Return a result as a line: pattern, key (if ``has_keys``), and bound events or reason; otherwise all members.
 
     ``short`` maps event ids to their short forms.
     """
@@ -226,7 +229,7 @@ def _case(document: Document, project: LocalProject) -> Case:
 
 
 def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, Punctuation]]:
-    """The finished ranges of keys that a test promises, each with its stream."""
+    """Yield the finished ranges of keys that a test promises, each with its stream."""
     for name, promises in document.body.get("punctuations", {}).items():
         _check_stream(document, project, name, "punctuations")
         for promise in promises:
@@ -237,7 +240,7 @@ def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, 
 
 
 def _only_stream(document: Document, project: LocalProject) -> str:
-    """The stream that a test names; by default the project's only stream with posted events."""
+    """Return the stream that a test names, by default the project's only stream with posted events."""
     stream: str | None = document.body.get("stream")
     if stream is not None:
         _check_stream(document, project, stream, "stream")
@@ -257,14 +260,14 @@ def _check_stream(document: Document, project: LocalProject, stream: str, place:
 
 
 def _batch(document: Document, project: LocalProject, stream: str, written: Any, place: str) -> EventBatch:
-    """The events of a stream: ``written`` itself or, if ``place`` is ``files``, read from the file ``written``."""
+    """Return the events in ``written`` or, if ``place`` is ``files``, the events in the file ``written``."""
     if place != "files":
         return EventBatch.from_events(list(_events(document, project, stream, written)))
     return read_batch(document.file.parent / written, reading_of(project.stream(stream)))
 
 
 def _events(document: Document, project: LocalProject, stream: str, written: Any) -> Iterator[Event]:
-    """The events of a stream, written in the short form, in the short form by transaction, or as JSON objects."""
+    """Yield the events of a stream that are written in the short form, by transaction or not, or as JSON objects."""
     if isinstance(written, str):
         written = {document.body.get("key", _KEY): written}
     if isinstance(written, Mapping):
@@ -278,7 +281,7 @@ def _events(document: Document, project: LocalProject, stream: str, written: Any
 
 
 def _short(document: Document, word: str, key: str) -> Event:
-    """Read an event in the short form; ``key`` is its correlation key."""
+    """Read an event in the short form. ``key`` is its correlation key."""
     parts = _EVENT.fullmatch(word)
     if parts is None or int(parts[2]) > _LATEST_S:
         raise document.refuse(
@@ -292,7 +295,7 @@ def _short(document: Document, word: str, key: str) -> Event:
 
 
 def _seconds(time: str) -> str:
-    """A time as seconds, for the short form."""
+    """Return a time as seconds, for the short form."""
     whole, part = divmod(parse_time(time), _SECOND_US)
     return f"{whole}.{part:06d}".rstrip("0") if part else str(whole)
 
@@ -307,7 +310,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _tidy(line: str) -> str:
-    """Normalise a line: single spaces, and words with values (``name=value``) sorted."""
+    """Normalise a line: single spaces, and words of the form ``name=value`` sorted."""
     head, colon, reason = " ".join(line.split()).partition(": ")
     if colon or "=" not in head:
         return f"{head}{colon}{reason}"
@@ -316,7 +319,7 @@ def _tidy(line: str) -> str:
 
 
 def _is_met(expected: str, actual: str) -> bool:
-    """Whether a line meets an expectation, which may omit the reason or give a part of it."""
+    """Return whether a line meets an expectation, which may omit the reason or contain only a part of it."""
     if expected == actual:
         return True
     head, _, reason = expected.partition(": ")

@@ -22,7 +22,10 @@ _Result: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The results that an operator or derived stream gains and loses by a change; ``same`` counts unchanged results."""
+    """The results that an operator or a derived stream gains and loses by a change.
+
+    ``same`` counts unchanged results.
+    """
 
     title: str
     list_name: str
@@ -47,7 +50,10 @@ class Comparison:
         self.before = LocalProject.of_wanted(with_implied([*self._before(wanted)]))
 
     def differences(self, events: Mapping[str, EventBatch]) -> Iterator[Difference]:
-        """The gained and lost results of each new or changed operator, and of others whose results differ."""
+        """Yield the difference of each new or changed operator, and of other operators whose results differ.
+
+        If an operator feeds a derived stream, the events of this stream are compared.
+        """
         after, before = self.after.run(events), self.before.run(events)
         titles = dict.fromkeys(title for change in self._changes.values() for title in _titles(change))
         for list_name, kind in {**LISTS, EVENTS: DERIVED}.items():
@@ -64,7 +70,7 @@ class Comparison:
                     yield difference
 
     def _before(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The wanted resources, with the service's operators in place of changed ones, and without new operators."""
+        """Yield the wanted resources without new operators, and with the service's form of changed operators."""
         for resource in wanted:
             change = self._changes.get((resource.kind.title, resource.name))
             if change is None:
@@ -91,7 +97,10 @@ def _forms(change: Change) -> list[Form]:
 
 
 def _titles(change: Change) -> Iterator[str]:
-    """The titles under which a change's results are compared: the operator's, or those of the streams it feeds."""
+    """Yield the titles under which a change's results are compared.
+
+    The title is that of the derived stream that the operator feeds, otherwise that of the operator.
+    """
     assert isinstance(change.kind, Operators), "only operators are compared"
     for form in _forms(change):
         stream = change.kind.fed(change.name, form)

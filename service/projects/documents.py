@@ -1,4 +1,4 @@
-"""The documents of a project, read from a folder and checked; each document keeps its file and lines for errors."""
+"""The documents of a project, read from a folder and checked. Each document records its file and lines for errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _REFERENCES = ("text_file", "model_file", "schema_file")
 _MOST_BYTES = 16_000_000
 _COMPACT = (",", ":")
-_DURATION = "A duration"  # start of the description of durations in the schema
+_DURATION = "A duration"  # how the description of durations begins in the schema
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"|~|null|Null|NULL"), lambda _: None),
     (re.compile(r"true|True|TRUE"), lambda _: True),
@@ -38,7 +38,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A resource as written in a file; ``line`` is the first line of the document, ``lines`` has each member's line."""
+    """A resource as written in a file. ``line`` is the document's first line, ``lines`` the line of each member."""
 
     kind: str
     name: str
@@ -48,15 +48,18 @@ class Document:
     lines: Mapping[str, int]
 
     def place(self, member: str = "") -> str:
-        """File and line of a member; without ``member``, of the document."""
+        """Return the file and line of a member or, without ``member``, of the document."""
         return f"{self.file}:{self.lines.get(member, self.line)}"
 
     def refuse(self, message: str, member: str = "") -> ProjectRefused:
-        """An error about a member or the document, for the caller to raise."""
+        """Return an error about a member or about the document, for the caller to raise."""
         return ProjectRefused.of([f"{self.place(member)}: {message}"])
 
     def path(self, member: str, folder: Path) -> Path:
-        """The path of the file that a member names; refused if it does not exist or is outside the project."""
+        """Return the path of the file that a member names.
+
+        Refused if the file does not exist or is outside the project.
+        """
         path = (self.file.parent / str(self.body[member])).resolve()
         if not path.is_relative_to(folder.resolve()):
             raise self.refuse(f"{member}: {self.body[member]} is outside the project", member)
@@ -65,16 +68,16 @@ class Document:
         return path
 
     def beside(self, member: str, folder: Path) -> bytes:
-        """Read the file that a member names; refused if it cannot be read or is outside the project."""
+        """Read the file that a member names. Refused if it cannot be read or is outside the project."""
         try:
             return self.path(member, folder).read_bytes()
         except OSError as error:
             raise self.refuse(f"{member}: {self.body[member]} cannot be read: {error.strerror}", member) from None
 
     def own_or_beside(self, member: str, what: str, folder: Path) -> Any:
-        """The value of ``member``, or the text of the file that the member ``<member>_file`` names.
+        """Return the value of ``member``, or the text of the file that the member ``<member>_file`` names.
 
-        Refused unless the document has exactly one of these members; ``what`` names the resource in the error.
+        Refused unless the document has exactly one of these members. ``what`` names the resource in the error.
         """
         file = f"{member}_file"
         if (member in self.body) == (file in self.body):
@@ -86,7 +89,7 @@ class Document:
 
 
 def document_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a document."""
+    """Return the JSON Schema (2020-12) of a document."""
     schema: dict[str, Any] = orjson.loads(files("service.projects").joinpath("document.schema.json").read_bytes())
     shared = schema["$defs"].pop("operator")["properties"]
     for kind in DOCUMENT_KINDS:
@@ -100,7 +103,10 @@ def document_schema() -> dict[str, Any]:
 
 
 def _with_shared(kind_schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an operator's document, with members that all kinds share; ``text_file`` may replace ``text``."""
+    """Return the schema of an operator's document, including the members that all kinds share.
+
+    ``text_file`` may replace ``text``.
+    """
     members = {**shared, **kind_schema["properties"]}
     if "text" in members:
         members["text_file"] = {"type": "string", "description": "Instead of the text: a file beside this one."}
@@ -110,7 +116,7 @@ def _with_shared(kind_schema: Mapping[str, Any], shared: Mapping[str, Any]) -> d
 
 
 def read_project(folder: Path) -> list[Document]:
-    """Read all documents below a folder, in order of file and line, except files to which documents refer."""
+    """Read all documents below a folder, in order of file and line. Skip files to which documents refer."""
     if not folder.is_dir():
         raise ProjectRefused.of([f"{folder} is not a folder; a project is a folder of documents"])
     by_path: dict[Path, list[Document] | ProjectRefused] = {}
@@ -142,7 +148,7 @@ def read_project(folder: Path) -> list[Document]:
 
 
 def read_file(path: Path) -> list[Document] | ProjectRefused:
-    """Read the documents of a file; returns an error if the file is unreadable or invalid."""
+    """Read the documents of a file. Returns an error if the file is unreadable or invalid."""
     try:
         return list(_documents(path))
     except ProjectRefused as error:
@@ -168,8 +174,8 @@ def _documents(path: Path) -> Iterator[Document]:
 
 
 def _scalar(node: yaml.ScalarNode) -> object:
-    """The value of a scalar as YAML 1.2 reads it."""
-    if node.style:  # quoted, or a block
+    """Return the value of a scalar as YAML 1.2 reads it."""
+    if node.style:  # a quoted scalar or a block
         return node.value
     scalar = next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
     if isinstance(scalar, float) and math.isinf(scalar):
@@ -185,7 +191,7 @@ def _referenced_files(documents: list[Document]) -> Iterator[Path]:
 
 
 def _problems(document: Document) -> Iterator[str]:
-    """The faults of a document in comparison with its kind's schema, each with file and line."""
+    """Yield the faults of a document according to its kind's schema, each with file and line."""
     schema = document_schema()
     kinds = schema["properties"]["kind"]["enum"]
     if document.kind not in kinds:
@@ -207,7 +213,7 @@ def _problems(document: Document) -> Iterator[str]:
 
 
 def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> str:
-    """A schema fault in words, with the correct form if the schema describes it."""
+    """Return a schema fault in words, with the correct form if the schema describes it."""
     *parents, keyword = fault.schema_path
     part: Any = schema
     for name in parents:
@@ -231,7 +237,10 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
 
 
 def _repeated(documents: list[Document]) -> Iterator[str]:
-    """A fault for each document that repeats another's kind and name; streams may share names of event types."""
+    """Yield a fault for each document that repeats another document's kind and name.
+
+    Two streams may have event types with the same name.
+    """
     firsts: dict[tuple[str, ...], Document] = {}
     projects = [document for document in documents if document.kind == "project"]
     for document in projects[1:]:

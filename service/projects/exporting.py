@@ -15,8 +15,8 @@ from service.projects.streams import EventTypes, Following
 def export_project(client: Client, folder: Path) -> list[Path]:
     """Export a service into a new or empty folder of documents.
 
-    Applying them to the service changes nothing, except that a table with rows that were changed one at a time gets a
-    version with the same rows.
+    Applying the documents to the service changes nothing, with one exception: a table whose rows were changed one at a
+    time gets a new version with the same rows.
     """
     try:
         if folder.exists() and any(folder.iterdir()):
@@ -56,7 +56,7 @@ class _Writer:
         self._keep(place, f"{name}.yaml", as_yaml({**head, **body}).encode())
 
     def _followed(self, stream: str) -> Form:
-        """The member ``workflow`` of a stream's document; empty if the stream follows no workflow."""
+        """Return the member ``workflow`` of a stream's document, or nothing if the stream follows no workflow."""
         stored = Following().find(self._client, stream)
         if stored is None:
             return {}
@@ -64,7 +64,7 @@ class _Writer:
         return {"workflow": name if mode == "auto" else {"name": name, "mode": mode}}
 
     def _keep(self, place: Path, file: str, content: bytes) -> str:
-        """Write a file under a unique name that every file system accepts; returns this name."""
+        """Write a file under a unique name that every file system accepts. Returns this name."""
         place.mkdir(parents=True, exist_ok=True)
         plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in file).lstrip(".") or "_"
         path = first = place / plain

@@ -1,4 +1,4 @@
-"""A project that runs in this process, without a service, over finite events."""
+"""A project that runs in this process, without a service, over a finite set of events."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ from workflows import ReadOptions, compile_workflow, read_model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalProject:
-    """A project that runs in this process; ``plan`` has the active operators and their parts.
+    """A project that runs in this process. ``plan`` has the active operators and their parts.
 
-    ``notices`` has, by operator, sentences about parts of the operator's document that have no effect or are always
-    null; ``event_notices`` has those that depend on events.
+    ``notices`` has, for each operator, sentences about parts of its document that have no effect or are always null.
+    The method ``event_notices`` adds the sentences that depend on events.
     """
 
     plan: RunPlan
@@ -60,7 +60,7 @@ class LocalProject:
 
     @classmethod
     def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
-        """Build the project that documents describe; compiles workflows."""
+        """Build the project that documents describe. Compiles the workflows."""
         return cls.of_wanted(wanted_of(documents, folder))
 
     @classmethod
@@ -73,14 +73,17 @@ class LocalProject:
         return self.plan.declarations
 
     def check(self) -> None:
-        """Check that the plan can run; raises ``ProjectRefused``, for example if patterns form a cycle."""
+        """Check that the plan can run. Raises ``ProjectRefused``, for example if patterns form a cycle."""
         InlineRun(self.plan)
 
     def derived(self) -> list[str]:
         return [name for name, stream in self.streams.items() if stream.derived]
 
     def feeds(self) -> dict[str, str]:
-        """Active operators of all kinds by name, each with the derived stream that it feeds; empty if it feeds none."""
+        """Return the derived stream that each active operator feeds, by the operator's name.
+
+        The stream is empty if the operator feeds none.
+        """
         fed: dict[str, str] = {}
         for _, operator in self.plan.variant("").operators:
             kind = KINDS_BY_NAME[operator.kind]
@@ -90,7 +93,7 @@ class LocalProject:
         return fed
 
     def with_sources(self, operators: Iterable[str]) -> set[str]:
-        """The names of some operators, and of all operators that derive events for them."""
+        """Return the names of operators, and of all operators that derive events for them."""
         variant = self.plan.variant("")
         waiting, reached = list(operators), set[str]()
         while waiting:
@@ -106,9 +109,10 @@ class LocalProject:
     def event_notices(
         self, events: Mapping[str, Sequence[EventBatch]], *, is_example: bool = False
     ) -> dict[str, list[str]]:
-        """Notices by pattern about names that no event of a stream has, and comparisons that are null for some events.
+        """Return warnings by pattern about names and comparisons that do not fit the events.
 
-        Types are checked on streams with posted events only. ``is_example`` as for ``strangers``.
+        A name is reported if no event of the stream has it, a comparison if it is null for some events. Types are
+        checked only on streams with posted events. ``is_example`` as for ``strangers``.
         """
         by_pattern: dict[str, list[str]] = {}
         for name, batches in events.items():
@@ -120,7 +124,7 @@ class LocalProject:
         return by_pattern
 
     def derived_events(self, results: Results) -> dict[str, list[EventBatch]]:
-        """The events of the derived streams on which the project has patterns, by stream."""
+        """Return the events of the derived streams on which the project has patterns, by stream."""
         events: dict[str, list[Event]] = {}
         for body in results[EVENTS]:
             if not self.plan.patterns[body["stream"]]:
@@ -132,14 +136,14 @@ class LocalProject:
         return {name: [EventBatch.from_events(stream_events)] for name, stream_events in events.items()}
 
     def _further_types(self, stream: str) -> Collection[str] | None:
-        """The types that the declaration and the constraints of a stream name; None if its events are derived."""
+        """Return the types that a stream's declaration and constraints name, or None if the stream is derived."""
         declaration = self.streams[stream]
         if declaration.derived:
             return None
         return {*declaration.event_types, *declaration.end_events, *constrained_types(self.plan.sets[stream])}
 
     def exercises(self) -> list[str]:
-        """The names of exercises (``streams.compiling``), small pieces of work that compile the kernels of a run."""
+        """Return the names of the exercises that compile the kernels of a run (``streams.compiling``)."""
         return run_exercises(RoundPlan(variants=(self.plan.variant(""),)))
 
     def run(
@@ -149,15 +153,15 @@ class LocalProject:
         promises: Sequence[tuple[str, Punctuation]] = (),
         is_open: bool = False,
     ) -> Results:
-        """Run the operators over the events of each stream, in order of arrival; returns results and deviations.
+        """Run the operators over the events of each stream, in order of arrival, and return the results.
 
         ``promises`` are pairs of a stream and a range of finished keys. If ``is_open``, transactions continue after the
-        events, otherwise all of them end there.
+        events. Otherwise all of them end there.
         """
         return self.fed(events, promises=promises).results(is_open=is_open)
 
     def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> InlineRun:
-        """Start a run, and feed promises, then events to it; returns the run."""
+        """Start a run, feed the promises and then the events to it, and return the run."""
         run = InlineRun(self.plan)
         for name, promise in promises:
             run.say(name, promise)
@@ -166,7 +170,7 @@ class LocalProject:
         return run
 
     def stream(self, name: str) -> StreamDeclaration:
-        """The declaration of a stream; raises ``ProjectRefused`` if the project has no such stream."""
+        """Return the declaration of a stream. Raises ``ProjectRefused`` if the project has no such stream."""
         if name not in self.streams:
             raise ProjectRefused.of([_undeclared("stream", name, self.streams)])
         return self.streams[name]
@@ -207,7 +211,7 @@ class _Reading:
         return LocalProject(plan=plan, notices=notices)
 
     def _of_patterns(self, patterns: Sequence[Pattern]) -> dict[str, list[str]]:
-        """Notices by pattern that depend on texts and tables only."""
+        """Return the notices by pattern that depend on texts and tables only."""
         by_pattern: dict[str, list[str]] = {}
         for pattern in patterns:
             for notice in (*null_notices(pattern), *key_notices(pattern, self._tables)):
@@ -221,7 +225,7 @@ class _Reading:
         return kind.notices(operator, self._declared.__getitem__, lambda stream: bool(sets[stream].parts))
 
     def _operators(self) -> Iterator[Definition]:
-        """Active operators of all kinds and their parts, as a service would register them."""
+        """Yield the active operators of all kinds and their parts, as a service would register them."""
         resources = [(resource, cast("Operators", resource.kind).kind) for resource in self._of(Operators)]
         feeders = [(kind.name, resource.name, resource.feeds) for resource, kind in resources]
         for resource, kind in resources:
@@ -273,7 +277,7 @@ class _Reading:
 
 @contextmanager
 def _placed(resource: Wanted) -> Iterator[None]:
-    """Turn an error that the block raises into a refusal of the resource's document, with file and line."""
+    """Convert an error that the block raises to a refusal of the resource's document, with file and line."""
     try:
         yield
     except ProjectRefused:

@@ -1,4 +1,4 @@
-"""Operators in a project: the documents of all kinds of operators, which have one life cycle."""
+"""Operators in a project. The documents of all kinds of operators have one life cycle."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Operators(ResourceKind):
         self._defaults = {**kind.usual, **_SHARED}
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read an operator; checks everything in its document that does not depend on streams."""
+        """Read an operator. Checks everything in its document that does not depend on streams."""
         body = dict(self.kind.answered({**self._defaults, **document.body}))
         if _TEXT in self._members:
             body[_TEXT] = str(document.own_or_beside(_TEXT, indefinite(self.title), folder)).strip()
@@ -43,7 +43,7 @@ class Operators(ResourceKind):
         return Wanted(kind=self, name=document.name, form=body, document=document, extra=extra, feeds=feeds)
 
     def fed(self, name: str, form: Form) -> str:
-        """The derived stream that an operator feeds; empty if it feeds none."""
+        """Return the derived stream that an operator feeds, or an empty text if it feeds none."""
         feed = self.kind.feed(Definition(kind=self.title, name=name, version=0, inputs=(), body=form))
         return "" if feed is None else feed.stream
 
@@ -51,7 +51,10 @@ class Operators(ResourceKind):
         return [item["name"] for item in client.pages(self.path) if item["state"] != "retired"]
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
-        """The members of an operator that are compared with a document; a suspended operator counts as active."""
+        """Return the members of an operator that are compared with a document.
+
+        A suspended operator counts as active.
+        """
         members = {"stream": answer["stream"], **answer.get("body", answer)}
         form = {name: value for name, value in members.items() if name in self._members}
         if _TEXT in form:
@@ -60,10 +63,12 @@ class Operators(ResourceKind):
         return {**form, "severity": answer["severity"], "state": state}
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Register an operator in the wanted state; one that differs in its state only is moved, if an action does so.
+        """Register an operator and change it to the wanted state.
 
-        The service pauses a draft, and refuses a retired operator and a draft of an operator that ran. A registration
-        with another severity alone resumes no paused operator, so an action follows.
+        If only the state differs and an action leads to the wanted state, only this action is requested. Otherwise the
+        operator is registered first. A registration that changes nothing but the severity does not resume a paused
+        operator, so an action follows. The service turns a draft into a paused operator, but refuses a retired
+        operator, and a draft of an operator that has already run.
         """
         form, at = wanted.form, f"{self.path}/{part(wanted.name)}"
         aim, state = form["state"], None if stored is None else stored.form["state"]
@@ -78,15 +83,15 @@ class Operators(ResourceKind):
             client.request("POST", f"{at}/{step}", headers=condition(tag))
 
     def _registration(self, wanted: Wanted) -> Form:
-        """The request body that registers an operator; without ``name`` if the operator's text contains its name."""
+        """Return the request body that registers an operator, without ``name`` if its text contains the name."""
         name = {} if _TEXT in self._members else {"name": wanted.name}
         return {**name, **wanted.form, **wanted.extra}
 
     def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
-        """Why an operator cannot be changed as wanted; empty if it can.
+        """Return why an operator cannot be changed as wanted, or an empty text if it can.
 
-        A retired operator cannot be changed, a suspended one cannot be paused as it is, and no operator gets another
-        stream or is a draft after it ran.
+        A retired operator cannot be changed, and a suspended operator cannot be paused without another change. No
+        operator can change its stream, or become a draft again after it has run.
         """
         before = stored.form
         if before["state"] == "retired":
@@ -100,7 +105,10 @@ class Operators(ResourceKind):
         return "it cannot be a draft again; give the draft another name" if is_again else ""
 
     def effect(self, stored: Form, wanted: Form) -> str:
-        """Whether a running operator keeps its state, in words; empty if the change does not affect the state."""
+        """Return whether a running operator keeps its state, in words.
+
+        The text is empty if the change does not affect the state.
+        """
         before, after = own_members(stored), own_members(wanted)
         if not self.kind.holds or stored["now"] != "active" or wanted["state"] != "active" or before == after:
             return ""
@@ -112,5 +120,5 @@ class Operators(ResourceKind):
 
 
 def own_members(form: Form) -> Form:
-    """The members of an operator's form that depend on its kind."""
+    """Return the members of an operator's form that depend on its kind."""
     return {name: value for name, value in form.items() if name not in (*_SHARED, "now")}

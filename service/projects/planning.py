@@ -50,7 +50,7 @@ class Ownership:
     others: dict[Identity, list[str]]
 
     def why_kept(self, resource: Identity) -> str:
-        """Why a resource that the project does not name is kept; empty if the project may delete it."""
+        """Return why a resource that the project does not name is kept, or an empty text if it may be deleted."""
         if resource not in self.own:
             owners = self.others.get(resource)
             return f"it belongs to the project {', '.join(owners)}" if owners else "it was made outside of this project"
@@ -63,8 +63,8 @@ class Ownership:
 class Change:
     """A difference between service and project.
 
-    For a resource that the project does not name, ``action`` is ``gone`` if the plan deletes the resource, otherwise
-    ``kept``, with the reason in ``why``.
+    If the project does not name the resource, ``action`` is ``gone`` if the plan deletes the resource, and otherwise
+    ``kept``. ``why`` is the reason for keeping it.
     """
 
     action: Action
@@ -80,18 +80,21 @@ class Change:
 
     @property
     def title(self) -> str:
-        """The kind and name of the resource, for people."""
+        """The kind and name of the resource, for messages."""
         return f"{self.kind.title} {self.name}"
 
     @property
     def effect(self) -> str:
-        """The effect of the change on the operator's state, in words; empty if it has none."""
+        """The effect of the change on the operator's state, in words, or empty if it has none."""
         if self.found is None or self.wanted is None:
             return ""
         return self.kind.effect({**self.found.form, "now": self.found.answer.get("state")}, self.wanted.form)
 
     def difference(self) -> list[str]:
-        """The changed lines of the resource's form: removed with a minus, added with a plus, and lines around them."""
+        """Return the changed lines of the resource's form, with a few unchanged lines around them.
+
+        A removed line has a minus, an added line a plus.
+        """
         return difference(
             None if self.found is None else self.found.form, None if self.wanted is None else self.wanted.form
         )
@@ -99,7 +102,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All differences between service and project, in the order of changes; ``same`` counts the equal documents."""
+    """All differences between service and project, in the order of changes. ``same`` counts the equal documents."""
 
     changes: Sequence[Change]
     same: int
@@ -117,10 +120,10 @@ class Plan:
 
 
 def plan_project(client: Client, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
-    """Compare a project with a service; changes nothing.
+    """Compare a project with a service, without changing anything.
 
-    Raises ``ProjectRefused`` if a document is invalid or impossible. With ``is_pruned``, the plan deletes resources
-    that the project created but no longer names.
+    Raises ``ProjectRefused`` if a document is invalid, or if a change is impossible. With ``is_pruned``, the plan
+    deletes resources that the project created but no longer names.
     """
     wanted = wanted_of(documents, folder)
     changes: list[Change] = []
@@ -155,7 +158,7 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
 
 
 def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
-    """The resources of documents in the order of creation; faults are reported with file and line."""
+    """Return the resources of documents in the order of creation. Errors contain file and line."""
     problems: list[str] = []
     resources: list[Wanted] = []
     for kind in KINDS:
@@ -172,19 +175,25 @@ def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
 
 
 def with_implied(wanted: Sequence[Wanted]) -> list[Wanted]:
-    """Add resources that the wanted resources need and no document describes; returns all in the order of creation."""
+    """Add the resources that the wanted resources need but no document describes.
+
+    Returns all in the order of creation.
+    """
     implied = [resource for kind in KINDS for resource in kind.implied(wanted)]
     return sorted([*wanted, *implied], key=lambda resource: KINDS.index(resource.kind))
 
 
 def difference(before: Form | None, after: Form | None) -> list[str]:
-    """Compare two forms by line: removed lines have a minus, added lines a plus; a few equal lines are included."""
+    """Compare two forms line by line. A removed line has a minus, an added line a plus.
+
+    A few unchanged lines around the changes are included.
+    """
     lines = unified_diff(_lines(before), _lines(after), lineterm="", n=2)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
 def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, is_pruned: bool) -> Iterator[Change]:
-    """Changes for the service's resources that the project does not name, in the order of deletion."""
+    """Yield changes for the service's resources that the project does not name, in the order of deletion."""
     for kind in reversed(KINDS):
         for name in kind.names(client):
             stored = None if (kind.title, name) in named else kind.find(client, name)
@@ -195,7 +204,10 @@ def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, i
 
 
 def _without_used(client: Client, gone: Sequence[Change], changed: set[Identity]) -> Iterator[Change]:
-    """Keep resources with a use that neither leaves nor changes, as the service would refuse to delete them."""
+    """Keep each resource that is still used, because the service would refuse to delete it.
+
+    A use is ignored if the plan deletes or changes the using resource.
+    """
     leaving = {change.identity for change in gone if change.action == "gone"}
     for change in gone:
         uses: list[str] = []
@@ -206,7 +218,7 @@ def _without_used(client: Client, gone: Sequence[Change], changed: set[Identity]
 
 
 def project_name(documents: Sequence[Document], folder: Path) -> str:
-    """The name of a project: from its document of the kind ``project``, otherwise the folder's name."""
+    """Return the name in the project's document of the kind ``project``, otherwise the folder's name."""
     return next(
         (document.name for document in documents if document.kind == "project"), folder.resolve().name or "project"
     )
@@ -233,7 +245,7 @@ def note_ownership(client: Client, project: str, resources: Iterable[Identity]) 
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks."""
+    """A dumper that writes multi-line texts as blocks."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
@@ -244,7 +256,7 @@ _Dumper.add_representer(str, _text)
 
 
 def as_yaml(value: Form) -> str:
-    """Members as YAML that is easy to read."""
+    """Return members as YAML that is easy to read."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     return text
 

@@ -1,4 +1,4 @@
-"""Promises in a run: from some event time on, no event has a key in some range."""
+"""Promises in a run: after a certain event time, no event has a key in a certain range."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PromiseRefused(ForestallError, code="promise-refused", fault="caller"):
 
 
 def read_promises(lines: bytes) -> Iterator[Punctuation]:
-    """Read promises from JSON lines; raises ``PromiseRefused`` with the number of an invalid line and the reason."""
+    """Read promises from JSON lines. Raises ``PromiseRefused`` with the number of an invalid line and the reason."""
     for number, line in enumerate(lines.splitlines(), start=1):
         if line.strip():
             try:
@@ -29,7 +29,10 @@ def read_promises(lines: bytes) -> Iterator[Punctuation]:
 
 
 def read_promise(value: Any) -> Punctuation:
-    """Read a promise about a range of keys from JSON, as in the API; requires a ``time``, RFC 3339 or in seconds."""
+    """Read a promise about a range of keys from JSON, as in the API.
+
+    ``time`` is required, as RFC 3339 or in seconds.
+    """
     if not isinstance(value, Mapping) or not {"range", "time"} <= value.keys() <= {*_MEMBERS}:
         raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")
     by, time = value.get("by") or "", value["time"]

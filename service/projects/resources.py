@@ -1,7 +1,7 @@
 """Kinds of resources in a project: how each is read from documents, compared with a service, and changed.
 
-Each kind converts a document, and a resource of the service, to the same *form*: plain values that are equal if nothing
-has to be changed.
+Each kind converts a document to a *form*, and a resource of the service to a form. Forms are plain values, and two
+forms are equal if nothing has to be changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Form: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A resource that a project wants; ``is_implied``: another resource needs it, and no document describes it."""
+    """A resource that a project wants. ``is_implied``: no document describes it, but another resource needs it."""
 
     kind: ResourceKind
     name: str
@@ -33,7 +33,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResource:
-    """A resource of a service: its form, its ``ETag``, its path ``at`` in the API, and the whole answer about it."""
+    """A resource of a service: its form, its ``ETag``, its path ``at`` in the API, and the API's whole answer."""
 
     form: Form
     tag: str
@@ -49,13 +49,13 @@ class ResourceKind(ABC):
     """Reads, compares, changes and exports the resources of one kind, such as streams."""
 
     title: str
-    """The kind's name for people, in the singular."""
+    """The kind's name in messages, in the singular."""
 
     path: str
-    """The path of the kind's list in the API; a resource has its name below this path."""
+    """The path of the kind's list in the API. The path of a resource is this path and the resource's name."""
 
     cannot_go: ClassVar[str] = ""
-    """Why an existing resource cannot be deleted, in words; empty if it can."""
+    """The reason why an existing resource cannot be deleted, in words, or empty if it can."""
 
     @property
     def document_kind(self) -> str:
@@ -63,40 +63,40 @@ class ResourceKind(ABC):
         return self.title
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The resources of this kind that a document describes; raises if the document is invalid."""
+        """Yield the resources of this kind that a document describes. Raises an error if the document is invalid."""
         if document.kind == self.document_kind:
             yield self.read(document, folder)
 
     @abstractmethod
     def read(self, document: Document, folder: Path) -> Wanted:
-        """The resource that a document of this kind describes; raises if the document is invalid."""
+        """Return the resource that a document of this kind describes. Raises an error if the document is invalid."""
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The resources of this kind that other wanted resources need and no document describes."""
+        """Yield the resources of this kind that other wanted resources need but no document describes."""
         return iter(())
 
     def is_as(self, stored: Form | None, wanted: Wanted) -> bool:
-        """Whether the stored resource, None if it does not exist, equals the wanted one."""
+        """Return whether the stored resource equals the wanted one. ``stored`` is None if it does not exist."""
         return stored == wanted.form
 
     def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
-        """Why a stored resource cannot be changed as wanted, in words; empty if possible."""
+        """Return why a stored resource cannot be changed as wanted, in words, or an empty text if it can."""
         return ""
 
     def effect(self, stored: Form, wanted: Form) -> str:
-        """The effect of a change on an existing operator's state, in words; empty if it has none."""
+        """Return the effect of a change on an existing operator's state, in words, or an empty text if it has none."""
         return ""
 
     def names(self, client: Client) -> list[str]:
-        """Names of all resources of this kind in a service, in the order of the API's list."""
+        """Return the names of all resources of this kind in a service, in the order of the API's list."""
         return [item["name"] for item in client.pages(self.path)]
 
     def at(self, client: Client, name: str) -> str | None:
-        """The path of a resource in the API; None if the resource is known not to exist."""
+        """Return the path of a resource in the API, or None if the resource is known not to exist."""
         return f"{self.path}/{part(name)}"
 
     def find(self, client: Client, name: str) -> StoredResource | None:
-        """A resource of a service by name; None if it does not exist."""
+        """Return a resource of a service by name, or None if it does not exist."""
         at = self.at(client, name)
         tagged = None if at is None else client.find(at)
         if at is None or tagged is None:
@@ -106,7 +106,7 @@ class ResourceKind(ABC):
 
     @abstractmethod
     def form_of(self, client: Client, at: str, answer: Any) -> Form | None:
-        """The form of a resource, from the service's answer; None if the resource counts as not existing."""
+        """Return the form of a resource from the service's answer, or None if the resource counts as missing."""
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
         """Create the resource, or change the stored resource unless another caller has changed it since."""
@@ -115,7 +115,7 @@ class ResourceKind(ABC):
         client.request("PUT", at, body=self.body_of(wanted), headers=condition(tag_of(stored)))
 
     def body_of(self, wanted: Wanted) -> Any:
-        """The request body with which ``put`` writes the resource."""
+        """Return the request body with which ``put`` writes the resource."""
         return wanted.form
 
     def remove(self, client: Client, stored: StoredResource) -> None:
@@ -123,14 +123,17 @@ class ResourceKind(ABC):
         client.request("DELETE", stored.at, headers=condition(stored.tag))
 
     def uses(self, client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
-        """The resources, as kind and name, that prevent a stored resource from being deleted."""
+        """Return the kind and name of each resource that prevents the deletion of a stored resource."""
         return [(user["kind"], user["name"]) for user in stored.answer.get("users", ())]
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """The members of a document that describes a stored resource; ``keep`` writes files beside the document."""
+        """Return the members of a document that describes a stored resource.
+
+        ``keep`` writes files beside the document.
+        """
         return stored.form
 
 
 def tag_of(stored: StoredResource | None) -> str | None:
-    """The ``ETag`` on which a change is conditional; None if the resource does not exist."""
+    """Return the ``ETag`` on which a change is conditional, or None if the resource does not exist."""
     return None if stored is None else stored.tag

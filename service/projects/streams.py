@@ -22,7 +22,7 @@ _XML, _YAML = "application/xml", "application/yaml"
 
 
 class Streams(ResourceKind):
-    """The streams of a project; the form of a stream is its declaration."""
+    """The streams of a project. The form of a stream is its declaration."""
 
     title = "stream"
     path = "/streams"
@@ -33,7 +33,7 @@ class Streams(ResourceKind):
         return Wanted(kind=self, name=document.name, form=form, document=document)
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The derived streams that operators feed and no document declares."""
+        """Yield the derived streams that operators feed but no document declares."""
         stream_names = {resource.name for resource in wanted if resource.kind is self}
         for resource in wanted:
             if resource.feeds and resource.feeds not in stream_names:
@@ -42,11 +42,14 @@ class Streams(ResourceKind):
                 yield Wanted(kind=self, name=resource.feeds, form=form, document=resource.document, is_implied=True)
 
     def is_as(self, stored: Form | None, wanted: Wanted) -> bool:
-        """Whether two declarations are equal; a derived stream that no document declares equals any derived stream."""
+        """Return whether two declarations are equal.
+
+        A derived stream that no document declares equals any derived stream.
+        """
         return stored == wanted.form or (stored is not None and wanted.is_implied and stored.get("derived", False))
 
     def names(self, client: Client) -> list[str]:
-        """Names of all streams except the internal streams of operators."""
+        """Return the names of all streams except the internal streams of operators."""
         inner: set[str] = set()
         for kind in DOCUMENT_KINDS:
             for item in client.get(f"/{kind.plural}")["items"]:
@@ -57,7 +60,7 @@ class Streams(ResourceKind):
         return _declared(answer)
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Declare the stream, or change those members that can be changed."""
+        """Declare the stream or, if it exists, change its changeable members."""
         if stored is None:
             client.request("POST", "/streams", body={"name": wanted.name, **wanted.form}, headers=condition(None))
             return
@@ -65,14 +68,14 @@ class Streams(ResourceKind):
         client.request("PATCH", stored.at, body=changes, headers=condition(stored.tag))
 
     def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
-        """Why a stream cannot be changed as wanted: a fixed member would change; empty if none would."""
+        """Return the fixed members that the change would alter, as a message, or an empty text if there are none."""
         before = stored.form
         fixed = sorted(name for name in before.keys() | wanted.keys() if before.get(name) != wanted.get(name))
         members = ", ".join(name for name in fixed if name not in _CHANGEABLE)
         return members and f"{members} of a stream cannot be changed; delete the stream first, or declare another one"
 
     def uses(self, client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
-        """The resources, as kind and name, that prevent a stream from being deleted."""
+        """Return the kind and name of each resource that prevents the deletion of a stream."""
         answer = client.request("DELETE", stored.at, query={"dry_run": "true"}, headers=condition(stored.tag))
         of_stream = {"constraints": (ConstraintSets.title, name), "workflow": (Following.title, name)}
         uses: list[tuple[str, str]] = []
@@ -86,7 +89,7 @@ class Streams(ResourceKind):
 
 
 class EventTypes(ResourceKind):
-    """The schemas of event types; the name of a resource is ``stream/type``."""
+    """The schemas of event types. The name of a resource is ``stream/type``."""
 
     title = "event type"
     document_kind = "event-type"
@@ -143,7 +146,7 @@ class Workflows(ResourceKind):
         return {name: value for name, value in members.items() if value}
 
     def uses(self, client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
-        """The streams that follow a workflow, as resources that prevent its deletion."""
+        """Return the streams that follow a workflow, as resources that prevent its deletion."""
         return [(Following.title, follower["stream"]) for follower in stored.answer["streams"]]
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
@@ -153,13 +156,13 @@ class Workflows(ResourceKind):
 
 
 class Following(ResourceKind):
-    """For each stream, the workflow that the stream follows."""
+    """The workflow that each stream follows."""
 
     title = "workflow of the stream"
     document_kind = "stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The workflow that a stream's document names, if any."""
+        """Yield the workflow that a stream's document names, if any."""
         return super().wanted(document, folder) if document.body.get(_WORKFLOW) is not None else iter(())
 
     def read(self, document: Document, folder: Path) -> Wanted:
@@ -177,7 +180,10 @@ class Following(ResourceKind):
         return {"workflow": answer["workflow"], "mode": answer["mode"]}
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Let the stream follow the workflow; the condition is the ``ETag`` of the stream's constraint set."""
+        """Make the stream follow the workflow.
+
+        The change is conditional on the ``ETag`` of the stream's constraint set.
+        """
         tag = "" if stored is None else stored.tag
         client.request("PUT", f"/streams/{part(wanted.name)}/workflow", body=wanted.form, headers=condition(tag))
 
@@ -197,7 +203,7 @@ class ConstraintSets(ResourceKind):
         return Wanted(kind=self, name=document.name, form=form, document=document)
 
     def is_as(self, stored: Form | None, wanted: Wanted) -> bool:
-        """Whether two constraint sets are equal; an empty set equals a missing one."""
+        """Return whether two constraint sets are equal. An empty set equals a missing one."""
         return stored == (wanted.form if any(wanted.form.values()) else None)
 
     def names(self, client: Client) -> list[str]:
@@ -205,7 +211,7 @@ class ConstraintSets(ResourceKind):
         return [stream for stream in streams if self.find(client, stream) is not None]
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form | None:
-        """The hand-written constraints of a stream; None if it has none."""
+        """Return the hand-written constraints of a stream, or None if it has none."""
         form: Form = answer["source"]
         return form if any(form.values()) else None
 
@@ -221,7 +227,7 @@ class ConstraintSets(ResourceKind):
 
 
 def _declared(members: dict[str, Any]) -> Form:
-    """The form of a declaration: its key, and the members that differ from the defaults."""
+    """Return the form of a declaration: its key, and the members that differ from the defaults."""
     plain = StreamDeclaration.from_json(members).to_json()
     defaults = StreamDeclaration(name="usual", key="subject").to_json()
     form = {

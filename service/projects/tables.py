@@ -23,7 +23,7 @@ from streams.tables import (
 
 
 class ReferenceTables(ResourceKind):
-    """The tables of a project, compared by digests of their rows, which do not depend on the file format.
+    """The tables of a project. Tables are compared by digests of their rows, which do not depend on the file format.
 
     A stored table with ``changed_rows`` differs from every file.
     """
@@ -32,7 +32,7 @@ class ReferenceTables(ResourceKind):
     path = "/tables"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a table; stores its rows in the cache folder."""
+        """Read a table, and store its rows in the cache folder."""
         file, key = document.path("file", folder), document.body["key"]
         specification = TableWish(
             key=tuple([key] if isinstance(key, str) else key), types=document.body.get("columns", {})
@@ -62,20 +62,20 @@ class ReferenceTables(ResourceKind):
         )
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """Export a table; writes its rows to a file."""
+        """Export a table, and write its rows to a file."""
         content = client.content(f"{stored.at}/rows")
         form = {member: stored.form[member] for member in ("key", "columns")}
         return {**form, "file": keep(f"{name}.parquet", content)}
 
 
 class Calendars(ResourceKind):
-    """The calendars of a project; the content of ``ical_file`` becomes the member ``ical``."""
+    """The calendars of a project. The content of ``ical_file`` becomes the member ``ical``."""
 
     title = "calendar"
     path = "/calendars"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a calendar; stores its hours in the cache folder."""
+        """Read a calendar, and store its hours in the cache folder."""
         form = dict(document.body)
         if "ical_file" in form:
             form["ical"] = document.beside("ical_file", folder).decode(errors="replace")
@@ -92,7 +92,7 @@ class Calendars(ResourceKind):
         return form
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """Export a calendar; writes an iCalendar text to a file."""
+        """Export a calendar, and write an iCalendar text to a file."""
         form = dict(stored.form)
         if "ical" in form:
             form["ical_file"] = keep(f"{name}.ics", form.pop("ical").encode())
@@ -100,6 +100,6 @@ class Calendars(ResourceKind):
 
 
 def table_of(wanted: Wanted) -> TableVersion:
-    """The content of a wanted table, as version 1 of a table with the resource's name."""
+    """Return the content of a wanted table, as version 1 of a table with the resource's name."""
     version: Any = wanted.extra["version"]
     return TableVersion.from_json({**version.to_json(), "name": wanted.name, "version": 1})

@@ -1,4 +1,4 @@
-"""Writes new expectations into the tests of a project; all other lines of the files stay as they are."""
+"""Writes new expectations into the tests of a project. All other lines of the files remain unchanged."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _ENDS = ("---", "...")
 
 
 def update_tests(expectations: Sequence[tuple[Document, Expectation]]) -> Iterator[Path]:
-    """Write new expectations into the files of tests, each file once and as a whole; yields each file when written.
+    """Write new expectations into the files of tests, and yield each file once it is written.
 
-    Raises ``ProjectRefused`` after all other expectations are written, with each document that cannot be updated.
+    Each file is replaced once, as a whole. Raises ``ProjectRefused`` after all files are written, with each document
+    that cannot be updated.
     """
     problems: list[str] = []
     texts: dict[Path, str] = {}
@@ -35,9 +36,10 @@ def update_tests(expectations: Sequence[tuple[Document, Expectation]]) -> Iterat
 
 
 def _updated(file: Path, expectations: Sequence[tuple[Document, Expectation]], problems: list[str]) -> str:
-    """The text of a file with new expectations; empty if no document can be updated. Adds what is refused to problems.
+    """Return the text of a file with new expectations, or an empty text if no document can be updated.
 
-    The last document comes first, so that the line numbers of the others stay right.
+    Refusals are added to ``problems``. The last document is updated first, so that the line numbers of the others
+    remain valid.
     """
     current = read_file(file)
     unchanged = [] if isinstance(current, ProjectRefused) else current
@@ -54,10 +56,10 @@ def _updated(file: Path, expectations: Sequence[tuple[Document, Expectation]], p
 
 
 def _with_expectation(lines: Sequence[str], document: Document, expected: Expectation) -> list[str]:
-    """The lines of a file with a new expectation in a document; lines before the document's expectation stay.
+    """Return the lines of a file after replacing the expectation of a document.
 
-    Refused if two members share a line, or members are indented or in braces, because the lines to replace are
-    ambiguous then.
+    Refused if two members share a line, or if members are indented or in braces, because it is then ambiguous which
+    lines to replace.
     """
     starts = sorted(document.lines.values())
     begins = "".join(lines[line - 1][:1] for line in (document.line, *starts))
@@ -72,7 +74,7 @@ def _with_expectation(lines: Sequence[str], document: Document, expected: Expect
 
 
 def _replace(file: Path, text: str) -> None:
-    """Replace the text of a file as a whole; a link to the file, and the file's permissions, stay."""
+    """Replace the text of a file as a whole. A link to the file and the file's permissions are preserved."""
     path = file.resolve()
     draft = path.with_name(f"{path.name}.part")
     try:

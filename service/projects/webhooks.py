@@ -42,7 +42,7 @@ class Webhooks(ResourceKind):
     path = "/webhooks"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a webhook; its secrets are read from environment variables only when it is written to the service."""
+        """Read a webhook. Its secrets are read from environment variables only when it is written to the service."""
         members = {name: document.body.get(name, default) for name, default in _WEBHOOK.items()}
         members["kinds"] = list(dict.fromkeys(members["kinds"]))
         if members["digest"] is not None:
@@ -56,7 +56,7 @@ class Webhooks(ResourceKind):
         return [item["name"] or item["id"] for item in client.pages(self.path)]
 
     def at(self, client: Client, name: str) -> str | None:
-        """The path of a webhook or sink in the API, by its name or id; None if it does not exist."""
+        """Return the path of a webhook or sink in the API, by its name or id, or None if it does not exist."""
         ids = (item["id"] for item in client.pages(self.path) if name in (item["name"], item["id"]))
         return next((f"{self.path}/{part(receiver_id)}" for receiver_id in ids), None)
 
@@ -76,16 +76,19 @@ class Webhooks(ResourceKind):
         client.request("PATCH", stored.at, body=body, headers=condition(stored.tag))
 
     def _own(self, wanted: Wanted) -> Form:
-        """The members specific to webhooks, or to one kind of sink, in the request that creates ``wanted``."""
+        """Return the members of the creating request that are specific to webhooks, or to one kind of sink."""
         return {"url": wanted.form["url"], "headers": _headers(wanted)}
 
     def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
-        """The members of ``_own`` that differ between ``wanted`` and ``stored``."""
+        """Return the members of ``_own`` that differ between ``wanted`` and ``stored``."""
         changes: Form = {} if wanted.form["url"] == stored.form["url"] else {"url": wanted.form["url"]}
         return changes if wanted.form["headers"] == stored.form["headers"] else {**changes, "headers": _headers(wanted)}
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """The members that differ from the defaults; names of environment variables replace the values of headers."""
+        """Return the members that differ from the defaults.
+
+        The values of headers are replaced by names of environment variables.
+        """
         body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
         headers = body.pop("headers")
         if headers:
@@ -94,13 +97,16 @@ class Webhooks(ResourceKind):
 
 
 class Sinks(Webhooks):
-    """The sinks of a project other than webhooks, by name; the member with the kind's name has the kind's members."""
+    """The sinks of a project other than webhooks, identified by name.
+
+    A document has a member with the name of the sink's kind, which contains the members of this kind.
+    """
 
     title = "sink"
     path = "/sinks"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a sink; its password is read from an environment variable only when it is written to the service."""
+        """Read a sink. Its password is read from an environment variable only when it is written to the service."""
         kinds = [kind for kind in _OWN if kind in document.body]
         if len(kinds) != 1:
             raise document.refuse(f"a sink has one of {', '.join(_OWN)}")
@@ -123,15 +129,18 @@ class Sinks(Webhooks):
     def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
         kind = next(kind for kind in _OWN if kind in wanted.form)
         changes = {name: value for name, value in wanted.form[kind].items() if value != stored.form[kind][name]}
-        return {**changes, **_secret_of(wanted)} if changes else {}  # a changed server must not get the old password
+        return {**changes, **_secret_of(wanted)} if changes else {}  # a new server must not get the old password
 
     def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
-        """Why a sink cannot be changed as wanted: its kind would change; empty if it would not."""
+        """Return why a sink cannot be changed as wanted, or an empty text if it can. The kind of a sink is fixed."""
         is_same = any(kind in stored.form and kind in wanted for kind in _OWN)
         return "" if is_same else "the kind of a sink cannot be changed"
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """The members that differ from the defaults; the name of an environment variable replaces the password."""
+        """Return the members that differ from the defaults.
+
+        The password is replaced by the name of an environment variable.
+        """
         body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
         kind_members = body[stored.answer["kind"]]
         has_secret = kind_members.get("user") is not None or "sasl.username" in kind_members.get("options", {})
@@ -149,7 +158,7 @@ def _secret_of(wanted: Wanted) -> dict[str, str]:
 
 
 def _secret(document: Document, member: str, value: Any) -> str | None:
-    """A secret: a text in the document, or the value of the environment variable that the document names."""
+    """Return a secret: a text in the document, or the value of the environment variable that the document names."""
     if not isinstance(value, Mapping):
         return None if value is None else str(value)
     try:
