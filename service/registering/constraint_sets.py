@@ -38,11 +38,11 @@ class ConstraintSets:
         self._clock = clock
 
     def upload(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
-        """Set the hand-written constraints of a stream, which continues to follow its workflow, if any.
+        """Set the hand-written constraints of a stream. The stream continues to follow its workflow, if any.
 
-        The document is JSON or YAML text, or the decoded value; it names the stream if ``stream`` is None. The stream's
-        end events are added, and its event types if unknown types are deviations. A document that contains a workflow
-        raises ``WorkflowInDocument``.
+        The document is JSON or YAML text, or the decoded value. If ``stream`` is None, the document names the stream.
+        The stream's end events are added to the set. If unknown types are deviations, the stream's event types are
+        added, too. Raises ``WorkflowInDocument`` if the document contains a workflow.
         """
         parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
         if parsed.constraint_set.process is not None:
@@ -58,7 +58,7 @@ class ConstraintSets:
     def follow(
         self, stream: str, derived: Derived, mode: FollowMode | None = None, condition: Condition = ANY
     ) -> ConstraintReport:
-        """Let a stream follow a workflow, in addition to its hand-written constraints.
+        """Make a stream follow a workflow, in addition to its hand-written constraints.
 
         Without a mode, a stream that already follows the workflow keeps its mode. A stream that follows a later version
         of the workflow keeps this version. Refused if the mode is ``exact`` and the workflow has no automaton, or if
@@ -71,9 +71,10 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def switch(self, stream: str, derived: Derived) -> bool:
-        """Switch a stream to a version of the workflow that it follows; returns whether the constraint set changed.
+        """Switch a stream to a version of the workflow that it follows. Returns whether the constraint set changed.
 
-        A stream that follows a later version keeps it. Raises ``NotFollowing`` if the stream has stopped following.
+        A stream that follows a later version keeps that version. Raises ``NotFollowing`` if the stream no longer
+        follows the workflow.
         """
 
         def parts(registered: RegisteredConstraints | None) -> _Parts:
@@ -85,12 +86,12 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts).is_new
 
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
-        """Raise the error that ``follow`` would raise, if any; changes nothing."""
+        """Raise the error that ``follow`` would raise, if any, without changing anything."""
         declaration = self._stores.registry.stream(stream)
         self._draft(declaration, _following(self._stores.registry.constraints.find(stream), derived, mode))
 
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Stop comparing a stream with a workflow; its hand-written constraints stay."""
+        """Stop comparing a stream with a workflow. The stream keeps its hand-written constraints."""
 
         def parts(registered: RegisteredConstraints | None) -> _Parts:
             if registered is None or registered.following is None:
@@ -100,7 +101,7 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def remove(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Remove a stream's hand-written constraints; the stream continues to follow its workflow, if any."""
+        """Remove a stream's hand-written constraints. The stream continues to follow its workflow, if any."""
 
         def parts(registered: RegisteredConstraints | None) -> _Parts:
             if registered is None:
@@ -110,7 +111,7 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def redrafted(self, declaration: StreamDeclaration, registered: RegisteredConstraints) -> ConstraintsDraft:
-        """The constraint set of a stream under a changed declaration, checked as in ``follow``."""
+        """Return the constraint set of a stream under a changed declaration, checked as in ``follow``."""
         return self._draft(declaration, self._with_workflow(_hand_written(registered), registered))
 
     def current(self, stream: str) -> ConstraintReport:
@@ -119,31 +120,37 @@ class ConstraintSets:
         return self._report(record, is_new=False)
 
     def versions(self, stream: str) -> list[RegisteredConstraints]:
-        """All versions of a stream's constraint set, the current one last."""
+        """Return all versions of a stream's constraint set, the current one last."""
         self._stores.registry.stream(stream)
         return self._stores.registry.constraints.versions(stream)
 
     def version(self, stream: str, version: int) -> RegisteredConstraints:
-        """A version of a stream's constraint set; raises ``UnknownConstraints``."""
+        """Return a version of a stream's constraint set. Raises ``UnknownConstraints``."""
         for record in self.versions(stream):
             if record.version == version:
                 return record
         raise UnknownConstraints(f"the constraint set of {stream!r} has no version {version}", stream=stream)
 
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """Analyse a stream's constraint set without events, with those of its patterns that are small enough."""
+        """Analyse a stream's constraint set without events, together with its patterns that are small enough."""
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints.get(stream)
         queries = [query for query in self.guarded_queries(declaration) if is_explained(query)]
         return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
 
     def derived(self, following: Following) -> Derived:
-        """The compiled workflow version that a stream follows, even if the workflow was deleted or has newer ones."""
+        """Return the compiled workflow version that a stream follows.
+
+        The version is found even if the workflow was deleted or has newer versions.
+        """
         record = self._stores.workflows.followed(following.workflow, following.version)
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 
     def guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
-        """The queries of a stream's patterns to which its constraints apply: guarded, running, reading whole traces."""
+        """Return the queries of the patterns to which a stream's constraints apply.
+
+        These patterns are guarded and running, and read whole traces.
+        """
         parsed = [
             parse_pattern(pattern.text)
             for pattern in self._stores.registry.patterns(declaration.name)
@@ -152,7 +159,7 @@ class ConstraintSets:
         return [build_query(pattern) for pattern in parsed if routed(pattern, declaration).has_whole_traces]
 
     def _latest(self, registered: RegisteredConstraints | None, derived: Derived) -> Derived:
-        """The given version of a workflow; or the version that the stream already follows, if it is later."""
+        """Return the given version of a workflow, or the version that the stream already follows, if it is later."""
         following = None if registered is None else registered.following
         if following is None or following.workflow != derived.workflow or following.version <= derived.version:
             return derived
@@ -179,7 +186,7 @@ class ConstraintSets:
         return self._report(record, is_new=is_new)
 
     def _draft(self, declaration: StreamDeclaration, parts: _Parts) -> ConstraintsDraft:
-        """The constraint set to be registered, built from its parts and checked as in ``upload`` and ``follow``."""
+        """Build the constraint set to be registered from its parts, checked as in ``upload`` and ``follow``."""
         constraint_set = effective_set(parts.own, declaration, parts.derived, parts.mode)
         self._check_types(constraint_set)
         check_set(constraint_set)
@@ -197,7 +204,7 @@ class ConstraintSets:
         )
 
     def _check_types(self, constraint_set: ConstraintSet) -> None:
-        """Refuse a set that names too many types; symbols (types with a condition) count as types."""
+        """Refuse a set that names too many types. A symbol (a type with a condition) counts as a type."""
         count, most = len(constraint_set.names), self._settings.limits.max_event_types
         if count > most:
             setting = f"{PREFIX}LIMITS__MAX_EVENT_TYPES"
@@ -220,20 +227,20 @@ class ConstraintSets:
 
 
 def _following(registered: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:
-    """The parts of a stream's constraint set after the stream begins to follow a workflow."""
+    """Return the parts of a stream's constraint set after the stream begins to follow a workflow."""
     parts = _Parts(own=ConstraintSet(), notices=(), derived=None) if registered is None else _hand_written(registered)
     return replace(parts, derived=derived, mode=parts.mode if mode is None else mode)
 
 
 def _hand_written(registered: RegisteredConstraints) -> _Parts:
-    """The hand-written constraints of the current set, and the mode in which the stream follows its workflow."""
+    """Return the hand-written constraints of the current set, and the mode in which the stream follows its workflow."""
     mode: FollowMode = "auto" if registered.following is None else registered.following.mode
     written = parse_constraints(registered.written)
     return _Parts(own=written.constraint_set, notices=written.notices, derived=None, mode=mode)
 
 
 def _left_out_notice(parts: tuple[Part, ...]) -> tuple[str, ...]:
-    """A notice that lists the constraints left out because the monitor would need too many states."""
+    """Return a notice that lists the constraints left out because the monitor would need too many states."""
     if not parts:
         return ()
     listed = ", ".join(map(str, parts))
@@ -241,7 +248,10 @@ def _left_out_notice(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 
 def _one_stream(requested: str | None, document_stream: str | None) -> str:
-    """The stream that the caller or the document names; ``StreamMissing`` if none does, or the two differ."""
+    """Return the stream that the caller or the document names.
+
+    Raises ``StreamMissing`` if neither names a stream, or if the two differ.
+    """
     if requested is not None and document_stream not in (None, requested):
         raise StreamMissing(
             f"the document is for the stream {document_stream!r}, the query says {requested!r}; name one"

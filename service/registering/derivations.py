@@ -1,4 +1,4 @@
-"""Registration of derived streams: checks of the operators that feed them and of the operators that read them."""
+"""Registration of derived streams: checks of the operators that feed and read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams import RETRACTED, ControlRecordError, Definition, StreamDeclaration
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
-    """The operators that feed a stream, then the operators that read the stream; retired operators are left out."""
+    """Return the operators that feed a stream, then the operators that read the stream, without retired operators."""
     operators = [operator for operator in registry.every_operator() if operator.state != "retired"]
     feeding = [operator for operator in operators if stream in {feeder.into for feeder in operator.feeders}]
     listening = [operator for operator in operators if stream in operator.listens_to]
@@ -28,22 +28,23 @@ def remove_inner(stores: Stores, streams: Iterable[str]) -> None:
     """Remove the inner streams of a deleted operator, except streams that are in use."""
     for stream in sorted(streams):
         with suppress(StreamInUse):
-            with suppress(UnknownStream):  # an interrupted call has removed it
+            with suppress(UnknownStream):  # an interrupted call has already removed it
                 stores.registry.removal.remove(stream, ANY, is_cascading=False)
             stores.derived.forget(stream)
 
 
 class Derivations:
-    """Checks and declares derived streams, for patterns with INTO and other operators that feed streams."""
+    """Checks and declares derived streams, for patterns with INTO and for other operators that feed streams."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def check(self, pattern: Pattern, stream: str) -> None:
-        """Check that a pattern on a stream may feed the stream in its INTO clause; changes nothing.
+        """Check that a pattern on a stream may feed the stream in its INTO clause, without changing anything.
 
-        Raises ``StreamNotDerived`` if the fed stream takes posted events, and ``DerivationRefused`` if streams would be
-        derived in a cycle or in too long a chain, or if the fed stream does not declare the type of the new events.
+        Raises ``StreamNotDerived`` if the fed stream accepts posted events. Raises ``DerivationRefused`` if streams
+        would be derived in a cycle or in too long a chain, or if the fed stream does not declare the type of the
+        derived events.
         """
         if pattern.into is None:
             return
@@ -67,7 +68,7 @@ class Derivations:
             raise DerivationRefused(f"INTO {pattern.into.stream}: {error.message}") from error
 
     def check_operator(self, kind: str, name: str, feeders: Sequence[OperatorPart]) -> None:
-        """Check that an operator and its parts may feed their derived streams, as in ``check``; changes nothing."""
+        """Check that an operator and its parts may feed their derived streams, as ``check`` does for patterns."""
         feeds = self._feeds((kind, name))
         for feeder in feeders:
             target = self._registry.find_stream(feeder.into)
@@ -87,7 +88,7 @@ class Derivations:
             )
 
     def check_input(self, definition: Definition) -> None:
-        """Refuse an operator that needs final events, if its stream may have retractions."""
+        """Refuse an operator that needs final events, if the events of its stream may be retracted."""
         operators = [operator for operator in self._registry.every_operator() if operator.state != "retired"]
         feeders = [(part.kind, part.name, part.into) for operator in operators for part in operator.feeders]
         require_final(definition, feeders)
@@ -104,8 +105,8 @@ class Derivations:
     def declare_fed_by(self, stream: str, draft: OperatorDraft) -> None:
         """Declare the derived streams of an operator that is about to be registered on a stream.
 
-        First raises the error with which the registration would be refused. If the process stops before the
-        registration, or another writer comes first, the declared streams stay, without events.
+        If the registration would be refused, its error is raised before anything is declared. If the process stops
+        before the registration, or another writer is faster, the declared streams remain, without events.
         """
         feeders = draft.record(stream, 0, 0).feeders
         if feeders and draft.state != "draft":
@@ -113,13 +114,19 @@ class Derivations:
             self.declare_fed(feeders)
 
     def declare_fed(self, feeders: Sequence[OperatorPart]) -> None:
-        """Declare derived streams that do not exist yet; raises ``StreamExists`` if one now takes posted events."""
+        """Declare the derived streams that do not exist yet.
+
+        Raises ``StreamExists`` if one now accepts posted events.
+        """
         for stream in dict.fromkeys(feeder.into for feeder in feeders):
             if self._registry.find_stream(stream) is None:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-        """Warnings about types in a pattern on a derived stream, if no operator that feeds the stream makes them."""
+        """Return warnings about types in a pattern on a derived stream that no pattern feeding the stream makes.
+
+        If an operator other than a pattern feeds the stream, there are no warnings.
+        """
         if not declaration.derived:
             return []
         producers = self._registry.producers(declaration.name)
@@ -135,7 +142,7 @@ class Derivations:
         ]
 
     def _feeds(self, identity: tuple[str, str]) -> Feeds:
-        """All feeds of derived streams, except the feeds of one operator, given as (kind, name), and of its parts."""
+        """Return all feeds of derived streams, except those of the operator (kind, name) and of its parts."""
         operators = [
             operator for operator in self._registry.operators(identity[0]).all() if operator.name == identity[1]
         ]
@@ -145,12 +152,12 @@ class Derivations:
 
 
 def type_of(pattern: Pattern) -> str:
-    """The type of the events that a pattern with INTO makes."""
+    """Return the type of the events that a pattern with INTO makes."""
     assert pattern.into is not None, "asked of patterns with INTO"
     return pattern.into.event_type or pattern.name
 
 
 def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
-    """The types of the events that patterns with INTO make, and of the retractions of these events."""
+    """Return the types of the events that patterns with INTO make, and of the retractions of these events."""
     types = [type_of(parse_pattern(pattern.text)) for pattern in producers]
     return list(dict.fromkeys([*types, *(name + RETRACTED for name in types)]))

@@ -1,4 +1,7 @@
-"""Acknowledges and closes incidents by requests in the log; the shard of the incident's group decides them (ADR 75)."""
+"""Acknowledges and closes incidents by requests in the log.
+
+The shard of the incident's group decides on the requests (ADR 75).
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ class IncidentLibrary:
         self._clock = clock
 
     def act(self, incident_id: str, action: Action, by: str | None) -> dict[str, Any]:
-        """Request that an incident is acknowledged or closed; returns the incident, or raises ``IncidentClosed``.
+        """Request that an incident is acknowledged or closed. Returns the incident, or raises ``IncidentClosed``.
 
-        A second acknowledgement has no effect. If the incident's pattern was deleted, the incident is closed here.
+        A second acknowledgement has no effect. If the incident's pattern was deleted, the stored incident is closed
+        directly.
         """
         incident = self._stores.incidents.get(incident_id)
         if incident["state"] == "closed":
@@ -43,12 +47,12 @@ class IncidentLibrary:
         return incident
 
     def close_all(self, pattern: str) -> None:
-        """Request that the open incidents of a pattern are closed; to be called before its inner stream is removed."""
+        """Request that the open incidents of a pattern are closed. Call this before its inner stream is removed."""
         if incidents := self._stores.incidents.open_incidents(pattern):
             self._request(incidents, CLOSE, {"by": None, "how": "deletion"})
 
     def _request(self, incidents: Sequence[Mapping[str, Any]], action: Action, request: Mapping[str, Any]) -> None:
-        """Append requests to the log; their times are before the watermark, so they take effect at their position."""
+        """Append requests to the log. Their times are before the watermark, so they take effect at their position."""
         at = format_time(self._clock.now_us())
         events = [
             Event(

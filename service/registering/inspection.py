@@ -1,6 +1,6 @@
 """Analysis of patterns and constraint sets before the first event, as values and as plain JSON.
 
-The documents are part of the API and of ``forestall check --json``, so members are only added, never changed.
+The documents are part of the API and of ``forestall check --json``. So members are only added, never changed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from nfa import Query, describe_atom
 Document = dict[str, Any]
 
 
-# Beyond these limits, finding the failing conditions can take minutes: its work grows with the cube of the steps.
+# With more, finding the failing conditions can take minutes, because the work grows with the cube of the steps.
 _MOST_STEPS = 100
 _MOST_STATES = 1_100
 
@@ -58,7 +58,10 @@ class PatternInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInspection:
-    """The analysis of a constraint set and its patterns; ``choice``: the event types that the monitor distinguishes."""
+    """The analysis of a constraint set and its patterns.
+
+    ``choice`` has the event types that the monitor distinguishes.
+    """
 
     choice: Choice
     analysis: Analysis
@@ -72,13 +75,13 @@ class SetInspection:
 
 
 def is_explained(query: Query) -> bool:
-    """Whether a pattern, with its repetitions written out, is small enough to list its failing conditions."""
+    """Return whether a pattern is small enough to list its failing conditions, with repetitions written out."""
     steps = max((len(term.atoms) for term in query.terms), default=0)
     return steps <= _MOST_STEPS and len(query.states) <= _MOST_STATES
 
 
 def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bool = True) -> PatternInspection:
-    """Analyse one pattern under constraints; unless ``is_ended``, only check which alternatives can match."""
+    """Analyse one pattern under constraints. Unless ``is_ended``, only check which alternatives can match."""
     check = check_query(query, constraint_set)
     if not is_ended or not check.is_satisfiable:
         return PatternInspection(check=check)
@@ -92,12 +95,12 @@ def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bo
 
 
 def inspect_set(queries: Sequence[Query], constraint_set: ConstraintSet) -> SetInspection:
-    """Analyse a constraint set with the patterns whose partial matches it terminates."""
+    """Analyse a constraint set with the patterns whose partial matches it may terminate."""
     return SetInspection(choice=choose(constraint_set, queries), analysis=analyse(constraint_set, queries))
 
 
 def condition_document(condition: FailingCondition) -> Document:
-    """A failing condition as plain JSON."""
+    """Return a failing condition as plain JSON."""
     explanation = condition.explanation
     return {
         "event": condition.event_type or explanation.event_name,
@@ -114,7 +117,7 @@ def condition_document(condition: FailingCondition) -> Document:
 
 
 def dead_document(term: DeadTerm) -> Document:
-    """An alternative that can never match, as plain JSON; alternatives are numbered from 1."""
+    """Return an alternative that can never match, as plain JSON. Alternatives are numbered from 1."""
     return {
         "alternative": term.term + 1,
         "atoms": [describe_atom(atom) for atom in term.atoms],
@@ -125,12 +128,12 @@ def dead_document(term: DeadTerm) -> Document:
 
 
 def redundant_document(atom: RedundantAtom) -> Document:
-    """A redundant step as plain JSON; alternatives are numbered from 1."""
+    """Return a redundant step as plain JSON. Alternatives are numbered from 1."""
     return {"alternative": atom.term + 1, "atom": describe_atom(atom.atom), "text": atom.text}
 
 
 def state_document(state: StateForecast) -> Document:
-    """The forecast for partial matches in a pattern state, as plain JSON."""
+    """Return the forecast for partial matches in a pattern state, as plain JSON."""
     earliest = state.earliest
     return {
         "alternative": state.state.term + 1,
@@ -149,7 +152,7 @@ def state_document(state: StateForecast) -> Document:
 
 
 def choice_document(choice: Choice) -> Document:
-    """The event types that the monitor distinguishes, as plain JSON."""
+    """Return the event types that the monitor distinguishes, as plain JSON."""
     return {
         "distinguishes": sorted(choice.distinguished),
         "estimated_states": choice.estimated_states,
@@ -171,7 +174,7 @@ def choice_document(choice: Choice) -> Document:
 
 
 def idle_document(idle: IdleParts) -> Document:
-    """The constraints from which no pattern benefits, as plain JSON."""
+    """Return the constraints from which no pattern benefits, as plain JSON."""
     return {
         "constraints": [str(part) for part in idle.parts],
         "visited_states": idle.visited,
@@ -180,7 +183,7 @@ def idle_document(idle: IdleParts) -> Document:
 
 
 def set_document(constraint_set: ConstraintSet) -> Document:
-    """A constraint set as plain JSON, with its constraints in words."""
+    """Return a constraint set as plain JSON, with its constraints in words."""
     settings = constraint_set.settings
     return {
         "constraints": [str(constraint) for constraint in constraint_set.constraints],
@@ -201,7 +204,7 @@ def set_document(constraint_set: ConstraintSet) -> Document:
 
 
 def process_document(process: Process) -> Document:
-    """The workflow that a constraint set contains, as plain JSON."""
+    """Return the workflow in a constraint set as plain JSON."""
     automaton = process.automaton
     return {
         "name": process.workflow,
@@ -214,7 +217,7 @@ def process_document(process: Process) -> Document:
 
 
 def analysis_document(pattern: PatternAnalysis) -> Document:
-    """One pattern's part of the analysis of a constraint set, as plain JSON."""
+    """Return one pattern's part of the analysis of a constraint set, as plain JSON."""
     return {
         "pattern": pattern.pattern,
         "can_match": pattern.can_match,

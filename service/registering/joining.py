@@ -1,4 +1,4 @@
-"""The constraint set of a stream that follows a workflow: hand-written constraints, and constraints of the workflow."""
+"""The constraint set of a stream that follows a workflow: hand-written constraints, and those of the workflow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """A compiled workflow version: constraints and, if possible, an automaton; ``cover`` implies all constraints."""
+    """A compiled workflow version: constraints and, if possible, an automaton. ``cover`` implies all constraints."""
 
     workflow: str
     version: int
@@ -47,7 +47,7 @@ class Derived:
         )
 
     def to_findings(self) -> dict[str, Any]:
-        """The results as plain JSON, without the workflow's name and version."""
+        """Return the results as plain JSON, without the workflow's name and version."""
         origins = {str(constraint): origin for constraint, origin in self.extraction.origins.items()}
         return {
             "extraction": self.extraction.to_document(),
@@ -73,7 +73,7 @@ class Derived:
         )
 
     def is_exact(self, mode: FollowMode) -> bool:
-        """Whether a mode uses the automaton; raises ``AutomatonTooLarge`` for ``exact`` without an automaton."""
+        """Return whether a mode uses the automaton. Raises ``AutomatonTooLarge`` for ``exact`` without an automaton."""
         if mode == "exact" and self.automaton is None:
             raise AutomatonTooLarge(
                 f"the workflow {self.workflow!r} cannot be followed exactly: {self.without_automaton}; "
@@ -83,13 +83,13 @@ class Derived:
         return mode != "tables" and self.automaton is not None
 
     def followed_as(self, mode: FollowMode) -> Following:
-        """The record that is stored for a stream that follows this version of the workflow."""
-        from service.stores import Following  # noqa: PLC0415 - brings Redis
+        """Return the record that is stored for a stream that follows this version of the workflow."""
+        from service.stores import Following  # noqa: PLC0415 - imports Redis
 
         return Following(workflow=self.workflow, version=self.version, mode=mode)
 
     def joined_to(self, own: ConstraintSet, mode: FollowMode) -> ConstraintSet:
-        """Hand-written constraints together with the constraints of the workflow."""
+        """Join hand-written constraints with the constraints of the workflow."""
         settings = own.settings
         if settings.unknown_types == "deviate":
             own = replace(own, settings=replace(settings, types=settings.types | frozenset(self.extraction.events)))
@@ -106,13 +106,13 @@ class Derived:
 def effective_set(
     own: ConstraintSet, declaration: StreamDeclaration, derived: Derived | None, mode: FollowMode
 ) -> ConstraintSet:
-    """The effective constraints of a stream: hand-written, from its declared end events, and from its workflow."""
+    """Return a stream's effective constraints: hand-written, from its declared end events, and from its workflow."""
     joined = joined_with(own, declaration)
     return joined if derived is None else derived.joined_to(joined, mode)
 
 
 def workflow_mismatches(derived: Derived, declaration: StreamDeclaration, settings: Settings) -> list[str]:
-    """Contradictions between a workflow and the declaration of a stream that follows it, in words."""
+    """Return contradictions between a workflow and the declaration of a stream that follows it, in words."""
     declared, extraction = set(declaration.end_events), derived.extraction
     ends = ConstraintSet(end_events=frozenset(extraction.end), settings=settings)
     name = f"the workflow {derived.workflow!r}"
@@ -133,7 +133,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _automaton_form(automaton: ProcessAutomaton | None) -> Any:
-    """An automaton in the form of a constraint document; None without an automaton."""
+    """Return an automaton in the form of a constraint document, or None without an automaton."""
     if automaton is None:
         return None
     bare = following(

@@ -13,7 +13,7 @@ from shards import RoutedPattern, routed
 from streams import StreamDeclaration
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: each value is computed once, when it is first needed
+@dataclass(frozen=True, kw_only=True)  # without slots, because each value is computed once, when it is first needed
 class StreamRules:
     """The declaration of a stream, and the document of its registered constraint set (None: no set)."""
 
@@ -22,7 +22,7 @@ class StreamRules:
 
     @cached_property
     def constraint_set(self) -> ConstraintSet:
-        """The registered constraint set; by default, a set with only the declared end events."""
+        """The registered constraint set or, if there is none, a set with only the declared end events."""
         return self._ends_only if self.document is None else parse_constraints(self.document).constraint_set
 
     @property
@@ -30,9 +30,9 @@ class StreamRules:
         return ConstraintSet(end_events=frozenset(self.declaration.end_events))
 
     def relied_on(self, route: str, *, is_guarded: bool) -> ConstraintSet:
-        """The constraints on which a pattern may rely.
+        """Return the constraints on which a pattern may rely.
 
-        An unguarded pattern relies on the declared end events only; a pattern by a further key (``route``) on no
+        An unguarded pattern relies on the declared end events only. A pattern by a further key (``route``) relies on no
         constraints.
         """
         if route:
@@ -40,13 +40,13 @@ class StreamRules:
         return self.constraint_set if is_guarded else self._ends_only
 
     def on_stream(self, pattern: Pattern, *, is_guarded: bool) -> OnStream:
-        """Combine a pattern with this stream and its constraints; raises ``KeyMismatch``."""
+        """Combine a pattern with this stream and its constraints. Raises ``KeyMismatch``."""
         return OnStream(rules=self, routed=routed(pattern, self.declaration), is_guarded=is_guarded)
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: each value is computed once, when it is first needed
+@dataclass(frozen=True, kw_only=True)  # without slots, because each value is computed once, when it is first needed
 class OnStream:
-    """A pattern on its stream; ``is_guarded``: constraints may terminate its partial matches early."""
+    """A pattern on its stream. With ``is_guarded``, constraints may terminate its partial matches early."""
 
     rules: StreamRules
     routed: RoutedPattern
@@ -63,7 +63,7 @@ class OnStream:
 
     @cached_property
     def query(self) -> Query:
-        """The query to check against constraints; without NOTs if the pattern does not read whole traces."""
+        """The query to check against constraints, without NOTs if the pattern does not read whole traces."""
         query = build_query(self.pattern)
         return query if self.routed.has_whole_traces else _without_absences(query)
 
@@ -81,10 +81,10 @@ class OnStream:
 
 
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
-    """The ways in which a pattern's traces can end; the traces of a further key do not end.
+    """Return the ways in which a pattern's traces can end. Traces of a further key do not end.
 
-    The end events of a constraint set count only if its settings end traces. Constraints decide a NOT at the end of a
-    pattern only with ``is_guarded``.
+    The end events of a constraint set count only if its settings say that they end traces. Constraints decide a NOT at
+    the end of a pattern only if ``is_guarded``.
     """
     if on_stream.route:
         return TraceEnds(has_trace_end=False)
@@ -101,7 +101,7 @@ def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None
 
 
 def _without_absences(query: Query) -> Query:
-    """The query without its NOTs, and without states that only wait for a NOT."""
+    """Return the query without its NOTs, and without states that only wait for a NOT."""
     terms = tuple(replace(term, absences=()) for term in query.terms)
     states = tuple(state for state in query.states if len(state.bound) < len(query.terms[state.term].atoms))
     return replace(query, terms=terms, states=states)

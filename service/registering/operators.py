@@ -1,4 +1,4 @@
-"""Registration of operators as documents; all kinds of operators have one life cycle."""
+"""Registration of operators as documents. All kinds of operators have one life cycle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streams import Clock, Definition, StreamDeclaration, format_time
 class OperatorExplanation:
     """How an operator runs, in words: its algorithm, its state, and when it emits results.
 
-    ``statistics`` has the counts of all shards after their last micro-batches; None if no shard has reported the
+    ``statistics`` has the counts of all shards after their last micro-batches, or is None if no shard has reported the
     operator. ``waiting`` is the number of events that wait for the time of other inputs.
     """
 
@@ -32,7 +32,10 @@ class OperatorExplanation:
 
 
 class OperatorLibrary:
-    """Registers and explains operators; without ``can_spill``, operators that may keep state in files are refused."""
+    """Registers and explains operators.
+
+    Without ``can_spill``, operators that may keep a part of their state in files are refused.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class OperatorLibrary:
         self._by_plural = {kind.plural: kind.name for kind in kinds}
 
     def kind_of(self, plural: str) -> str | None:
-        """The kind whose plural name in paths of the API is ``plural``; None if no kind has this name."""
+        """Return the kind whose plural name in the API's paths is ``plural``, or None if no kind has this name."""
         return self._by_plural.get(plural)
 
     def put(
@@ -64,11 +67,11 @@ class OperatorLibrary:
         condition: Condition = ANY,
         creates: bool = False,
     ) -> tuple[RegisteredOperator, bool]:
-        """Register an operator: a different document makes the next version, an equal one changes nothing.
+        """Register an operator. A different document makes the next version, and an equal document changes nothing.
 
-        Returns the operator after the call, and whether it changed. Without ``severity`` the operator keeps its
-        severity; a new one gets ``medium``. A draft is only checked and stored, and a paused operator sees no events.
-        With ``creates``, replacing an operator is refused.
+        Returns the operator after the call, and whether it changed. Without ``severity``, an operator keeps its
+        severity, and a new operator gets ``medium``. A draft is only checked and stored, and a paused operator sees no
+        events. With ``creates``, replacing an operator is refused.
         """
         reader = self._kinds[kind]
         declarations: dict[str, StreamDeclaration] = {}
@@ -116,9 +119,11 @@ class OperatorLibrary:
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> tuple[RegisteredOperator, bool]:
-        """Activate, pause, resume or retire an operator for later log entries; ``stops``: a pause skips the backlog.
+        """Activate, pause, resume or retire an operator for later log entries.
 
-        Returns the operator, and whether the operator changed.
+        With ``stops``, a pause skips the backlog.
+
+        Returns the operator, and whether it changed.
         """
         operators = self._registry.operators(kind)
         if action == "activate":
@@ -149,7 +154,7 @@ class OperatorLibrary:
         )
 
     def notices(self, record: RegisteredOperator) -> Sequence[str]:
-        """Notices about probable mistakes in an operator's document, such as members without effect, in words."""
+        """Return notices about probable mistakes in an operator's document, such as members without effect."""
         return self._kinds[record.kind].notices(record.definition, self._registry.stream, self._has_constraints)
 
     def _has_constraints(self, stream: str) -> bool:
@@ -157,9 +162,9 @@ class OperatorLibrary:
         return record is not None and bool(parse_constraints(record.document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator, and the inner streams between its parts; its results are kept.
+        """Delete an operator, and the inner streams between its parts. Its results are kept.
 
-        The next call completes a deletion that was interrupted, although it raises ``UnknownOperator``.
+        If a deletion was interrupted, the next call completes it and then raises ``UnknownOperator``.
         """
         operators = self._registry.operators(kind)
         try:
@@ -188,7 +193,7 @@ class OperatorLibrary:
 
 
 def _since(record: RegisteredOperator) -> str:
-    """A sentence about the time and the version with which an operator's state began."""
+    """Return a sentence about the time and the version with which an operator's state began."""
     if record.state != "active":
         return f"It is {record.state}, and holds nothing."
     if not record.is_continued:

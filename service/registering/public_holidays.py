@@ -15,9 +15,10 @@ _CODE = re.compile(r"[A-Z0-9]{2,5}")  # code of a country or a market
 
 
 def public_holidays(source: Mapping[str, Any], first: int, last: int) -> list[date]:
-    """The public holidays of a country or subdivision, or the closing days of a stock market, in all years of a range.
+    """Return the public holidays of a country or subdivision, or the closing days of a stock market.
 
-    ``first`` and ``last`` are years, both included. Raises ``CalendarRefused`` if the country or market is unknown.
+    ``first`` and ``last`` are the first and the last year. Raises ``CalendarRefused`` if the country or market is
+    unknown.
     """
     import holidays  # noqa: PLC0415 - few commands and requests need it
 
@@ -28,18 +29,19 @@ def public_holidays(source: Mapping[str, Any], first: int, last: int) -> list[da
     if not _CODE.fullmatch(str(source.get("market", source.get("country")))):
         raise _unknown(source)
     try:
-        with warnings.catch_warnings(action="ignore"):  # the library warns of years without holidays
+        with warnings.catch_warnings(action="ignore"):  # the library warns about years without holidays
             if "market" in source:
                 return list(holidays.financial_holidays(source["market"], years=years))
             return list(holidays.country_holidays(source["country"], subdiv=part, years=years))
-    except (NotImplementedError, AttributeError, TypeError) as error:  # the library's errors for unknown names
+    except (NotImplementedError, AttributeError, TypeError) as error:  # raised for unknown names
         raise _unknown(source) from error
 
 
 def _unknown(source: Mapping[str, Any]) -> CalendarRefused:
-    """The error about an unknown country, subdivision or market; its message lists the known ones.
+    """Return the error about an unknown country, subdivision or market. Its message lists the known ones.
 
-    The codes come from the library's registry, because its lists of countries and markets import a module for each.
+    The codes are read from the library's registry, because its lists of countries and markets import one module for
+    each.
     """
     import holidays  # noqa: PLC0415 - few commands and requests need it
 

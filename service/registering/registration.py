@@ -72,7 +72,7 @@ class Registration:
     def declare_stream(
         self, declaration: StreamDeclaration, condition: Condition = ANY, *, is_checked: bool | None = None
     ) -> bool:
-        """Declare a stream; returns whether it is new. ``StreamExists``: the stream has another declaration."""
+        """Declare a stream, and return whether it is new. Raises ``StreamExists`` if its stored declaration differs."""
         return self._stores.registry.declare_stream(declaration, condition, is_checked=is_checked)
 
     def change_stream(
@@ -80,7 +80,7 @@ class Registration:
     ) -> StreamRecord:
         """Change members of a declaration (``streams.CHANGEABLE``), or its schema checks, for later log entries.
 
-        If the end events change, the constraint set of the stream gets its next version in the same step.
+        If the end events change, the next version of the stream's constraint set is registered in the same step.
         """
 
         def changed(
@@ -98,11 +98,12 @@ class Registration:
         return self._stores.registry.change_stream(name, changed, now_us, condition, is_checked=is_checked)
 
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
-        """Remove a stream at the current end of the log, with its hourly counts; its results are kept.
+        """Remove a stream at the current end of the log, together with its hourly counts. Its results are kept.
 
-        Open incidents of its patterns are closed, as ``delete_pattern`` does; the next call completes a removal that
-        was interrupted, although it raises ``UnknownStream``. Returns the stream's resources, such as patterns. Raises
-        ``StreamInUse`` if resources use the stream, unless ``is_cascading``.
+        Open incidents of its patterns are closed, as by ``delete_pattern``. Returns the stream's resources, such as
+        patterns. Unless ``is_cascading``, raises ``StreamInUse`` if resources use the stream.
+
+        If a removal was interrupted, the next call completes it and then raises ``UnknownStream``.
         """
         try:
             uses = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
@@ -113,7 +114,7 @@ class Registration:
         return uses
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
-        """Read a pattern from its text or, if this is None, from its JSON form; the result always has a text."""
+        """Read a pattern from its text or, if this is None, from its JSON form. The result always has a text."""
         if text is not None:
             self._check_length(text)
             return parse_pattern(text)
@@ -137,9 +138,9 @@ class Registration:
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> PatternReport:
-        """Activate, pause, resume or retire a pattern for later log entries; ``stops``: a pause skips the backlog.
+        """Activate, pause, resume or retire a pattern for later log entries. With ``stops``, a pause skips the backlog.
 
-        Activating a draft that cannot match under the stream's constraints raises ``UnsatisfiablePattern``.
+        Raises ``UnsatisfiablePattern`` when activating a draft that cannot match under the stream's constraints.
         """
         patterns = self._stores.registry.pattern_operators
         if action == "activate":
@@ -151,10 +152,10 @@ class Registration:
         return self._report(*patterns.move(name, action, condition, self._clock.now_us(), stops=stops))
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a pattern with its inner streams, and close its incidents; stored alerts are kept.
+        """Delete a pattern and its inner streams, and close its incidents. Stored alerts are kept.
 
-        A process that stops after the first write leaves open incidents and inner streams; the next call completes the
-        deletion, although it raises ``UnknownPatternName``.
+        If the process stops after the first write, incidents remain open and inner streams remain. The next call then
+        completes the deletion and raises ``UnknownPatternName``.
         """
         patterns = self._stores.registry.pattern_operators
         try:
@@ -166,7 +167,7 @@ class Registration:
         self._end_alerts(deleted)
 
     def _complete_removal(self, stream: str) -> None:
-        """Remove what the script that removes a stream leaves: promises, hourly counts, open incidents."""
+        """Remove the remains of a removed stream that its script leaves: promises, hourly counts, open incidents."""
         if self._stores.registry.removal.is_removed(stream):
             self._stores.derived.forget(stream)
             self._stores.hours.forget(stream)
@@ -180,7 +181,7 @@ class Registration:
 
     def _end_alerts(self, deleted: RegisteredPattern) -> None:
         """Request that the incidents of a deleted pattern are closed, and remove its inner streams."""
-        with suppress(UnknownStream):  # the deletion is complete
+        with suppress(UnknownStream):  # the deletion is already complete
             IncidentLibrary(self._stores, self._clock).close_all(deleted.name)
         suppression = deleted.body.get(SUPPRESSION) or {}
         remove_inner(self._stores, {alerts_stream(deleted.name), fed_stream(deleted.name, suppression)})
@@ -191,7 +192,7 @@ class Registration:
             raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
 
     def check_pattern(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> tuple[str, ...]:
-        """Check that a pattern can be matched on a stream, as ``register`` does; returns warnings, in words."""
+        """Check that a pattern can be matched on a stream, as ``register`` does. Returns warnings in words."""
         rules = self._rules(self._stores.registry.stream(stream))
         return self._checked(rules.on_stream(pattern, is_guarded=is_guarded))
 
@@ -218,10 +219,10 @@ class Registration:
         )
 
     def register(self, stream: str, pattern: Pattern, requested: OperatorDraft) -> PatternReport:
-        """Register a pattern, or its next version, on a stream, under the name in its text.
+        """Register a pattern or its next version on a stream, under the name in its text.
 
-        Constraints terminate no partial match of an unguarded pattern, so the pattern can find deviating traces.
-        Without ``severity`` a pattern keeps its severity; a new one gets ``medium``.
+        Constraints terminate no partial match of an unguarded pattern, so such a pattern can find traces that deviate.
+        Without ``severity``, a pattern keeps its severity, and a new pattern gets ``medium``.
         """
         declaration = self._stores.registry.stream(stream)
         on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(requested.body["is_guarded"]))
@@ -243,7 +244,7 @@ class Registration:
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _resolving_nothing(self, suppression: Mapping[str, Any]) -> tuple[str, ...]:
-        """Warnings if a pattern with ``resolves`` can close no incidents of the pattern that ``resolves`` names."""
+        """Return warnings if the pattern that ``resolves`` names has no incidents that could be closed."""
         name, by = suppression.get("resolves"), suppression["by"]
         if name is None:
             return ()
@@ -272,7 +273,7 @@ class Registration:
         return StreamRules(declaration=declaration, document=None if record is None else record.document)
 
     def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:
-        """Raise ``StreamInUse`` if a pattern waits for an end of traces that could no longer come."""
+        """Raise ``StreamInUse`` if a pattern waits for an end of traces that would never occur."""
         rules = StreamRules(declaration=declaration, document=document)
         for record in self._stores.registry.patterns(declaration.name):
             if record.state == "retired":
@@ -289,7 +290,7 @@ class Registration:
                 ) from error
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
-        """The constraints on which a pattern may rely; none if it is matched by a further key (``route``)."""
+        """Return the constraints on which a pattern may rely: none if it is matched by a further key (``route``)."""
         return self._rules(declaration).relied_on(route, is_guarded=is_guarded)
 
 

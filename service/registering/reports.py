@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternReport:
-    """A registered pattern, with warnings about probable mistakes; ``is_new``: whether the call changed the pattern."""
+    """A registered pattern, with warnings about probable mistakes.
+
+    ``is_new`` is True if the call changed the pattern.
+    """
 
     pattern: RegisteredPattern
     is_new: bool
@@ -29,7 +32,10 @@ class PatternReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintReport:
-    """A registered constraint set with warnings, such as impossible patterns; ``is_new``: the call changed the set."""
+    """A registered constraint set with warnings, for example about patterns that can no longer match.
+
+    ``is_new`` is True if the call changed the set.
+    """
 
     record: RegisteredConstraints
     is_new: bool
@@ -47,7 +53,7 @@ def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -
 
 
 def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """Contradictions between a constraint document and the declaration of its stream, in words."""
+    """Return contradictions between a constraint document and the declaration of its stream, in words."""
     contradictions = undeclared_ends("this document", constraint_set, declaration)
     if declaration.event_types and (undeclared := sorted(constraint_set.types - set(declaration.event_types))):
         contradictions.append(f"{', '.join(undeclared)}: not among the event types that the stream declares")
@@ -55,7 +61,10 @@ def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) ->
 
 
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """Notices about end events that end no traces, as the stream does not declare them; ``source`` is their origin."""
+    """Return notices about end events that end no trace because the stream does not declare them.
+
+    ``source`` says in the notice where the end events are written.
+    """
     undeclared = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
     if not undeclared:
         return []
@@ -68,7 +77,7 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 
 
 def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
-    """Warnings about a constraint set, and about registered patterns that can no longer match or wait for ever."""
+    """Return warnings about a constraint set, and about registered patterns that can never match or wait for ever."""
     warnings, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
         on_stream = rules.on_stream(parse_pattern(pattern.text), is_guarded=pattern.is_guarded)
@@ -89,7 +98,7 @@ _LAST_ITERATIONS = (
 
 
 def pattern_warnings(on_stream: OnStream, check: QueryCheck) -> tuple[str, ...]:
-    """Warnings about alternatives of a pattern that can never match, and about probable mistakes, in words."""
+    """Return warnings about alternatives of a pattern that can never match, and about probable mistakes, in words."""
     pattern, routed, declaration = on_stream.pattern, on_stream.routed, on_stream.rules.declaration
     finer = ", ".join(routed.finer)
     return (
@@ -116,7 +125,7 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
 
 
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
-    """Warnings about names of further keys in ``WHERE [..]`` that are read as attributes of the same name."""
+    """Return warnings about further keys in ``WHERE [..]`` that are read as attributes of the same name."""
     declaration = on_stream.declaration
     further_keys = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
     return [
@@ -128,7 +137,10 @@ def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
 
 
 def _undeclared_types(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-    """Warnings about types of a pattern that the stream does not declare; earlier releases accepted such patterns."""
+    """Return warnings about types of a pattern that the stream does not declare.
+
+    Earlier releases accepted such patterns.
+    """
     if not declaration.event_types:
         return []
     return [notice.placed for notice in unknown_types(pattern, declaration.event_types, "that the stream declares")]

@@ -1,4 +1,7 @@
-"""The records on which the registration of an operator relies; the script that stores the operator compares them."""
+"""The stored records on which the registration of an operator relies.
+
+The script that stores the operator compares these records with the current ones, and refuses if any has changed.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,10 @@ _Checks = tuple[tuple[str, str, bytes], ...]
 def requirements(
     stores: Stores, declarations: Collection[StreamDeclaration], draft: OperatorDraft, lookups: Collection[Lookup]
 ) -> Callable[[], _Checks]:
-    """A function for ``OperatorDraft.required``, after a draft was checked with some declarations and tables.
+    """Return a function for ``OperatorDraft.required``, once the draft has been checked.
 
-    The streams that the operator feeds must be declared, except those of a draft that is only stored.
+    The draft was checked with the given declarations and tables, so it relies on them. The streams that the operator
+    feeds must be declared, unless the draft is only stored.
     """
     first = draft.inputs[0].stream if draft.inputs else next(iter(declarations)).name
     fed = () if draft.state == "draft" else {feeder.into for feeder in draft.record(first, 0, 0).feeders}
@@ -30,9 +34,10 @@ def requirements(
 def _checks(
     stores: Stores, declarations: Iterable[StreamDeclaration], fed: Iterable[str], lookups: Collection[Lookup]
 ) -> _Checks:
-    """The present records, if what was checked still holds; the records are read before it is compared.
+    """Return the current records, if the declarations and tables that were checked are still valid.
 
-    Raises ``RegistryContended`` if a stream has another declaration, or a fed stream takes posted events or is removed.
+    The records are read before the comparison, so a later change of a record is noticed by the script. Raises
+    ``RegistryContended`` if a stream has another declaration, or if a fed stream accepts posted events or is removed.
     """
     registry = stores.registry
     places = [

@@ -38,16 +38,16 @@ def strangers(
     further_types: Collection[str] | None = (),
     is_example: bool = False,
 ) -> Iterator[tuple[Pattern, Notice]]:
-    """Notices about types and attributes that no event has, and about comparisons of values of different kinds.
+    """Yield notices about types and attributes that no event has, and about comparisons of different kinds of values.
 
     An attribute counts as present if any event of its step's types has a member of its name, at any depth.
 
     Args:
         patterns: The patterns.
         events: All events, or an example of them.
-        further_types: Correct types that the events need not have; None: types are not checked.
-        is_example: The events are a small example, such as those of a test, that lacks types and attributes on purpose;
-            only those that look like another one that the pattern does not name are reported.
+        further_types: Correct types that need not occur in the events. None: types are not checked.
+        is_example: The events are a small example, such as those of a test, and lack types and attributes on purpose. A
+            name is then reported only if it is similar to another name that the pattern does not use.
     """
     if not len(events):
         return
@@ -87,7 +87,7 @@ def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: boo
 
 
 def _types_of(events: EventBatch) -> list[str]:
-    """The types that occur in events; examines the first events first, because these usually have all types."""
+    """Return the types that occur in events. The first events are examined first, as they usually have all types."""
     for codes in (events.type_codes[:_FIRST], events.type_codes):
         is_present = np.bincount(codes, minlength=len(events.type_names)) > 0
         if is_present.all():
@@ -96,7 +96,7 @@ def _types_of(events: EventBatch) -> list[str]:
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    """Refuse a type in a pattern, also in NOT and UNTIL, that the stream does not declare, if any are declared."""
+    """Refuse a type in a pattern, also in NOT and UNTIL, that the stream does not declare, if it declares any."""
     if not declaration.event_types:
         return
     for notice in unknown_types(pattern, declaration.event_types, "that the stream declares"):
@@ -104,7 +104,7 @@ def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
 
 
 def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_types: Collection[str]) -> list[str]:
-    """Warnings about probably misspelt types of a pattern: not in the workflow, or similar to a known type.
+    """Return warnings about probably misspelt types of a pattern: not in the workflow, or similar to a known type.
 
     ``further_types`` are known types besides those of the constraints, such as types with schemas.
     """
@@ -121,7 +121,7 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_ty
 
 
 def constrained_types(constraint_set: ConstraintSet) -> frozenset[str]:
-    """The types that the constraints of a stream and its workflow name."""
+    """Return the types that the constraints of a stream and its workflow name."""
     process = constraint_set.process
     automaton = None if process is None else process.automaton
     letters = () if automaton is None else automaton.letters
@@ -129,9 +129,9 @@ def constrained_types(constraint_set: ConstraintSet) -> frozenset[str]:
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
-    """The number of names of a path before the first list that the path continues without an index.
+    """Return how many names of a path lead to the first list that the path continues without an index.
 
-    Returns 0 if the path leads to a value without crossing such a list; None if the path leads to no value.
+    Returns 0 if the path leads to a value without crossing such a list, and None if the path leads to no value.
     """
     for place, name in enumerate(path):
         if isinstance(data, list) and not is_element(name):
@@ -141,7 +141,7 @@ def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
 
 
 def _of_list(attribute: Attribute, items: tuple[str, ...]) -> Notice:
-    """The notice about an attribute that is read from a list, although only the list's elements can have it."""
+    """Return the notice about an attribute that is read from a list, although only the list's elements can have it."""
     whole, owner = ".".join(items), "" if attribute.of is None else f"{attribute.of}."
     rest = ".".join(attribute.path[len(items) :])
     return Notice(
@@ -159,7 +159,7 @@ def _have_member(data: pa.Array, name: str) -> bool:
 class _Attributes:
     """The attributes of events, by the types of the events.
 
-    Only the first events of the types are kept; all of them are read if these lack an attribute.
+    Only the first events of the types are kept. If these lack an attribute, the other events are read, too.
     """
 
     def __init__(self, events: EventBatch) -> None:
@@ -168,7 +168,10 @@ class _Attributes:
         self._found: dict[tuple[str, tuple[str, ...]], bool] = {}
 
     def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
-        """Whether each name of a path occurs as a member in events of some types, at any depth; True without events."""
+        """Return whether each name of a path is a member in events of the given types, at any depth.
+
+        Returns True if there are no such events.
+        """
         return not len(self._of(types)) or all(self._occurs(name, types) for name in path if not is_element(name))
 
     def _occurs(self, name: str, types: tuple[str, ...]) -> bool:
@@ -181,9 +184,9 @@ class _Attributes:
         return self._found[name, types]
 
     def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
-        """If a path continues after a list without an index, the part that leads to the list; otherwise empty.
+        """Return the part of a path that leads to a list, if the path continues after the list without an index.
 
-        Only the first events of the types are examined.
+        Otherwise the result is empty. Only the first events of the types are examined.
         """
         if len(path) == 1:
             return ()
@@ -191,7 +194,7 @@ class _Attributes:
         return path[: lengths.pop()] if len(lengths) == 1 and 0 not in lengths else ()
 
     def names(self, types: tuple[str, ...]) -> set[str]:
-        """The names of attributes in the first events of some types."""
+        """Return the names of attributes in the first events of the given types."""
         return {name for text in self._of(types)[:_MOST_EXAMINED].to_pylist() for name in orjson.loads(text)}
 
     def _of(self, types: tuple[str, ...]) -> pa.Array:

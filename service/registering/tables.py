@@ -1,6 +1,6 @@
-"""Reference tables and calendars: upload, change, look up, delete, list users.
+"""Reference tables and calendars: upload, change, look up, delete, and list users.
 
-A calendar is stored as a table, and gets versions like a table.
+A calendar is stored as a table, and has versions like a table.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from streams.tables import (
 )
 
 _ATTEMPTS = 50
-_MOST_CHANGES = 10_000  # changes of single rows, which every shard holds in memory
+_MOST_CHANGES = 10_000  # changes of single rows, which every shard keeps in memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpload:
-    """An uploaded file with the rows of a table; ``wish`` has the requested key and types of columns."""
+    """An uploaded file with the rows of a table. ``wish`` has the requested key and the requested types of columns."""
 
     name: str
     path: Path
@@ -58,7 +58,7 @@ class TableUpload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReport:
-    """A registered table, and the operators that use it; ``is_new``: whether the call changed the table."""
+    """A registered table, and the operators that use it. ``is_new`` is True if the call changed the table."""
 
     record: RegisteredTable
     users: tuple[RegisteredOperator, ...]
@@ -75,10 +75,10 @@ class TableLibrary:
         self._clock = clock
 
     def put(self, upload: TableUpload) -> TableReport:
-        """Register the rows of a file; different rows under the same name are the table's next version.
+        """Register the rows of a file. If the table exists with different rows, they are its next version.
 
-        Raises ``TableRefused`` with line and column of rows that cannot be read, ``TableInUse`` if a column that an
-        operator reads is missing or has another type, ``InvalidTableName`` or ``TooManyTables``.
+        Raises ``TableRefused`` with line and column if rows cannot be read, and ``TableInUse`` if a column that an
+        operator reads is missing or has another type. Raises ``InvalidTableName`` or ``TooManyTables`` for the name.
         """
         if fault := name_fault("table", upload.name):
             raise InvalidTableName(fault)
@@ -97,9 +97,9 @@ class TableLibrary:
             )
 
     def register(self, version: TableVersion, condition: Condition) -> TableReport:
-        """Register a version whose content is in the cache folder; the same content changes nothing.
+        """Register a version whose content is in the cache folder. Registering the same content again changes nothing.
 
-        Raises ``TableInUse`` if the version lacks a column that an operator reads, or gives it another type.
+        Raises ``TableInUse`` if the version lacks a column that an operator reads, or gives such a column another type.
         """
         users = self._users_of(version.name)
         former = self.forms().get(version.name)
@@ -119,11 +119,12 @@ class TableLibrary:
     def change_row(
         self, name: str, key: Sequence[str], row: Mapping[str, Any] | None, condition: Condition = ANY
     ) -> TableReport:
-        """Set the row of a key, or remove it if ``row`` is None; ``key`` has the values of the key columns in order.
+        """Set the row of a key, or remove it if ``row`` is None. ``key`` has the values of the key columns in order.
 
-        After the most changes that a version may have, all of them make the next version together with this one.
+        If the current version already has the maximum number of row changes, these changes and the new one are merged
+        into the table's next version.
 
-        Raises ``TableRefused`` for a key of the wrong form, or a value that does not have the type of its column.
+        Raises ``TableRefused`` for a key of the wrong form, or for a value that does not have the type of its column.
         """
         self.store.get(name)
         if name.startswith(PREFIX):
@@ -141,7 +142,7 @@ class TableLibrary:
                 changed = self.store.change_row(name, read, condition)
                 return TableReport(record=changed, users=_distinct(users), is_new=True)
             condition.check_record(record)
-            with suppress(PreconditionFailed):  # another writer came first
+            with suppress(PreconditionFailed):  # another writer was faster
                 return self.register(self._merged(record, *read(record)), Condition(matches=(record.tag,)))
         raise RegistryContended.over(f"the {title_of(name)}")
 
@@ -149,7 +150,7 @@ class TableLibrary:
         return TableReport(record=self.store.get(name), users=_distinct(self._users_of(name)))
 
     def tables(self, *, of_calendars: bool = False) -> list[TableReport]:
-        """All tables, sorted by name: only calendars if ``of_calendars``, otherwise only other tables."""
+        """Return all tables, sorted by name: only calendars if ``of_calendars``, otherwise only other tables."""
         names = [record.name for record in self.store.all()]
         return [self.table(name) for name in names if name.startswith(PREFIX) == of_calendars]
 
@@ -157,7 +158,7 @@ class TableLibrary:
         return self._opened(self.store.get(name)).rows(name)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a table; raises ``TableInUse`` if an operator looks it up."""
+        """Delete a table. Raises ``TableInUse`` if an operator looks it up."""
         self.store.get(name)
         if users := _distinct(self._users_of(name)):
             raise TableInUse(
@@ -174,11 +175,11 @@ class TableLibrary:
             KINDS_BY_NAME[user.kind].require_rows(user.definition, tables)
 
     def forms(self) -> dict[str, Any]:
-        """The columns and key of each table, by name."""
+        """Return the columns and key of each table, by name."""
         return {record.name: record.table.form for record in self.store.all()}
 
     def _merged(self, record: RegisteredTable, key: str, row: tuple[Any, ...] | None) -> TableVersion:
-        """The current rows of a table as a new version, with one more row changed, or removed if ``row`` is None."""
+        """Merge the row changes of a table and one more into a new version. The row is removed if ``row`` is None."""
         tables = self._opened(record).with_row(record.name, key, row)
         version = keep_rows(record.table.form, tables.rows(record.name))
         return TableVersion.from_json({**version.to_json(), "name": record.name})
@@ -187,7 +188,7 @@ class TableLibrary:
         return Tables(self.store.files).with_version(record.table, self.store.changes(record))
 
     def _users_of(self, name: str) -> list[tuple[RegisteredOperator, Lookup]]:
-        """The operators that look up a table, each with its lookup, except retired ones."""
+        """Return the operators that look up a table, except retired ones, each with its lookup."""
         return [
             (operator, lookup)
             for operator in self._registry.every_operator()
@@ -214,9 +215,9 @@ class CalendarLibrary:
         self._tables = tables
 
     def put(self, name: str, document: Mapping[str, Any], condition: Condition = ANY) -> CalendarReport:
-        """Register a calendar; if its hours differ from the stored ones, as its next version.
+        """Register a calendar. If its hours differ from the stored ones, they are its next version.
 
-        Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused``, which names the wrong member.
+        Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused`` with the invalid member.
         """
         if fault := name_fault("calendar", name):
             raise InvalidTableName(fault)
@@ -231,7 +232,7 @@ class CalendarLibrary:
         return self._tables.tables(of_calendars=True)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a calendar; raises ``TableInUse`` if an operator uses it."""
+        """Delete a calendar. Raises ``TableInUse`` if an operator uses it."""
         self._tables.delete(PREFIX + name, condition)
 
     def _report(self, table: TableReport) -> CalendarReport:
@@ -253,7 +254,7 @@ def require_lookups(stores: Stores, lookups: Collection[Lookup]) -> None:
 
 
 def tables_for(stores: Stores, lookups: Collection[Lookup]) -> Tables:
-    """The current versions of the tables that lookups read, for a run in this process."""
+    """Return the current versions of the tables that lookups read, for a run in this process."""
     tables = Tables(stores.tables.files)
     for name in sorted({lookup.table for lookup in lookups}):
         record = stores.tables.get(name)
@@ -262,7 +263,7 @@ def tables_for(stores: Stores, lookups: Collection[Lookup]) -> Tables:
 
 
 def past_tables(stores: Stores, lookups: Collection[Lookup]) -> Tables:
-    """All versions of the tables that lookups read, each with the time of its registration."""
+    """Return all versions of the tables that lookups read, each with the time of its registration."""
     tables = Tables(stores.tables.files)
     for name in sorted({lookup.table for lookup in lookups}):
         for record in stores.tables.versions(name):

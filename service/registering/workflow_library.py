@@ -1,4 +1,4 @@
-"""Workflows: upload, look up, compare, check traces, draw, let streams follow them."""
+"""Workflows: upload, look up, compare, check traces, draw, and make streams follow them."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUpload:
-    """An uploaded model; if ``format`` is None, the format is detected.
+    """An uploaded model. If ``format`` is None, the format is detected.
 
-    ``mapping`` has the event type of each task, by the task's name or id; None makes a task silent.
+    ``mapping`` has the event type of each task, by the task's name or id. None makes a task silent.
     """
 
     name: str
@@ -64,7 +64,10 @@ class ModelUpload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follower:
-    """A stream that follows a workflow; ``is_exact``: compared with the automaton, not only with the constraints."""
+    """A stream that follows a workflow.
+
+    ``is_exact`` is True if the stream is compared with the automaton, and not only with the constraints.
+    """
 
     stream: str
     version: int
@@ -76,7 +79,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowReport:
-    """A registered workflow and the streams that follow it; ``is_new``: whether the call changed any of them."""
+    """A registered workflow and the streams that follow it. ``is_new`` is True if the call changed any of these."""
 
     record: RegisteredWorkflow
     is_new: bool = False
@@ -87,7 +90,7 @@ class WorkflowReport:
 class WorkflowDifference:
     """The constraints that hold in only one of two versions of a workflow.
 
-    ``has_same_language``: whether both versions have the same complete traces; None if unknown.
+    ``has_same_language`` says whether both versions have the same complete traces, or is None if this is unknown.
     """
 
     first: Derived
@@ -106,7 +109,7 @@ class Marks:
 
 
 class WorkflowLibrary:
-    """Registers, compares and draws workflows, and lets streams follow them."""
+    """Registers, compares and draws workflows, and makes streams follow them."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock, constraint_sets: ConstraintSets) -> None:
         self._stores = stores
@@ -115,9 +118,9 @@ class WorkflowLibrary:
         self._constraint_sets = constraint_sets
 
     def upload(self, upload: ModelUpload) -> WorkflowReport:
-        """Register a model as the first or next version of a workflow; the workflow's followers switch to this version.
+        """Register a model as the first or next version of a workflow, and switch the workflow's followers to it.
 
-        Everything is checked before anything changes. Repeating the upload completes an interrupted one.
+        Everything is checked before anything changes. If an upload was interrupted, repeating it completes it.
         """
         self._check(upload)
         model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)
@@ -137,7 +140,7 @@ class WorkflowLibrary:
         return WorkflowReport(record=record, is_new=is_new, followers=self._followers(record.name))
 
     def workflow(self, name: str, version: int | None = None) -> WorkflowReport:
-        """A version of a workflow, by default the current one, with all streams that follow any version."""
+        """Return a version of a workflow, by default the current one, with all streams that follow any version."""
         return WorkflowReport(record=self._stores.workflows.version(name, version), followers=self._followers(name))
 
     def workflows(self) -> list[WorkflowReport]:
@@ -148,12 +151,12 @@ class WorkflowLibrary:
         ]
 
     def source(self, name: str, version: int | None = None) -> tuple[RegisteredWorkflow, bytes]:
-        """A version of a workflow, by default the current one, and its model as uploaded."""
+        """Return a version of a workflow, by default the current one, and its model as uploaded."""
         record = self._stores.workflows.version(name, version)
         return record, self._stores.workflows.model(record)
 
     def derived(self, name: str, version: int | None = None) -> Derived:
-        """The constraints and the automaton of a version of a workflow, by default the current one."""
+        """Return the constraints and the automaton of a version of a workflow, by default the current one."""
         return self._derived(self._stores.workflows.version(name, version))
 
     def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
@@ -174,21 +177,25 @@ class WorkflowLibrary:
     def conformance(
         self, name: str, traces: Sequence[Sequence[str]], version: int | None = None
     ) -> tuple[RegisteredWorkflow, list[Conformance]]:
-        """Compare traces, each a sequence of event types, with a version of a workflow; one result per trace."""
+        """Compare traces, each a sequence of event types, with a version of a workflow.
+
+        Returns one result per trace.
+        """
         record = self._stores.workflows.version(name, version)
         compiled = self._compiled(record)
         return record, [check_trace(compiled, trace) for trace in traces]
 
     def picture(self, name: str, version: int | None = None, marks: Marks | None = None) -> str:
-        """Draw a version of a workflow as SVG, with the elements of some event types highlighted."""
+        """Draw a version of a workflow as SVG, with the elements of the marked event types highlighted."""
         marks = marks or Marks()
         return draw(self._model(self._stores.workflows.version(name, version)), marks.highlighted, marks.expected)
 
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
-        """The event types of a transaction, to highlight its path in a drawing, and the types that may come next.
+        """Return the event types of a transaction, to highlight in a drawing, and the types that may come next.
 
-        Raises ``UnknownTrace`` if the log has no event of the transaction. The default of ``stream`` is the workflow's
-        only follower (``StreamMissing``: the workflow has several or none); of ``version``, the current version.
+        ``stream`` is by default the workflow's only follower, and ``version`` the current version. Raises
+        ``UnknownTrace`` if the log has no event of the transaction, and ``StreamMissing`` if the default follower is
+        not unique.
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
@@ -197,17 +204,17 @@ class WorkflowLibrary:
         return Marks(highlighted=Counter(types), expected=conformance.still_allowed or conformance.allowed)
 
     def follow(self, stream: str, name: str, mode: FollowMode = "auto", condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow the current version of a workflow, and each later version once it is registered."""
+        """Make a stream follow the current version of a workflow, and each later version once it is registered."""
         self._stores.registry.stream(stream)
         derived = self.derived(name)
         report = self._constraint_sets.follow(stream, derived, mode, condition)
-        if self._is_replaced(derived):  # by an upload that did not find this follower
+        if self._is_replaced(derived):  # by an upload that did not see this follower
             self._switch_followers(self.derived(name))
             report = replace(self._constraint_sets.current(stream), is_new=True)
         return report
 
     def following(self, stream: str) -> ConstraintReport:
-        """The constraint set of a stream that follows a workflow; raises ``NotFollowing`` if the stream does not."""
+        """Return the constraint set of a stream that follows a workflow. Raises ``NotFollowing`` if it follows none."""
         self._stores.registry.stream(stream)
         record = self._stores.registry.constraints.find(stream)
         if record is None or record.following is None:
@@ -215,7 +222,7 @@ class WorkflowLibrary:
         return self._constraint_sets.current(stream)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a workflow; raises ``WorkflowFollowed`` if a stream follows it."""
+        """Delete a workflow. Raises ``WorkflowFollowed`` if a stream follows it."""
         self._stores.workflows.get(name)
         if streams := [follower.stream for follower in self._followers(name)]:
             raise WorkflowFollowed(
@@ -253,7 +260,10 @@ class WorkflowLibrary:
             ) from error
 
     def _check_followers(self, upload: ModelUpload, derived: Derived) -> None:
-        """Raise the error with which a stream that will follow the uploaded version would refuse it, if any does."""
+        """Raise the error with which a follower would refuse the uploaded version, if any does.
+
+        Followers are the streams that follow the workflow, and the stream that the upload names.
+        """
         modes = {follower.stream: follower.mode for follower in self._followers(upload.name)}
         if upload.stream is not None:
             modes[upload.stream] = upload.mode
@@ -263,9 +273,10 @@ class WorkflowLibrary:
             self._constraint_sets.check_following(stream, derived, mode)
 
     def _switch_followers(self, derived: Derived) -> bool:
-        """Switch the followers of a workflow to its current version, at first ``derived``; returns whether any changed.
+        """Switch the followers of a workflow to its current version, and return whether any of them changed.
 
-        A stream that begins to follow while this runs is found here, or finds the new version itself (``follow``).
+        ``derived`` is the current version at the time of the call. If a stream begins to follow meanwhile, it is either
+        found here, or finds the new version itself (``follow``).
         """
         is_changed, is_current = False, False
         while not is_current:
@@ -277,7 +288,7 @@ class WorkflowLibrary:
         return is_changed
 
     def _is_replaced(self, derived: Derived) -> bool:
-        """Whether a workflow has a later version than ``derived``."""
+        """Return whether a workflow has a later version than ``derived``."""
         current = self._stores.workflows.find(derived.workflow)
         return current is not None and current.version > derived.version
 
@@ -292,7 +303,7 @@ class WorkflowLibrary:
         return read_model(content, _options(record.process, record.mapping), ModelFormat(record.summary.format))
 
     def _compiled(self, record: RegisteredWorkflow) -> CompiledWorkflow:
-        """A stored workflow in compiled form; ``tree`` and ``net`` are None, because they are not stored."""
+        """Return a stored workflow in compiled form. ``tree`` and ``net`` are None, because they are not stored."""
         derived = self._derived(record)
         return CompiledWorkflow(
             model=self._model(record),
@@ -315,7 +326,7 @@ class WorkflowLibrary:
         return followers[0]
 
     def _events(self, stream: str, key: str) -> list[tuple[int, str]]:
-        """Times and types of a transaction's events that are still in the log, sorted by time."""
+        """Return times and types of a transaction's events that are still in the log, sorted by time."""
         log = self._stores.log
         hashed = key_hash(key)
         events: list[tuple[int, str]] = []
@@ -329,14 +340,14 @@ class WorkflowLibrary:
 
 
 def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOptions:
-    """The options for reading a model; white space in the mapping's names is collapsed."""
+    """Return the options for reading a model. Runs of white space in the mapping's names are collapsed."""
     return ReadOptions(
         process=process, mapping={" ".join(task.split()): event_type for task, event_type in mapping.items()}
     )
 
 
 def _unversioned(upload: ModelUpload, compiled: CompiledWorkflow, now_us: int) -> RegisteredWorkflow:
-    """The record of an uploaded workflow, before a version is assigned."""
+    """Return the record of an uploaded workflow, before a version is assigned."""
     model, extraction = compiled.model, compiled.extraction
     noticed = frozenset(map(str, model.notices))
     summary = WorkflowSummary(
