@@ -1,8 +1,10 @@
 """Runs: rules over finite events, and their results.
 
-Purpose: the plan of a run (streams, constraints, patterns, operators), the run in this process, its results by list.
-Promises: a run gives the same results as a service with the same rules and events. The package does not depend on the
-source of rules and events.
+Purpose: the plan of a run (streams, constraints, patterns, operators), the run in this process, and its results by
+list.
+
+Promises: A run gives the same results as a service with the same rules and events. The package does not depend on where
+the rules and events are read from.
 """
 
 from service.runs.plan import RunPlan

@@ -27,13 +27,13 @@ from streams import (
     texts_of,
 )
 
-_EVENTS_AT_ONCE = 32_768  # bound events per part, so that the part's columns fit into a processor's cache
+_EVENTS_AT_ONCE = 32_768  # bound events per part, so that the columns of a part fit into a processor's cache
 
 
 def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = frozenset()) -> list[bytes]:
-    """Write the matches of per-key matchers as comma-separated JSON objects; returns consecutive parts of this text.
+    """Write the matches of per-key matchers as comma-separated JSON objects. Returns consecutive parts of this text.
 
-    ``with_returns``: names of the patterns with RETURN; their matches have the member ``returns``.
+    ``with_returns`` has the names of the patterns with RETURN, whose matches have the member ``returns``.
     """
     filled = [lane for lane in lanes if len(lane.matches)]
     if not filled:
@@ -50,7 +50,7 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
 
 
 def _text(matches: MatchColumns, returns: Texts) -> memoryview:
-    """Write matches as JSON objects, each followed by a comma; ``returns`` has the last member of each object."""
+    """Write matches as JSON objects, each followed by a comma. ``returns`` has the last member of each object."""
     heads = [f'{{"pattern":{json_text(pattern.name)},"key":"' for pattern in matches.patterns]
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern)
     parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '",']
@@ -61,7 +61,7 @@ def _text(matches: MatchColumns, returns: Texts) -> memoryview:
 
 
 def joined_matches(parts: Sequence[MatchColumns]) -> MatchColumns:
-    """Concatenate the matches of several batches and per-key matchers; keys become a dictionary array."""
+    """Concatenate the matches of several batches and per-key matchers. The keys become a dictionary array."""
     numbers: dict[RunningPattern, int] = {}
     return MatchColumns(
         pattern=np.concatenate([_pattern_places(columns, numbers) for columns in parts]),
@@ -82,7 +82,7 @@ def joined_matches(parts: Sequence[MatchColumns]) -> MatchColumns:
 
 
 def _joined_rows(parts: Sequence[MatchColumns]) -> pa.Array | None:
-    """Concatenate the rows of FOR EACH ROW; None if no match has a row."""
+    """Concatenate the rows of FOR EACH ROW. Return None if no match has a row."""
     if all(columns.rows is None for columns in parts):
         return None
     return pa.concat_arrays([texts_of([""] * len(part)) if part.rows is None else part.rows for part in parts])
@@ -110,7 +110,7 @@ def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
 
 
 def _order(matches: MatchColumns) -> NDArray[np.intp]:
-    """The indices of joined matches in the order of ``match_order``."""
+    """Return the indices of joined matches, sorted as by ``match_order``."""
     ordering = ragged_order([matches.end_us, matches.start_us], _words(matches), matches.ends)
     rows, repeats = ordering.rows, ordering.repeats
     is_tied = repeats.copy()
@@ -128,7 +128,8 @@ def _order(matches: MatchColumns) -> NDArray[np.intp]:
 def _words(matches: MatchColumns) -> NDArray[np.int64]:
     """Encode bindings as numbers that sort like the text of the bindings: by alias, then by event.
 
-    A second event of an alias counts as an alias above all others, because a shorter list of events sorts first.
+    If an alias binds several events, each event after the first is encoded with an alias above all others, because a
+    shorter list of events sorts first.
     """
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern).by_name()
     alias = np.where(bound.place == BOUND_SAME, len(bound.ranks), bound.ranks[bound.alias])
@@ -136,7 +137,10 @@ def _words(matches: MatchColumns) -> NDArray[np.int64]:
 
 
 def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.Array | None:
-    """The values of RETURN as the last member of each match's object; an empty text for patterns without RETURN."""
+    """Return the values of RETURN as the last member of each match's object, or None without such patterns.
+
+    For a match of a pattern without RETURN, the text is empty.
+    """
     if not with_returns:
         return None
     texts: list[str] = []
@@ -151,18 +155,21 @@ def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.A
 
 
 def _pattern_places(columns: MatchColumns, numbers: dict[RunningPattern, int]) -> NDArray[np.int32]:
-    """The index of each match's pattern; ``numbers`` has the index of each known pattern, and gets the new ones."""
+    """Return the index of each match's pattern.
+
+    ``numbers`` has the indices of known patterns, and receives new ones.
+    """
     used, number = np.unique(columns.pattern, return_inverse=True)
     places = [numbers.setdefault(columns.patterns[code], len(numbers)) for code in used.tolist()]
     return np.array(places, np.int32)[number]
 
 
 def _stacked(parts: Sequence[tuple[NDArray[np.integer], int]]) -> NDArray[np.int64]:
-    """Concatenate the indices of parts, each shifted by the total length of the parts before it."""
+    """Concatenate the indices of parts, each shifted by the total length of the preceding parts."""
     firsts = np.cumsum([0, *(length for _, length in parts)]).tolist()
     return np.concatenate([places + first for (places, _), first in zip(parts, firsts, strict=False)])
 
 
 def _ranks(texts: pa.Array) -> NDArray[np.int64]:
-    """The dense rank of each text, in ascending order."""
+    """Return the dense rank of each text, in ascending order."""
     return numbers_of(pc.rank(texts, tiebreaker="dense")).astype(np.int64)

@@ -10,9 +10,9 @@ from workflows import LogSummary
 
 @dataclass(frozen=True, slots=True)
 class PastLog:
-    """A past log as traces, each with its event types in order of time, and the key of each trace.
+    """A past log as traces: the event types of each trace in order of time, and its key.
 
-    End events may cut a transaction into several traces with one key.
+    End events may cut a transaction into several traces with the same key.
     """
 
     traces: Sequence[Sequence[str]]
@@ -21,7 +21,7 @@ class PastLog:
 
     @classmethod
     def of(cls, name: str, events: Iterable[tuple[str, str, int | None]], end_events: Collection[str] = ()) -> PastLog:
-        """Cut events (key, type, and time or None, in order) into traces, which all count as finished.
+        """Cut events (key, type, and time or None, in order) into traces. All traces count as finished.
 
         After a type in ``end_events``, a later event of the same key begins another trace.
         """

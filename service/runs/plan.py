@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
-    Undeclared streams between operators are derived. The flag of each pattern says whether constraints terminate its
-    partial matches. Rows of tables are in the cache folder.
+    If a stream between operators is not declared, it is a derived stream. The flag of each pattern says whether
+    constraints terminate its partial matches early. The rows of tables are in the cache folder.
     """
 
     declarations: Mapping[str, StreamDeclaration]
@@ -43,7 +43,7 @@ class RunPlan:
     budget: WorkBudget = USUAL_BUDGET
 
     def records(self) -> Sequence[tuple[str, ControlRecord]]:
-        """The control records that a log would hold before its first event, each with its stream."""
+        """Return the control records that a log would contain before its first event, each with its stream."""
         return self._variant.records
 
     def _declared(self) -> Iterator[tuple[str, ControlRecord]]:
@@ -68,11 +68,11 @@ class RunPlan:
             yield operator.inputs[0].stream, OperatorOn(operator, "fresh")
 
     def variant(self, name: str) -> Variant:
-        """The rules of the run as a variant with a name, for a comparison with other variants."""
+        """Return the rules of the run as a named variant, for a comparison with other variants."""
         return replace(self._variant, name=name)
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
-        """The further keys that operators on a posted stream use: the path of each key, by name."""
+        """Return the path of each further key that operators on a posted stream use, by its name."""
         return self._variant.routes.get(stream, {})
 
     @cached_property
@@ -82,7 +82,7 @@ class RunPlan:
     def _records(self, stream: str, constraint_set: ConstraintSet | None) -> Iterator[ControlRecord]:
         patterns = self.patterns.get(stream, ())
         if constraint_set is not None and _has_rules(constraint_set):
-            from constraints import to_document, within_cap  # noqa: PLC0415 - takes long
+            from constraints import to_document, within_cap  # noqa: PLC0415 - slow to import
 
             guarded = [
                 build_query(routed_pattern.pattern)
@@ -107,6 +107,6 @@ class RunPlan:
 
 
 def _has_rules(constraint_set: ConstraintSet) -> bool:
-    """Whether a set has constraints, has a workflow to follow, or reports unknown types."""
+    """Return whether a set has constraints, has a workflow to follow, or reports unknown types."""
     deviates = constraint_set.settings.unknown_types == "deviate"
     return bool(constraint_set.parts) or constraint_set.process is not None or deviates

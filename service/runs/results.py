@@ -1,4 +1,4 @@
-"""Results of a run, sorted into lists by their kind."""
+"""The results of a run, sorted into lists by their kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _TIMES = frozenset(("start", "end", "due", "time"))
 
 
 def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
-    """Sort result rows, each a kind and a body, into lists; a list is sorted by stream, then as in ``ordered``."""
+    """Sort result rows, each a kind and a body, into lists.
+
+    A list is sorted by stream. Within a stream, it is sorted as by ``ordered``.
+    """
     patterns = [
         routed_pattern.pattern for stream_patterns in plan.patterns.values() for routed_pattern, _ in stream_patterns
     ]
@@ -74,13 +77,13 @@ def _incident(change: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document_of(kind: ResultKind, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a result that lists show, without its stream."""
+    """Return the members of a result that lists show, without its stream."""
     names = kind.shown or [name for name in body if name not in ("type", "id", "stream")]
     return {name: body[name] for name in names if name in body}
 
 
 def row_text(body: Mapping[str, Any]) -> str:
-    """The row of FOR EACH ROW as text, such as ``(sensor=s1)``; empty if the pattern has none."""
+    """Return the row of FOR EACH ROW as text, such as ``(sensor=s1)``, or an empty text if the result has none."""
     if "row" not in body:
         return ""
     words = (f"{name}={value}" for name, value in body["row"].items())
@@ -97,12 +100,12 @@ def ordered(kind: ResultKind, bodies: Iterable[dict[str, Any]]) -> list[dict[str
 
 
 def numbers_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """The number of results in each list, given the number of rows of each kind."""
+    """Return the number of results in each list, given the number of rows of each kind."""
     return {name: counts.get(kind, 0) for kind, name in _NAMES.items()}
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """The value of a member in a form that can be compared: a time as a number, bindings as sorted pairs."""
+    """Convert a member to a form that can be compared: a time to a number, bindings to sorted pairs."""
     if name in _TIMES:
         return parse_time(value)
     return sorted(value.items()) if isinstance(value, Mapping) else value

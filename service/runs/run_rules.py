@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRules:
-    """Patterns of one stream, and the constraints of the stream.
+    """The patterns of one stream, and the constraints of the stream.
 
-    ``own`` has the constraints without the declared end events; ``prune`` replaces the pruning of ``own``; ``suppress``
-    is the suppression of every pattern, as plain JSON. These three may be None.
+    ``own`` has the constraints without the declared end events. ``prune`` overrides the pruning of ``own``.
+    ``suppress`` is the suppression that every pattern gets, as plain JSON. Each of these may be None.
     """
 
     patterns: Sequence[Pattern]
@@ -36,7 +36,7 @@ class RunRules:
 
     @cached_property
     def read(self) -> set[str] | None:
-        """The names of attributes that patterns and keys read; None: all, because constraints have conditions."""
+        """The names of attributes that patterns and keys read. None means all, because constraints have conditions."""
         if self.own is not None and self.own.conditions:
             return None
         names = {attribute.path[0] for pattern in self.patterns for attribute, _ in attributes_by_types(pattern)}
@@ -59,7 +59,7 @@ class RunRules:
         """The constraints with the declaration's end events and the chosen pruning."""
         if self.own is None:
             return None
-        from service.registering.reports import joined_with  # noqa: PLC0415 - most calls need none
+        from service.registering.reports import joined_with  # noqa: PLC0415 - most calls do not need it
 
         joined = joined_with(self.own, self.declaration)
         if self.prune is None:
@@ -92,18 +92,18 @@ class RunRules:
         ]
 
     def _ends_of(self, routed_pattern: RoutedPattern) -> TraceEnds:
-        """The ways in which the pattern's traces can end that are still possible after the last event."""
+        """Return the ways in which a pattern's traces can still end after the last event."""
         timing = routed_pattern.declaration
         if self.constraint_set is None or routed_pattern.route:
             has_end = not routed_pattern.route and (bool(timing.end_events) or timing.idle_timeout is not None)
             return TraceEnds(has_trace_end=has_end, is_log_ordered=timing.ties == "log")
-        from service.registering.on_stream import trace_ends_of  # noqa: PLC0415 - most calls need none
+        from service.registering.on_stream import trace_ends_of  # noqa: PLC0415 - most calls do not need it
 
         return trace_ends_of(routed_pattern, self.constraint_set, is_guarded=True)
 
 
 def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> Iterator[str]:
-    """Sentences about probable mistakes in patterns; a pattern that cannot be matched raises ``PatternRefused``."""
+    """Yield sentences about probable mistakes in patterns. Raises ``PatternRefused`` if one cannot be matched."""
     for pattern in patterns:
         ends = ends_of(pattern)
         try:
@@ -116,8 +116,8 @@ def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], Tr
 
 
 def constraint_notices(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> Iterator[str]:
-    """Sentences about patterns that constraints make impossible, with the reasons."""
-    from constraints import check_query, check_set  # noqa: PLC0415 - most calls need none
+    """Yield a sentence about each pattern that constraints make impossible, with the reasons."""
+    from constraints import check_query, check_set  # noqa: PLC0415 - most calls do not need it
 
     check_set(constraint_set)
     for pattern in patterns:

@@ -32,7 +32,7 @@ _Counts: TypeAlias = Mapping[str, Mapping[str, int | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """The measured bound of out-of-orderness of a stream, with the numbers of its changes and of late events."""
+    """The measured bound of out-of-orderness of a stream, with the number of its changes and of late events."""
 
     seconds: float
     changes: int
@@ -40,7 +40,7 @@ class MeasuredRun:
 
 
 class InlineRun:
-    """A run in this process; patterns named in ``later`` run only after ``start``.
+    """A run in this process. Patterns named in ``later`` run only after ``start`` was called for them.
 
     Raises ``ProjectRefused`` if patterns feed each other in a cycle, or feed a stream with posted events.
     """
@@ -73,13 +73,13 @@ class InlineRun:
             raise ProjectRefused.of(refused)
 
     def start(self, pattern: str) -> None:
-        """Start a pattern named in ``later``; it sees only events that are fed after this call."""
+        """Start a pattern named in ``later``. The pattern sees only the events that are fed after this call."""
         self.settle()
         self._shards.say(*self._later.pop(pattern))
         self._require_accepted()
 
     def feed(self, stream: str, events: EventBatch) -> None:
-        """Feed events of a stream; the order in which streams are fed does not matter."""
+        """Feed events of a stream. The order in which streams are fed does not matter."""
         if not self._waits and not isinstance(self._plan.declarations[stream].lateness, AutoLateness):
             self._shards.feed(stream, events)
             for route, path in self._plan.routes(stream).items():
@@ -88,7 +88,7 @@ class InlineRun:
         self._rows += self._shards.feed_and_decide(stream, events, self._plan.routes(stream))
 
     def append(self, stream: str, events: EventBatch, route: str) -> None:
-        """Feed events whose key is the further key ``route``."""
+        """Feed events that are keyed by the further key ``route``."""
         self._shards.feed(stream, events, route)
 
     def settle(self) -> None:
@@ -96,12 +96,12 @@ class InlineRun:
         self._rows += self._shards.settle()
 
     def say(self, stream: str, record: ControlRecord) -> None:
-        """Feed a control record; a promise about a range of keys may be fed at any time."""
+        """Feed a control record. A promise about a range of keys may be fed at any time."""
         self._shards.say(stream, record)
 
     @property
     def state(self) -> ShardState:
-        """The state of the shard; read-only."""
+        """The state of the shard, which callers must not change."""
         return self._shards.states[0]
 
     @property
@@ -113,14 +113,14 @@ class InlineRun:
 
     @property
     def late(self) -> dict[str, dict[str, int]]:
-        """The numbers of late events by stream and treatment; streams without late events are left out."""
+        """The number of late events by stream and treatment. Streams without late events are left out."""
         counts = self._shards.states[0].measures()
         by_stream = {name: _late_by_action(counts.get(name, {})) for name in self._plan.declarations}
         return {name: numbers for name, numbers in by_stream.items() if numbers}
 
     @property
     def dead_letters(self) -> dict[str, dict[str, int]]:
-        """The numbers of dead letters by stream and code; to be read after ``results``."""
+        """The number of dead letters by stream and code. Read it after ``results``."""
         by_stream: dict[str, dict[str, int]] = {}
         for (stream, code), number in sorted(self._letters.items()):
             by_stream.setdefault(stream, {})[code] = number
@@ -128,7 +128,7 @@ class InlineRun:
 
     @property
     def losses(self) -> dict[str, str]:
-        """A sentence for each stream with late events or dead letters; to be read after ``results``."""
+        """A sentence for each stream with late events or dead letters. Read it after ``results``."""
         late, letters = self.late, self.dead_letters
         return {name: _loss(late.get(name, {}), letters.get(name, {})) for name in sorted({*late, *letters})}
 
@@ -140,16 +140,16 @@ class InlineRun:
 
     @property
     def unkeyed(self) -> dict[str, Sequence[str]]:
-        """For each operator, a sentence about each input with events that lack a usable key."""
+        """For each operator, a sentence about each input whose events lack a usable key."""
         return unkeyed_of(self._plan, self._shards.states[0].measures())
 
     def rows(self, *, is_open: bool) -> list[OutputRow]:
-        """Finish the run; returns all its rows. ``is_open`` as in ``results``."""
+        """Finish the run, and return all its rows. ``is_open`` as in ``results``."""
         self._rows += self._shards.pause() if is_open else self._shards.finish()
         return rows_of(self._rows)
 
     def results(self, *, is_open: bool) -> Results:
-        """Finish the run and return its results; if ``is_open``, transactions continue after the last event."""
+        """Finish the run, and return its results. If ``is_open``, transactions continue after the last event."""
         rows = self.rows(is_open=is_open)
         letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
         self._letters = Counter((letter["stream"], letter["code"]) for letter in letters)
@@ -159,9 +159,9 @@ class InlineRun:
 def measured_of(
     plan: RunPlan, counts: _Counts, bounds_us: Mapping[str, int], changes: Mapping[str, int]
 ) -> dict[str, MeasuredRun]:
-    """The measured bound of each stream with ``lateness: auto``.
+    """Return the measured bound of each stream with ``lateness: auto``.
 
-    ``counts`` are counters of each stream over all shards; ``bounds_us`` has the final bound of each stream.
+    ``counts`` has the counters of each stream over all shards, and ``bounds_us`` the final bound of each stream.
     """
     return {
         name: MeasuredRun(
@@ -177,9 +177,10 @@ def measured_of(
 def waiting_of(
     plan: RunPlan, counts: _Counts, states: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-    """The measurements of operators with ``wait: auto``, by operator and input.
+    """Return the measurements of operators with ``wait: auto``, by operator and input.
 
-    ``counts`` are counters of each stream over all shards; ``states`` has each decider's state, by stream and decider.
+    ``counts`` has the counters of each stream over all shards, and ``states`` each decider's state, by stream and
+    decider.
     """
     measurements = {}
     for kind, operator, counters in _documents(plan, counts):
@@ -190,7 +191,10 @@ def waiting_of(
 
 
 def unkeyed_of(plan: RunPlan, counts: _Counts) -> dict[str, Sequence[str]]:
-    """For each operator, a sentence about each input with events that lack a usable key; ``counts`` by stream."""
+    """Return, by operator, a sentence about each input whose events lack a usable key.
+
+    ``counts`` has the counters of each stream.
+    """
     return {
         operator.name: sentences
         for kind, operator, counters in _documents(plan, counts)
@@ -199,7 +203,7 @@ def unkeyed_of(plan: RunPlan, counts: _Counts) -> dict[str, Sequence[str]]:
 
 
 def _documents(plan: RunPlan, counts: _Counts) -> Iterator[tuple[DocumentKind, Definition, dict[str, int]]]:
-    """The operators that are registered as documents, each with its kind and its counters."""
+    """Yield the operators that are registered as documents, each with its kind and its counters."""
     for operator in plan.operators:
         if isinstance(kind := KINDS_BY_NAME[operator.kind], DocumentKind):
             of_stream = counts.get(operator.inputs[0].stream, {})
@@ -218,7 +222,7 @@ def _late_by_action(measures: Mapping[str, int | None]) -> dict[str, int]:
 
 
 def _loss(late: Mapping[str, int], letters: Mapping[str, int]) -> str:
-    """A sentence about late events and dead letters, with advice."""
+    """Return a sentence about late events and dead letters, with advice."""
     parts = []
     if late:
         actions = ", ".join(f"{number} {action.replace('_', '-')}" for action, number in late.items())

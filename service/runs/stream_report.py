@@ -25,7 +25,7 @@ LISTS = ("matches", *_KINDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowUse:
-    """How a run uses a workflow: by its automaton (``exact``) or its constraints (``tables``)."""
+    """How a run uses a workflow: by its automaton (``exact``) or by its constraints (``tables``)."""
 
     mode: Literal["exact", "tables"]
     method: str
@@ -37,10 +37,10 @@ class WorkflowUse:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamReport:
-    """The results of a run of one stream: matches in ``lanes``, other results in ``rows``, each a kind and a body.
+    """The results of a run of one stream: matches in ``lanes``, and other results in ``rows``, each a kind and a body.
 
-    ``overflow`` counts matches lost beyond a limit; ``duplicates`` counts events with repeated ids; ``suppressed``
-    counts suppressed matches, None if no pattern suppresses matches.
+    ``overflow`` counts the matches lost beyond a limit, and ``duplicates`` the events with repeated ids. ``suppressed``
+    counts the suppressed matches, or is None if no pattern suppresses matches.
     """
 
     lanes: tuple[LaneOutput, ...] = field(repr=False)
@@ -55,7 +55,7 @@ class StreamReport:
     suppressed: int | None = None
 
     def bodies(self, name: str) -> list[dict[str, Any]]:
-        """The results in a list other than ``matches``; timeouts are sorted by due, start and bindings."""
+        """Return the results in a list other than ``matches``, in the order in which runs list them."""
         return ordered(_KINDS[name], (body for kind, body in self.rows if kind == _KINDS[name].name))
 
     @cached_property
@@ -71,7 +71,10 @@ class StreamReport:
         return matches_text(self.lanes, self.with_returns)
 
     def to_json(self) -> bytes:
-        """The JSON of ``forestall match --output json``, a public format; the changelog lists renamed members."""
+        """Return the JSON of ``forestall match --output json``.
+
+        The format is public, so the changelog must list renamed members.
+        """
         rest = orjson.dumps(self._rest()).removeprefix(b"{")
         return b"".join([b'{"matches":[', *self._matches_text(), b"],", rest])
 

@@ -1,4 +1,4 @@
-"""Runs patterns of one stream over events in this process; matches remain columns until they are written."""
+"""Runs patterns of one stream over events in this process. Matches remain columns until they are written."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ def stream_plan(
     budget: WorkBudget = USUAL_BUDGET,
     tables: Tables | None = None,
 ) -> RunPlan:
-    """Plan a run of one stream; late events are matched or dropped.
+    """Plan a run of one stream, in which late events are either matched or dropped.
 
-    Each pattern has a flag: whether constraints terminate its partial matches. ``budget`` limits its work.
+    The flag of each pattern says whether constraints terminate its partial matches early. ``budget`` limits the work of
+    each pattern.
     """
     name = declaration.name
     late: Late = declaration.late if declaration.lateness is None or declaration.late == "process" else "drop"
@@ -63,10 +64,11 @@ def stream_plan(
 
 
 class StreamRun:
-    """A run of the patterns of one stream; INTO has no effect. Raises ``ProjectRefused`` if a pattern is refused.
+    """A run of the patterns of one stream, in which INTO has no effect.
 
-    The report counts all results, but has only the lists named in ``lists``. With ``follows_all``, the matchers of all
-    keys also follow traces without bound events, as with constraints. Patterns named in ``later`` run after ``start``.
+    The report counts all results, but contains only the lists named in ``lists``. With ``follows_all``, the matchers of
+    all keys also follow traces without bound events, as they do if there are constraints. Patterns named in ``later``
+    run after ``start``. Raises ``ProjectRefused`` if a pattern is refused.
     """
 
     def __init__(
@@ -88,15 +90,15 @@ class StreamRun:
         self._waiting = set(later)
 
     def start(self, pattern: str) -> None:
-        """Start a pattern named in ``later``; it sees only events that are fed after this call."""
+        """Start a pattern named in ``later``. The pattern sees only the events that are fed after this call."""
         self._run.start(pattern)
         self._waiting.remove(pattern)
 
     def feed(self, events: EventBatch, progress: Callable[[int], None] | None = None, *, route: str = "") -> None:
-        """Match events in order of arrival; ``progress`` gets the number of processed events after each batch.
+        """Match events in order of arrival. ``progress`` receives the number of processed events after each batch.
 
         ``route`` names the further key of the events. Without ``route``, the events have the correlation key, and
-        patterns on further keys see them as well.
+        patterns on further keys see them, too.
         """
         for first in range(0, len(events), BATCH_ROWS):
             batch = events.slice(first, BATCH_ROWS)
@@ -113,7 +115,7 @@ class StreamRun:
         self._run.settle()
 
     def partial_matches(self, route: str) -> dict[str, CasePattern]:
-        """At most 20 patterns with partial matches, by name; all events must belong to one transaction."""
+        """Return at most 20 patterns with partial matches, by name. All events must belong to one transaction."""
         host = cast("PatternHost", self._run.state.host(PatternKind.name, self._stream, route))
         cases = host.open_cases(CaseQuery()).cases
         return {
@@ -124,14 +126,17 @@ class StreamRun:
         }
 
     def matched(self) -> frozenset[str]:
-        """The names of patterns that matched since the last call; drops these matches, so the report lacks them."""
+        """Return the names of the patterns that matched since the last call.
+
+        These matches are dropped, so the report does not contain them.
+        """
         lanes, self._lanes = self._lanes, []
         return frozenset(match.pattern for lane in lanes for match in lane.values_of_matches())
 
     def report(self, *, is_open: bool) -> StreamReport:
-        """Finish the run and report; raises ``ProjectRefused`` if events could not be matched.
+        """Finish the run and return its report. Raises ``ProjectRefused`` if events could not be matched.
 
-        If ``is_open``, transactions continue after the events, otherwise all of them end there.
+        If ``is_open``, transactions continue after the events. Otherwise all of them end there.
         """
         rows = self._run.rows(is_open=is_open)
         if refused := [orjson.loads(row.body)["reason"] for row in rows if row.kind == DEAD_LETTER.name]:
@@ -157,7 +162,7 @@ class StreamRun:
         )
 
     def _stats(self) -> MatcherStats:
-        """The counts of the run over all keys; an event counts once, whatever the number of its keys."""
+        """Return the counts of the run over all keys. Each event counts once, whatever the number of its keys."""
         measures = self._run.state.measures()
         names = [member.name for member in fields(MatcherStats)]
         total, *further = (
@@ -170,7 +175,7 @@ class StreamRun:
         return total
 
     def _results(self, output: Output, origin: Origin) -> Iterator[Result]:
-        """The results of an output except its matches, which remain columns."""
+        """Yield the results of an output except its matches, which remain columns."""
         if not isinstance(output, PatternOutput):
             return
         matcher_output, results = output.found, output.results_of
@@ -193,7 +198,7 @@ class StreamRun:
 def _quieted(
     lanes: Sequence[LaneOutput], suppressions: Mapping[str, Suppression], stream: str
 ) -> tuple[tuple[LaneOutput, ...], int]:
-    """Remove suppressed matches (ADR 72); returns the others, and the number of suppressed ones."""
+    """Remove suppressed matches (ADR 72). Returns the remaining matches, and the number of suppressed matches."""
     last = {name: LastAlerts(suppression.lasts_us) for name, suppression in suppressions.items()}
     keeps = [np.ones(len(lane.matches), np.bool_) for lane in lanes]
     filled = [(number, lane.columns_of_matches()) for number, lane in enumerate(lanes) if len(lane.matches)]
@@ -222,7 +227,7 @@ def run_patterns(
     *,
     is_open: bool = False,
 ) -> StreamReport:
-    """Run patterns over events and report; ``is_open`` as in ``StreamRun.report``."""
+    """Run patterns over events, and return the report. ``is_open`` as in ``StreamRun.report``."""
     run = StreamRun(
         stream_plan(declaration, constraint_set, [(routed(pattern, declaration), True) for pattern in patterns])
     )
@@ -231,12 +236,13 @@ def run_patterns(
 
 
 def exercises_of(plan: RunPlan) -> list[str]:
-    """The exercises (``streams.compiling``), small pieces of work that compile the kernels of a run.
+    """Return the exercises that compile the kernels of a run (``streams.compiling``).
 
-    If the kernels of all matchers are cached, only the matchers' own exercise is returned, so no new one is recorded.
+    If the kernels of all matchers are already cached, only the matchers' own exercise is returned, so that no further
+    exercise is recorded.
     """
     if progress_of([PatternKind.exercise]).is_complete:
         return [PatternKind.exercise]
-    from shards import RoundPlan, run_exercises  # noqa: PLC0415 - mostly not needed
+    from shards import RoundPlan, run_exercises  # noqa: PLC0415 - rarely needed
 
     return run_exercises(RoundPlan(variants=(plan.variant(""),)))

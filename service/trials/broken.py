@@ -12,7 +12,7 @@ from service.runs.stream_run import StreamRun
 from streams import Event, EventBatch, StreamDeclaration, format_time, shown_time
 
 _MOST_EVENTS = 300
-_AT_ONCE = 20  # patterns in an answer about open traces
+_AT_ONCE = 20  # number of patterns in an answer about open traces
 
 Broken: TypeAlias = dict[str, Any]
 """How a partial match ended, in the form of ``broken`` in ``GET /v1/traces/{stream}/{key}``."""
@@ -21,10 +21,10 @@ _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str
 
 
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
-    """Explain, for each pattern whose last partial match ended without a match, how this partial match ended.
+    """Explain how partial matches ended, for each pattern whose last partial match ended without a match.
 
-    The plan has one stream and patterns of one key. They see the events of one transaction, in log order, from index
-    ``first`` on. ``now_us`` is the current event time. Transactions of more than 300 events are not examined.
+    The plan has one stream and patterns of one key. The patterns see the events of one transaction, in log order, from
+    index ``first`` on. ``now_us`` is the current event time. If these are more than 300 events, nothing is examined.
     """
     if len(events) - first > _MOST_EVENTS:
         return {}
@@ -43,7 +43,7 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
 
 
 def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
-    """The state after each event from index ``first`` on, and after time has advanced to ``now_us``."""
+    """Yield the state after each event from index ``first`` on, and after event time has advanced to ``now_us``."""
     (patterns,) = plan.patterns.values()
     names, route = [routed.pattern.name for routed, _ in patterns], patterns[0][0].route
     run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)
@@ -100,9 +100,10 @@ def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_u
 def _in_order(
     events: Sequence[Event], declaration: StreamDeclaration, now_us: int | None
 ) -> tuple[Sequence[Event], int | None]:
-    """Put events into the order of matching; returns them and the event time that matching has reached.
+    """Sort events into the order of matching. Returns them, and the event time that matching has reached.
 
-    With a lateness, events up to the watermark are sorted by time; late events are left out if the stream drops them.
+    If the stream has a lateness, the events up to the watermark are sorted by time. Late events are left out, unless
+    the stream processes them.
     """
     lateness_us = declaration.lateness_us
     if lateness_us is None:

@@ -1,4 +1,4 @@
-"""Runs patterns over the newest events of the log before they are registered; stores nothing."""
+"""Runs patterns over the newest events of the log before the patterns are registered. Stores nothing."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class DryRuns:
         most_events: int,
         suppress: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Run a pattern; returns the answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
+        """Run a pattern, and return the answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
 
-        Open transactions of the stream stay open. ``suppress`` is written as in a pattern's document.
+        Open transactions of the stream remain open. ``suppress`` is written as in a pattern's document.
         """
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
@@ -79,7 +79,7 @@ class DryRuns:
         }
 
     def _events(self, declaration: StreamDeclaration, route: str, most: int) -> EventBatch:
-        """The newest ``most`` events of a stream over all shards, in the order of arrival."""
+        """Return the newest ``most`` events of a stream over all shards, in the order of arrival."""
         shards = range(self._stores.log.layout.read().shards)
         since_ms = self._stores.registry.since_ms(declaration.name)
         newest_first = heapq.merge(*(self._stores.log.newest_first(shard, since_ms) for shard in shards), key=_age)
@@ -94,7 +94,7 @@ class DryRuns:
 
 
 def _counted(events: EventBatch, report: StreamReport) -> dict[str, Any]:
-    """The members of the answer that count or list events and results."""
+    """Return the members of the answer that count or list events and results."""
     times_us, reasons = events.time_us, Counter((body["form"], body["reason"]) for body in report.bodies("endings"))
     return {
         "events": len(events),
@@ -124,7 +124,7 @@ def _age(entry: LogEntry) -> tuple[int, int]:
 
 
 def _batches(entries: Iterator[LogEntry], declaration: StreamDeclaration, route: str) -> Iterator[EventBatch]:
-    """The events of a stream, keyed by ``route`` if this is a further key."""
+    """Yield the events of a stream, keyed by ``route`` if this is a further key."""
     for entry in entries:
         if entry.kind is RecordKind.EVENTS and entry.stream == declaration.name and not entry.route:
             batch = EventBatch.from_bytes(entry.body)

@@ -1,7 +1,8 @@
 """The last transaction of a key in the log: its events, and the patterns and constraints at its beginning.
 
 A ``StreamRun`` needs this input, because a run begins with one transaction and known constraints. The log is read for
-one key, without matching; a ``ShardState`` would match all keys and keep no matched events.
+one key only, without matching. A ``ShardState`` would match the events of all keys, and keep none of the matched
+events.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ from streams import (
 
 @dataclass(slots=True)
 class SeenKey:
-    """The records of the log about one key, read in log order.
+    """What the log records about one key, read in log order.
 
     Attributes:
         events: The events of the newest transaction.
-        starts: The number of these events before a pattern's start, by name and version of the pattern.
+        starts: The number of these events before a pattern started, by name and version of the pattern.
         earlier: The number of events in earlier transactions of the key.
         ends: The event types that end a transaction, as declared so far.
         newest_us: The newest event time of the stream in the shards that were read.
         idle_timeout_us: The longest time of a transaction without an event, as declared so far.
         declared: The newest declaration so far.
-        rules: The constraints so far, oldest first, each with the number of events before it.
-        positions: The last entry that was read, by shard; empty for a derived stream.
+        rules: The constraint sets so far, oldest first, each with the number of events before it.
+        positions: The position of the last entry that was read, by shard. Empty for a derived stream.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -70,24 +71,24 @@ class SeenKey:
         self.is_over = False
 
     def see_time(self, time_us: int | None) -> None:
-        """Advance the stream's event time; None has no effect."""
+        """Advance the stream's event time to ``time_us``, unless it is None or in the past."""
         if time_us is not None:
             self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
 
     def declare(self, declared: StreamDeclaration) -> None:
-        """Replace the end events and the idle timeout of the previous declaration."""
+        """Replace the end events and the idle timeout by those of a new declaration."""
         if self.declared is not None:
             self.ends = self.ends.difference(self.declared.end_events).union(declared.end_events)
         self.declared, self.idle_timeout_us = declared, declared.idle_timeout_us
 
     def start(self, record: PatternOn) -> None:
-        """Store where a version of a pattern starts, unless it continues an earlier version."""
+        """Record where a version of a pattern starts, unless it continues an earlier version."""
         if record.start == "fresh":
             self.starts[record.name, record.version] = 0 if self.is_over else len(self.events)
 
 
 class TraceLog:
-    """Reads the last transaction of a key from the log, or from the list of events if the stream is derived."""
+    """Reads the last transaction of a key from the log or, if the stream is derived, from its list of events."""
 
     def __init__(self, stores: Stores, limits: Limits) -> None:
         self._stores = stores
@@ -112,7 +113,7 @@ class TraceLog:
         return trace
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
-        """Read the last transaction of a key from a derived stream's list; events have the position of their block."""
+        """Read the last transaction of a key from a derived stream's list. An event has the position of its block."""
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
         controls, _ = self._entries(shard, stream, since_ms)
@@ -141,7 +142,7 @@ class TraceLog:
         return trace
 
     def constraints(self, declaration: StreamDeclaration, trace: SeenKey) -> tuple[int | None, ConstraintSet | None]:
-        """The version and the constraint set that were valid when the transaction began, as far as the log shows."""
+        """Return the version and the constraint set at the beginning of the transaction, as far as the log shows."""
         initial = [record for place, record in trace.rules if place == 0]
         if initial:
             return initial[-1].version, parse_constraints(initial[-1].document).constraint_set
@@ -155,7 +156,7 @@ class TraceLog:
         )
 
     def _entries(self, shard: int, stream: str, since_ms: int) -> tuple[list[LogEntry], bool]:
-        """The entries of a stream in log order, and whether these are all of its entries."""
+        """Return the entries of a stream in log order, and whether they are complete."""
         entries: list[LogEntry] = []
         for count, entry in enumerate(self._stores.log.newest_first(shard, since_ms)):
             if count == self._limits.trace_entries:
@@ -165,7 +166,10 @@ class TraceLog:
         return entries[::-1], self._stores.log.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
-        """The types that ended a transaction by the declaration and constraints before the first of ``entries``."""
+        """Return the types that ended a transaction before the first of ``entries``.
+
+        They follow from the declaration and the constraint set at that position.
+        """
         records = (
             decode_control(entry.kind, entry.body) for entry in entries if entry.kind is RecordKind.CONSTRAINTS_ON
         )
@@ -174,14 +178,17 @@ class TraceLog:
         return _ends(declaration, earlier[-1].document if earlier else None)
 
     def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
-        """All versions of a stream's constraint set, oldest first."""
+        """Return all versions of a stream's constraint set, oldest first."""
         registry = self._stores.registry
         has_any = registry.constraints.find(declaration.name) is not None
         return registry.constraints.versions(declaration.name) if has_any else []
 
 
 def _take(trace: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:
-    """Apply an entry of the log to the transaction of a key; transactions of a further key (``route``) do not end."""
+    """Apply an entry of the log to the transaction of a key.
+
+    Transactions of a further key (``route``) do not end.
+    """
     if entry.kind is RecordKind.EVENTS:
         if entry.route == route:
             _take_events(trace, EventBatch.from_bytes(entry.body), key)
@@ -225,7 +232,7 @@ def _event(record: Mapping[str, Any]) -> Event:
 
 
 def _ends(declaration: StreamDeclaration, document: object) -> frozenset[str]:
-    """The types that end a transaction: the declaration's end events, and the trace ends of the constraints."""
+    """Return the types that end a transaction: the declaration's end events, and the trace ends of the constraints."""
     rules = ConstraintSet() if document is None else parse_constraints(document).constraint_set
     return rules.trace_ends.union(declaration.end_events)
 

@@ -1,7 +1,7 @@
 """One transaction as recorded in the log: its events, the progress of each pattern, and possible next events.
 
-The pipeline's state is in its workers, but follows from the log. So the events of one key are read from the log and
-matched again in this process, with the stream's patterns and constraints.
+The pipeline's state is in its workers, but can be derived from the log. So the events of one key are read from the log
+and matched again in this process, with the stream's patterns and constraints.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Document: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TracedPattern:
-    """A registered pattern, and the same pattern parsed, with the key by which it is matched."""
+    """A registered pattern, and its parsed form with the key by which it is matched."""
 
     record: RegisteredPattern
     routed: RoutedPattern
@@ -59,8 +59,8 @@ class Traces:
     def look(self, stream: str, key: str, by: str = "") -> Document:
         """Show the last transaction of a correlation key, or of a value of the further key ``by``.
 
-        Raises ``UnknownTrace`` if the log holds no event of the key, ``TraceTooLong``, ``UnknownStream``, or
-        ``DeclarationError`` if the stream has no such further key.
+        Raises ``UnknownStream``, ``UnknownTrace`` if the log contains no event of the key, and ``TraceTooLong`` if the
+        transaction has too many events. Raises ``DeclarationError`` if the stream has no such further key.
         """
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
         if by:
@@ -119,13 +119,13 @@ class _Replay:
         self._constraint_set = constraint_set
 
     def members(self, records: Sequence[RegisteredPattern]) -> Document:
-        """The members of a transaction's document about the progress of patterns and about constraints."""
+        """Return the members of a transaction's document about the progress of patterns and about constraints."""
         patterns = [TracedPattern(record, routed(parse_pattern(record.text), self._declaration)) for record in records]
         is_open, deviation = not self._trace.is_over, None
         if not self._route:
             report = self._run([])
             deviation = next(iter(report.bodies("deviations")), None)
-            has_waiting = report.stats.events < len(self._trace.events)  # the newest events wait in the reorder buffer
+            has_waiting = report.stats.events < len(self._trace.events)  # the newest events are in the reorder buffer
             is_open = is_open and (has_waiting or bool(report.stats.open_traces))
         documents = self._with_broken([self._pattern(pattern, is_open=is_open) for pattern in patterns], patterns)
         following: list[Document] = []
@@ -159,12 +159,15 @@ class _Replay:
         return self._trace.starts.get((pattern.record.name, pattern.record.version), 0)
 
     def _keys(self, route: str) -> list[str]:
-        """The values of a further key in the events, in order of first occurrence."""
+        """Return the values of a further key in the events, in order of first occurrence."""
         keyed = EventBatch.from_events(self._trace.events).keyed_by(self._declaration.attribute_of(route))
         return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
     def _with_broken(self, documents: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Add how each pattern's last partial match ended, if any; matches the events one by one to find out."""
+        """Add to each pattern's document how its last partial match ended, if it did.
+
+        To find the end, the events are matched one by one.
+        """
         groups: dict[int, list[TracedPattern]] = {}
         for document, pattern in zip(documents, patterns, strict=True):
             is_timed = document["state"] == "alive" and pattern.routed.pattern.has_window
@@ -177,7 +180,10 @@ class _Replay:
         return [_ended_by(entry, broken.get(entry["name"])) for entry in documents]
 
     def _following(self, patterns: Sequence[TracedPattern]) -> list[Document]:
-        """The effect of a next event of each known type; each type is tried on its own copy of the transaction."""
+        """Return the effect of a next event of each known type.
+
+        Each type is tried on its own copy of the transaction.
+        """
         types = {*self._declaration.event_types, *self._declaration.end_events}
         if self._constraint_set is not None:
             types |= self._constraint_set.types | self._constraint_set.end_events
@@ -210,7 +216,7 @@ class _Replay:
         return stream_plan(declaration or self._declaration, self._constraint_set, pairs, tables=tables)
 
     def _run(self, patterns: Sequence[TracedPattern], first: int = 0) -> StreamReport:
-        """Match the events again; the patterns see events from index ``first`` on."""
+        """Match the events again. The patterns see the events from index ``first`` on."""
         names, events = [pattern.record.name for pattern in patterns], EventBatch.from_events(self._trace.events)
         run = StreamRun(self._plan(patterns), follows_all=True, later=names)
         run.feed(events.slice(0, first), route=self._route)
@@ -223,7 +229,10 @@ class _Replay:
 
 
 def _ended_by(document: Document, broken: Document | None) -> Document:
-    """Add how a pattern's last partial match ended; corrects the state of a match whose WITHIN has passed."""
+    """Add to a pattern's document how its last partial match ended.
+
+    The document's state is corrected if WITHIN of a partial match has passed.
+    """
     if broken is None:
         return document
     state = "waiting" if document["state"] == "alive" else document["state"]
@@ -233,6 +242,6 @@ def _ended_by(document: Document, broken: Document | None) -> Document:
 def _state(report: StreamReport, ending: Document | None, *, is_open: bool) -> str:
     if report.stats.held and is_open:
         return "alive"
-    if ending is not None and "row" not in ending:  # otherwise other rows may still begin
+    if ending is not None and "row" not in ending:  # otherwise partial matches for other rows may still begin
         return "ended"
     return "waiting" if is_open else "closed"
