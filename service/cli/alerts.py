@@ -1,4 +1,4 @@
-"""``forestall alerts``: past alerts of the running service, and new ones as they come."""
+"""``forestall alerts``: past alerts of the running service, and new alerts as they are found."""
 
 from __future__ import annotations
 
@@ -105,6 +105,6 @@ def note(
 
 
 def _show(client: Caller, alert: Mapping[str, Any]) -> None:
-    """Print an alert as one line, unbuffered, for readers of a pipe."""
+    """Print an alert as one line, unbuffered, so that a reader of the pipe gets the alert at once."""
     line = f"{alert['detected_at']}  {alert['stream']}  {alert['pattern']}  {alert['key']}  {alert['why']}"
     client.say(alert, line)

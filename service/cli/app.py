@@ -109,7 +109,7 @@ _MODULES = {
 }
 """Modules by command, for commands whose module has another name."""
 
-# Former verbs and their replacements; the former verbs remain as hidden commands for one release.
+# Former verbs and their replacements. The former verbs remain as hidden commands for one release.
 _RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "streams": {"rm": "delete"},
@@ -124,27 +124,30 @@ _RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 _REFUSED, _AWAY = 2, 3
 _COMPLETING = "_FORESTALL_COMPLETE"
-_TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # bash's variable, and the variable of other shells
+_TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the variable of bash, and the variable of other shells
 
 
 @cache
 def commands() -> Mapping[str, str]:
-    """Summaries by command, as in the overall help; each equals the first line of the command's own help."""
+    """Return the summary of each command in the overall help, which equals the first line of the command's own help."""
     return _FIXED | {plural: f"{plural.capitalize()} of the running service." for plural in _kinds()}
 
 
 @cache
 def _kinds() -> Mapping[str, DocumentKind]:
-    """Kinds of operators by command group; imported late, because they import Arrow, which most calls do not need."""
+    """Return the kinds of operators by command group.
+
+    They are imported late, because they import Arrow, which most calls do not need.
+    """
     from shards import DOCUMENT_KINDS  # noqa: PLC0415
 
     return {kind.plural: kind for kind in DOCUMENT_KINDS}
 
 
 def build_app(names: Iterable[str] | None = None) -> typer.Typer:
-    """Build the command line with the named commands, or with all.
+    """Build the command line with the named commands, or with all commands.
 
-    Only the modules of these commands are imported: ``match`` must not wait for Spark.
+    Only the modules of these commands are imported, so that ``match`` does not wait for Spark.
     """
     app = _bare()
     for name in commands() if names is None else names:
@@ -188,17 +191,17 @@ def _rename(group: typer.Typer, renamed: Mapping[str, str]) -> None:
 
 
 def called_app() -> typer.Typer:
-    """Build the application with the command that this process was called with."""
+    """Build the application with the command with which this process was called."""
     # house: allow environment: shells pass the text to complete in variables, which are no settings
     return _app_for(sys.argv[1:], os.environ)
 
 
 def run(app: typer.Typer) -> None:
-    """Run the command of this process; print an error once, on standard error.
+    """Run the command of this process, and print an error once, on standard error.
 
-    Errors are text for people. If the call asks for JSON, they are one line of JSON (``_refusal_document``), wrong
-    usage included. Exit status 3: the service or its Redis does not answer or is overloaded, so the same call may
-    succeed later. Exit status 2: any other error.
+    Errors are text. If the call asks for JSON, every error is one line of JSON (``_refusal_document``), including wrong
+    usage. The exit status is 3 if the service or its Redis does not answer or is overloaded, so that the same call may
+    succeed later. It is 2 for any other error.
     """
     is_json = _wants_json(sys.argv[1:])
     try:
@@ -215,7 +218,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """Build the application with only the command that is called or completed, or, without a command, a listing."""
+    """Build the application with only the command that is called or completed. Without a command, build a listing."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in commands() else listing()
@@ -227,7 +230,7 @@ def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.
 
 
 def listing() -> typer.Typer:
-    """An application that lists every command with its summary and imports none of them."""
+    """Return an application that lists every command with its summary, without importing any command."""
     app = _bare()
     for panel, names in _PANELS.items():
         for name in (*_kinds(), *names) if panel == _OF_OPERATORS else names:
@@ -267,16 +270,16 @@ def _several(
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Whether a call asks for JSON, by ``--json`` or ``--output json``; errors are then JSON too."""
+    """Return whether a call asks for JSON, by ``--json`` or ``--output json``. Errors are then JSON, too."""
     return not {"--json", "--output=json"}.isdisjoint(arguments) or ("--output", "json") in pairwise(arguments)
 
 
 def _refusal_document(error: ForestallError) -> dict[str, Any]:
     """Represent an error as plain JSON.
 
-    ``error`` is the error's code, or the problem's code if the service refused the call; ``message`` is the whole text;
-    ``problems`` lists problems of a model with ``element`` and ``message``; ``details`` has further attributes, such as
-    ``line``.
+    ``error`` is the error's code, or the problem's code if the service refused the call. ``message`` is the whole text.
+    ``problems`` lists the problems of a model, each with ``element`` and ``message``. ``details`` has further
+    attributes, such as ``line``.
     """
     details = dict(error.details)
     problems = details.pop("problems", [])
@@ -284,7 +287,7 @@ def _refusal_document(error: ForestallError) -> dict[str, Any]:
 
 
 def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
-    """Print on standard error, as text or JSON, why a call cannot be carried out."""
+    """Print why a call cannot be carried out, as text or JSON, on standard error."""
     if is_json:
         typer.echo(orjson.dumps(_refusal_document(error), default=str).decode(), err=True)
         return
@@ -297,7 +300,7 @@ def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
 
 
 def _tell_usage(error: Any) -> None:
-    """Print the fault in a call's options on standard error, as JSON."""
+    """Print the fault in a call's options as JSON, on standard error."""
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     document: dict[str, Any] = {"error": "usage", "message": message, "problems": [], "details": {}}
     typer.echo(orjson.dumps(document).decode(), err=True)
@@ -309,7 +312,7 @@ _OPERATION = re.compile(
 _OF_ALL = {"GET": "list", "POST": "add"}
 _OF_ONE = {"GET": "show", "PUT": "add", "PATCH": "change", "DELETE": "delete"}
 _REPLACED = frozenset(("patterns", "joins", "aggregates", "taps"))  # changed by 'change'
-_BY_ROW = "tables"  # 'change' needs the key of a row
+_BY_ROW = "tables"  # 'change' requires the key of a row
 _WHOLE = {
     "GET /v1/pipeline": "forestall status",
     "GET /v1/ready": "forestall status",
@@ -323,9 +326,9 @@ _IN_WHOLE = re.compile(rf"({'|'.join(map(re.escape, _WHOLE))})(?![\w/{{?])")
 
 
 def as_commands(message: str, groups: Set[str]) -> str:
-    """Replace the API operations that a message names by the commands for them, if these exist.
+    """Replace the API operations in a message by the equivalent commands, if these exist.
 
-    ``groups``: the command groups.
+    ``groups`` are the command groups.
     """
 
     def command(operation: re.Match[str]) -> str:
@@ -336,7 +339,7 @@ def as_commands(message: str, groups: Set[str]) -> str:
         if group not in groups or verb not in _verbs(group) or (verb == "change" and group == _BY_ROW):
             return operation[0]
         if verb == "change" and group in _kinds() and not _kinds()[group].has_own_resource:
-            name = "FILE"  # the document has the name
+            name = "FILE"  # the document contains the name
         return f"forestall {group} {verb}{'' if name is None else f' {name}'}"
 
     return _OPERATION.sub(command, _IN_WHOLE.sub(lambda operation: _WHOLE[operation[0]], message))
@@ -344,6 +347,6 @@ def as_commands(message: str, groups: Set[str]) -> str:
 
 @cache
 def _verbs(group: str) -> Set[str]:
-    """The names of the commands of a group; none if the name is that of a command."""
+    """Return the names of the commands of a group. A command that is not a group has none."""
     groups = [registered.typer_instance for registered in build_app([group]).registered_groups]
     return {command.name or "" for app in groups if app is not None for command in app.registered_commands}

@@ -82,7 +82,7 @@ def apply(
 
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
-    """Notices about document members without effect, by the name of the new or changed operator."""
+    """Return notices about document members without effect, by the name of the new or changed operator."""
     changes = (
         change for change in plan.work if isinstance(change.kind, Operators) and not change.kind.kind.has_own_resource
     )
@@ -91,13 +91,13 @@ def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping
         return {}
     try:
         notices = LocalProject.of(documents, folder).notices
-    except ProjectRefused:  # the project uses a stream that only the service has; registering reports the notices then
+    except ProjectRefused:  # the project uses a stream that only the service has; registering reports the notices
         return {}
     return {name: sentences for name, sentences in notices.items() if name in names}
 
 
 def _show(plan: Plan, *, is_json: bool) -> None:
-    """Print the plan: each change with the lines that differ."""
+    """Print the plan: each change, and the lines that differ."""
     for change in plan.work:
         _tell(change, is_json=is_json)
         if not is_json:
@@ -110,7 +110,7 @@ def _show(plan: Plan, *, is_json: bool) -> None:
 
 
 def _confirm(streams: Sequence[str]) -> None:
-    """Ask before streams are deleted with their events; ends the command unless a terminal answers yes."""
+    """Ask before streams are deleted together with their events. Unless a terminal answers yes, end the command."""
     what = f"the stream{'s'[: len(streams) - 1]} {', '.join(map(printable, streams))}"
     if not sys.stdin.isatty():
         raise typer.BadParameter(f"deletes {what}; nothing was changed. Say --yes to delete", param_hint="--prune")

@@ -140,8 +140,8 @@ def backtest(
 
 
 def _begin(context: typer.Context) -> None:
-    """Install the signal handler; run a backtest of a project, or check that the call names patterns and events."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
+    """Install the signal handler. Then run a backtest of a project, or check that patterns and events are given."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # the exit also stops Spark
     options = context.params
     if options["project"] is None:
         if not options["pattern"] or len(options["events"]) != 1:
@@ -180,13 +180,16 @@ def _run_project(options: Mapping[str, Any]) -> None:
 
 
 def _results_of(result: BacktestResult, variant: str, plan: RunPlan) -> Results:
-    """The listed results of the tested variant; of another variant, only its suspensions are listed."""
+    """Return the listed results of a variant. For another variant than the tested one, only suspensions are listed."""
     places = {kind: kind if variant == TESTED else f"{kind}.{variant}" for kind in RESULT_KINDS}
     return results_of(plan, ((kind, body) for kind, place in places.items() for body in result.rows.get(place, ())))
 
 
 def _require_unsuspended(result: BacktestResult, projects: Sequence[tuple[Path, LocalProject]]) -> None:
-    """Raise an error if operators were suspended, as in ``forestall run``; of two projects, it names the folder."""
+    """Raise an error if operators were suspended, as in ``forestall run``.
+
+    If there are two projects, the error names the folder of each.
+    """
     errors: list[OperatorSuspended] = []
     for variant, (folder, project) in zip((TESTED, AGAINST), projects, strict=False):
         suspensions = _results_of(result, variant, project.plan)[SUSPENSIONS]
@@ -198,7 +201,10 @@ def _require_unsuspended(result: BacktestResult, projects: Sequence[tuple[Path, 
 
 
 def _notices(project: LocalProject, histories: Mapping[str, History], result: BacktestResult) -> dict[str, list[str]]:
-    """Notices by operator, as ``forestall run`` gives them; those about events only if this process has read them."""
+    """Return notices by operator, as ``forestall run`` gives them.
+
+    Notices about events are included only if this process has read the events.
+    """
     unkeyed = unkeyed_of(project.plan, _counts(result))
     if not is_small(histories):  # Spark has read the events
         return merged(project.notices, unkeyed)
@@ -209,7 +215,7 @@ def _notices(project: LocalProject, histories: Mapping[str, History], result: Ba
 
 
 def _counts(result: BacktestResult) -> dict[str, dict[str, int | None]]:
-    """The counters of each stream in the run of the tested project."""
+    """Return the counters of each stream in the run of the tested project."""
     counts: dict[str, dict[str, int | None]] = {}
     for name, number in result.variants[TESTED].measured.items():
         stream, _, counter = name.rpartition("/")
@@ -218,7 +224,7 @@ def _counts(result: BacktestResult) -> dict[str, dict[str, int | None]]:
 
 
 def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
-    """The measured lateness of streams, and measurements of operators with ``wait: auto``, as in ``forestall run``."""
+    """Return the measured lateness of streams and the measurements of operators, as ``forestall run`` does."""
     counts = _counts(result)
     changes = [
         decision
@@ -239,7 +245,7 @@ def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
 
 
 def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> History:
-    """The event file of a stream of a project, read as ``forestall run`` reads it."""
+    """Return the event file of a stream of a project, read as ``forestall run`` reads it."""
     if not path.is_file():
         raise FileUnreadable(f"{path} is not a file; name one event file for each stream", file=str(path))
     options = reading_of_stream(declaration)
@@ -252,7 +258,7 @@ def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> His
 
 
 def _history(options: Mapping[str, Any], key_form: KeyForm | None, declaration: StreamDeclaration) -> History:
-    """The event files that the options name, with the reader options."""
+    """Return the event files that the options name, with their reader options."""
     defaults = reading_of(key_form, options["times"], declaration, lifecycle=options["lifecycle"])
     reader_options = merged_options(replace(defaults, duplicates="keep"), options)
     return History(
@@ -263,7 +269,7 @@ def _history(options: Mapping[str, Any], key_form: KeyForm | None, declaration: 
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
-    """Refuse options other than ``allowed`` with ``--project``: the project's documents have these values."""
+    """Refuse other options than ``allowed`` with ``--project``, because the project's documents have their values."""
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
         if source is not None and source.name == "COMMANDLINE" and option.name not in allowed:
@@ -295,7 +301,7 @@ def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output:
 
 
 def _check(question: Question) -> None:
-    """Reject options and patterns that cannot be run, before the run; print notices of probable mistakes."""
+    """Reject options and patterns that cannot be run, and print notices of probable mistakes, before the run."""
     comparisons = {
         "--compare-pruning": question.compares_pruning,
         "--compare-constraints": question.compares_constraints,
@@ -316,7 +322,7 @@ def _check(question: Question) -> None:
 def _with_ends(
     declaration: StreamDeclaration, end: Sequence[str], constraint_set: ConstraintSet | None
 ) -> tuple[StreamDeclaration, ConstraintSet | None]:
-    """Declaration and constraints with the end events of ``--end``."""
+    """Set the end events of ``--end`` in the declaration and the constraints."""
     declaration = replace(declaration, end_events=tuple(sorted(set(end))))
     return declaration, None if constraint_set is None else joined_with(constraint_set, declaration)
 
@@ -337,7 +343,7 @@ def _require_empty(folder: Path | None) -> None:
 def _tried_patterns(
     paths: list[Path], key: KeyForm | None, declaration: StreamDeclaration, suppress: str | None
 ) -> tuple[TriedPattern, ...]:
-    """Read pattern files; each pattern must be correlated by the key of the events."""
+    """Read pattern files. Each pattern must be correlated by the key of the events."""
     patterns = read_pattern_files(paths)
     require_keys(patterns, key)
     suppression = suppress_of(suppress)
@@ -357,7 +363,7 @@ def _rows(result: BacktestResult, limit: int) -> dict[str, Any]:
 
 
 def _changes(result: BacktestResult, limit: int) -> dict[str, Any]:
-    """The added and lost results of each comparison."""
+    """Return the added and lost results of each comparison."""
     changes = {name: differences_of(result, name, limit) for name in result.comparisons}
     return {
         "added": {name: added for name, (added, _) in changes.items()},

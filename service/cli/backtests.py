@@ -100,7 +100,7 @@ def _reference(argument: str) -> dict[str, Any]:
 
 
 def _choice(argument: str) -> str | dict[str, Any]:
-    """A pattern in the form of the API: its text, or the name of a registered pattern."""
+    """Return a pattern in the form of the API: its text, or the name of a registered pattern."""
     if not is_pattern(argument):
         return {"name": argument}
     from nfa import describe_pattern  # noqa: PLC0415 - as in service.cli.inputs
@@ -110,7 +110,7 @@ def _choice(argument: str) -> str | dict[str, Any]:
 
 
 def _finished_backtest(client: Client, backtest_id: str) -> Mapping[str, Any]:
-    """Wait until a backtest is over, and return the backtest."""
+    """Wait until a backtest has ended, and return the backtest."""
     with progress_bar("backtest") as (progress, task):
         while True:
             backtest = client.backtests.get(backtest_id)

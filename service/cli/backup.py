@@ -27,7 +27,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 @contextmanager
 def _stopped(*, as_it_is: bool) -> Iterator[tuple[Settings, Stores]]:
-    """Open the settings and stores of a stopped service, which cannot be started until the block ends."""
+    """Open the settings and stores of a stopped service. The service cannot be started until the block ends."""
     settings = load_settings()
     configure_logs(settings.log_level)
     with closing(take_folder(settings.data_dir)), open_stores(settings, as_it_is=as_it_is) as stores:

@@ -1,7 +1,7 @@
 """Common parts of commands that call the running service: their options, the client, and the output of answers.
 
-A list is a line per item, in columns; a single resource is shown as YAML. With ``--json``, lists and resources are the
-JSON of the API, with a line per item of a list. In text output, control characters are escaped.
+A list is printed in columns, one line per item, and a single resource as YAML. With ``--json``, both are printed as the
+JSON of the API, a list with one line per item. In text output, control characters are escaped.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ Columns: TypeAlias = Sequence[tuple[str, str]]
 """The columns of a list: headings, and the members shown below them."""
 
 _PATIENCE_S = 5.0
-_OVERLOAD_PATIENCE_S = 1_800.0  # overload lasts until the backlog shrinks
+_OVERLOAD_PATIENCE_S = 1_800.0  # overload ends once the backlog shrinks
 _OF_NAMES = frozenset(
     ("streams", "keys", "key", "inputs", "types", "counts", "columns")
-)  # objects whose member names are chosen by users
+)  # objects in which users choose the names of the members
 _WRITTEN = frozenset(("data", "template", "schema", "document", "headers", "return"))
 _NOTHING = "-"
 _EMPTY: tuple[Any, ...] = ([], "", {})
-_UNBROKEN = 100_000  # terminals wrap lines
+_UNBROKEN = 100_000  # terminals wrap lines themselves
 
 
 class Caller(Client):
-    """A client that prints answers: for people, or as JSON if the call has ``--json``."""
+    """A client that also prints answers: as text, or as JSON if the call has ``--json``."""
 
     is_json: bool = False
 
@@ -63,7 +63,7 @@ class Caller(Client):
         show(document, is_json=self.is_json)
 
     def say(self, document: Mapping[str, Any], sentence: str) -> None:
-        """Print an answer: as a sentence, or as JSON."""
+        """Print an answer, as a sentence or as JSON."""
         if self.is_json:
             echo_json(document)
         else:
@@ -74,8 +74,8 @@ class Caller(Client):
     ) -> None:
         """Print a secret that is shown only once: alone on standard output, or in the JSON of the answer.
 
-        A note on standard error names ``resource_kind``, id and ``detail``; if the secret was lost, it names the
-        command ``rotate`` of ``group``.
+        A note on standard error names ``resource_kind``, the id and ``detail``. If the answer with the secret was lost,
+        the note names the command ``rotate`` of ``group`` instead.
         """
         id_, secret = document["id"], document[member]
         if self.is_json:
@@ -98,12 +98,12 @@ class Commands(typer.Typer):
     """A group of commands that call the running service.
 
     A command declares its client as the parameter ``client``. On the command line, this parameter is replaced by the
-    options ``--url`` and ``--api-key``, and by ``--json`` if the client is a ``Caller``.
+    options ``--url`` and ``--api-key``, and also ``--json`` if the client is a ``Caller``.
     """
 
     def __init__(self, help: str, **settings: Any) -> None:
         super().__init__(help=help, no_args_is_help=True, **settings)
-        self.callback(help=help)(_nothing)  # keeps a single command's name
+        self.callback(help=help)(_nothing)  # with a callback, typer keeps the name of a single command
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Command], Command]:
         register = super().command(name, **settings)
@@ -143,24 +143,27 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[Caller]:
-    """Open a client of the running service; address and key default to the settings, then to the current context."""
+    """Open a client of the running service.
+
+    Address and key default to the settings, then to the current context.
+    """
     settings = load_settings()
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     address = url or settings.url
     if address is None and (context := current_context()) is not None:
-        address, secret = context.url, context.api_key()  # never another service's key
+        address, secret = context.url, context.api_key()  # the key of another service must not be sent
     address = address or f"http://{settings.api_host}:{settings.api_port}"
     with Caller(address, api_key or secret, patience_s=patience_s, overload_patience_s=_OVERLOAD_PATIENCE_S) as client:
         yield client
 
 
 def without_none(**options: Any) -> dict[str, Any]:
-    """The options without those that are None."""
+    """Return the options whose value is not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def show(document: Mapping[str, Any], *, is_json: bool) -> None:
-    """Print a resource: as YAML for people, or as JSON."""
+    """Print a resource, as YAML or as JSON."""
     if is_json:
         echo_json(document)
         return
@@ -169,7 +172,7 @@ def show(document: Mapping[str, Any], *, is_json: bool) -> None:
 
 
 def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: bool) -> None:
-    """Print a list: in columns for people, or as JSON, one item per line."""
+    """Print a list, in columns or as JSON with one item per line."""
     if is_json:
         for item in items:
             echo_json(item)
@@ -179,7 +182,7 @@ def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: 
 
 
 class _Plain(yaml.SafeDumper):
-    """A YAML dumper that omits quotes where YAML permits; programs read ``--json`` instead."""
+    """A YAML dumper that omits quotes, because the output is for users. Programs read ``--json`` instead."""
 
     def represent_scalar(self, tag: str, value: Any, style: str | None = None) -> yaml.ScalarNode:
         return super().represent_scalar("tag:yaml.org,2002:str", value, style)
@@ -192,9 +195,9 @@ _Plain.yaml_implicit_resolvers = {}
 
 
 def _for_people(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
-    """A document for people: member names in words, empty members left out, names and texts of users unchanged.
+    """Return a document for users: member names in words, without empty members, with users' names and texts unchanged.
 
-    ``are_names``: the member names were chosen by users.
+    ``are_names``: users chose the names of the members.
     """
     return {
         name if are_names else name.replace("_", " "): _for_people(value, are_names=not are_names and name in _OF_NAMES)

@@ -93,7 +93,7 @@ def check(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CheckReport:
-    """The analysis of some patterns under a constraint document."""
+    """The analysis of several patterns under a constraint document."""
 
     parsed: ParsedConstraints
     warnings: Sequence[SetWarning]
@@ -138,7 +138,7 @@ class _CheckReport:
 
 
 def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstraints:
-    """Add the constraints of a model to those of a document; the slow model reader is imported only here."""
+    """Add the constraints of a model to those of a document. The slow model reader is imported only here."""
     from service.cli.models import follow_model  # noqa: PLC0415
 
     return replace(parsed, constraint_set=follow_model(parsed.constraint_set, choice)[0])
@@ -147,7 +147,7 @@ def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstrain
 def _clashing(
     parsed: ParsedConstraints, clash: ContradictoryConstraints, past: PastViolations | None
 ) -> dict[str, Any]:
-    """The JSON report on a contradictory constraint set, whose patterns are not analysed."""
+    """Return the JSON report on a contradictory constraint set. Its patterns are not analysed."""
     return {
         **set_document(parsed.constraint_set),
         "notices": list(parsed.notices),
@@ -174,7 +174,7 @@ def _pattern_document(pattern: Pattern, query: Query, inspection: PatternInspect
 
 
 def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
-    """Warnings about probable mistakes. No stream is known here, so its transactions are assumed to end."""
+    """Return warnings about probable mistakes. No stream is known, so its transactions are assumed to end."""
     notices = TraceEnds(has_trace_end=True).warnings_of(pattern)
     return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
 
@@ -235,13 +235,13 @@ def _print_pattern(console: Console, query: Query, inspection: PatternInspection
 
 
 def _affecting_constraints(inspection: PatternInspection) -> list[str]:
-    """The constraints that make alternatives impossible or terminate partial matches early."""
+    """Return the constraints that make alternatives impossible or terminate partial matches early."""
     ends = {str(part) for condition in inspection.conditions for part in condition.explanation.constraints}
     return sorted(ends | {str(part) for term in inspection.check.dead for part in term.constraints})
 
 
 def _forbidden(pattern: Pattern, query: Query) -> list[str]:
-    """Event types that occur only in NOT and UNTIL, not in a step."""
+    """Return the event types that occur only in NOT and UNTIL, not in a step."""
     return sorted(all_types_of(pattern) - query.types)
 
 

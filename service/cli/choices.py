@@ -32,7 +32,7 @@ def suppress_of(text: str | None) -> dict[str, Any] | None:
 
 
 def _grouped(text: str | None) -> tuple[str | None, list[str]]:
-    """Split an option at ``by``: the text before, and the names after."""
+    """Split an option at ``by`` into the text before it and the names after it."""
     head, _, by = (text or "").partition(" by ")
     return None if text is None else head, [name.strip() for name in by.split(",") if name.strip()]
 
@@ -94,7 +94,7 @@ def as_seconds(duration: str | float) -> float:
 
 
 def seconds_of(member: str, text: str, form: str = "5 min, seconds, or none") -> float | None:
-    """Parse a duration to seconds; None for the text ``none``. Errors name the option ``member`` and valid forms."""
+    """Parse a duration to seconds, or to None for the text ``none``. Errors name the option and the valid forms."""
     if text == NONE:
         return None
     try:

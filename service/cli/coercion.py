@@ -1,11 +1,11 @@
 """Typer's commands and groups with direct conversion, plain metavars, and no repetition of single-valued options.
 
-Typer converts every value with pydantic, even absent ones, which takes a tenth of a command's start. Here text, paths,
-choices and defaults are converted directly; typer converts everything else and raises every error.
+Typer converts every value with pydantic, even absent values, which takes a tenth of a command's start-up time. Here
+text, paths, choices and defaults are converted directly. Typer converts all other values and raises every error.
 
-An option without its own metavar shows FILE for a path, N for a whole number, SHARE for a number from 0 to 1, nothing
-for a flag, and otherwise its name in capitals. Units and forms (DURATION, NAME=PATH) are given with the option.
-Arguments are shown in capitals.
+An option without its own metavar shows FILE for a path, N for a whole number, SHARE for a number from 0 to 1, and
+nothing for a flag. Any other option shows its name in capitals. Units and forms (DURATION, NAME=PATH) are given with
+the option. Arguments are shown in capitals.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from typing import Any, Literal, get_args, get_origin
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-_CLOSED_PIPE = 128 + 13  # the status that shells show for SIGPIPE; 1 is a negative result
+_CLOSED_PIPE = 128 + 13  # the exit status that shells show for SIGPIPE, because 1 means a negative result
 
 
 class PlainGroup(TyperGroup):
     """A group of commands whose own options are converted directly."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The group's options, including the options for shell completion."""
+        """Return the group's options, including the options for shell completion."""
         return converted_directly(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; if the reader closes the pipe, as ``head`` does, end with the exit status of SIGPIPE."""
+        """Run a command. If the reader closes the pipe, as ``head`` does, end with the exit status of SIGPIPE."""
         try:
             outcome = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards what is still buffered
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the remaining buffered output
             raise typer.Exit(_CLOSED_PIPE) from None
         return outcome
 
@@ -51,7 +51,7 @@ def converted_directly(params: list[Any]) -> list[Any]:
 
 
 class _DirectConversion:
-    """Converts a parameter's values as typer's converter does; typer calls it as a factory, and it returns itself."""
+    """Converts a parameter's values as typer's converter does. Typer calls it as a factory, so it returns itself."""
 
     def __init__(self, typers: Callable[[], Any]) -> None:
         self._typers = typers
@@ -60,7 +60,7 @@ class _DirectConversion:
         return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Convert a value to the type of its parameter's annotation; errors are typer's."""
+        """Convert a value to the type of its parameter's annotation. Typer raises the errors."""
         descriptor = param.type_descriptor
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
@@ -75,7 +75,7 @@ class _DirectConversion:
 
 
 def _direct(value: Any, kind: Any) -> Any:
-    """Convert a value to the type of its parameter; None if typer has to convert or refuse the value."""
+    """Convert a value to the type of its parameter. Return None if typer must convert or refuse the value."""
     if get_origin(kind) is Literal:
         return value if value in get_args(kind) else None
     if not isinstance(kind, type):
@@ -93,7 +93,7 @@ _BY_TYPE = {bool: "", Path: "FILE", int: "N"}
 
 
 class PlainCommand(TyperCommand):
-    """A command whose options have the metavars of this module; single-valued options may be given once."""
+    """A command whose options have the metavars of this module. Single-valued options must not be repeated."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -104,7 +104,10 @@ class PlainCommand(TyperCommand):
                 param.metavar = _metavar_of(param)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments and return the rest; raises ``BadParameter`` if a single-valued option is given twice."""
+        """Parse the arguments and return the rest.
+
+        Raises ``BadParameter`` if a single-valued option is given twice.
+        """
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         for param, count in Counter(order).items():
             if count > 1 and isinstance(param, TyperOption) and _takes_one(param):
@@ -112,7 +115,7 @@ class PlainCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Options and arguments, including ``--help``, which gets no metavar."""
+        """Return options and arguments, including ``--help``, which gets no metavar."""
         params = converted_directly(super().get_params(ctx))
         for param in params:
             if param.name == "help":
@@ -134,7 +137,7 @@ def _commands_of(app: typer.Typer) -> Iterator[typer.models.CommandInfo]:
 
 
 def _takes_one(option: TyperOption) -> bool:
-    """Whether an option is single-valued: given twice, it would silently keep only its last value."""
+    """Return whether an option is single-valued, so that click would silently keep only its last value."""
     return not option.multiple and not option.count and (not option.is_flag or bool(option.secondary_opts))
 
 

@@ -106,7 +106,7 @@ _TAB = ("tab", "\\t")
 
 
 def with_options(options: Options) -> Callable[[Command], Command]:
-    """Decorator: add options to a command. The command gets their values from its context, not as arguments."""
+    """Return a decorator that adds options to a command. The command reads their values from its context."""
 
     def extended(command: Command) -> Command:
         own_parameters = signature(command, eval_str=True).parameters
@@ -121,7 +121,7 @@ def with_options(options: Options) -> Callable[[Command], Command]:
 
 
 def merged_options(options: ReaderOptions, arguments: Mapping[str, Any]) -> ReaderOptions:
-    """Merge reader options with a command's options; an option that is not at its default takes precedence."""
+    """Merge reader options with a command's options. An option that is not at its default takes precedence."""
     clock = options.clock
     named: dict[str, Any] = {"zone": arguments.get("assume_zone"), "format": arguments.get("time_format")}
     if (unit := arguments.get("time_unit")) not in (None, "auto"):
@@ -144,7 +144,7 @@ def merged_options(options: ReaderOptions, arguments: Mapping[str, Any]) -> Read
 
 
 def types_of(written: Sequence[str] | None) -> dict[str, ColumnType]:
-    """Column types by name, read from options NAME=TYPE; naming a column twice is refused."""
+    """Return the column types by name from options NAME=TYPE. Repeated columns are refused."""
     types: dict[str, ColumnType] = {}
     for column in written or ():
         name, _, kind = column.rpartition("=")
@@ -156,7 +156,7 @@ def types_of(written: Sequence[str] | None) -> dict[str, ColumnType]:
 
 
 def delimiter_of(written: str | None) -> str | None:
-    """The separator of columns: one character."""
+    """Return the column separator, which must be one character."""
     delimiter = "\t" if written in _TAB else written
     if delimiter is not None and len(delimiter) != 1:
         raise typer.BadParameter(f"{written!r} is not one character, such as ';', or tab", param_hint="--delimiter")

@@ -35,6 +35,6 @@ def console(
     require_free(settings.console_host, settings.console_port, "FORESTALL_CONSOLE_PORT")
     address = f"http://{settings.console_host}:{settings.console_port}"
     standard_error.print(f"console at [green]{escape(address)}[/green]; Ctrl-C ends it")
-    for sign in (signal.SIGINT, signal.SIGTERM):  # which the server repeats once it has ended
+    for sign in (signal.SIGINT, signal.SIGTERM):  # the server raises the signal again after it has ended
         signal.signal(sign, lambda *_: None)
     serve_console(settings)

@@ -1,4 +1,4 @@
-"""``forestall constraints``: the constraints of a model; the constraint sets of the running service."""
+"""``forestall constraints``: the constraints of a model, and the constraint sets of the running service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 class _ModelFirst(TyperGroup):
     """A command group that reads ``constraints MODEL`` as ``constraints derive MODEL``."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # a class private to typer
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # this class is private in typer
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["derive", *args]
         return super().parse_args(ctx, args)

@@ -32,7 +32,7 @@ def add_context(
     contexts = load_contexts()
     place = "" if api_key_file is None else str(api_key_file.resolve())
     added = Context(url=url, api_key_file=place)
-    added.api_key()  # an unreadable key file is refused now
+    added.api_key()  # refuses a key file that cannot be read
     contexts.named[name], contexts.current = added, name
     contexts.save()
     _tell(name, added)

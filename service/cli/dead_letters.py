@@ -11,7 +11,7 @@ from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_
 from service.client import Client
 
 if TYPE_CHECKING:
-    from service.client.wire import ReplayModel  # only for type checking, to spare commands the import
+    from service.client.wire import ReplayModel  # used for types only, so that commands need not import it
 
 dead_letters = Commands(help="Dead letters of the running service.")
 
@@ -60,7 +60,7 @@ def replay(
 
 
 def _replay_all(client: Client, stream: str | None, code: str | None) -> list[ReplayModel]:
-    """Send all letters again, in several requests, until an answer repeats a letter; returns the outcome of each."""
+    """Send all letters again, in several requests, until an answer repeats a letter. Returns the outcome of each."""
     sent: dict[str, ReplayModel] = {}
     while True:
         answer = client.dead_letters.replay_all(stream=stream, code=code, limit=_LARGEST_PAGE)
@@ -71,7 +71,7 @@ def _replay_all(client: Client, stream: str | None, code: str | None) -> list[Re
 
 
 def _outcome(replay: dict[str, Any] | None) -> str | None:
-    """The result of sending a dead letter again, in words; None if it was not sent."""
+    """Return the result of sending a dead letter again, in words, or None if it was not sent."""
     if replay is None:
         return None
     return "accepted" if replay["is_accepted"] else f"refused: {replay['code']}: {replay['detail']}"

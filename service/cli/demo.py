@@ -37,7 +37,7 @@ def demo(
 ) -> None:
     """Run generated orders through the whole service. Exit status 1: the alerts are not the expected ones."""
     check_java()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that started processes are stopped
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that the started processes are stopped
     console = Console(highlight=False, stderr=is_json)
     bar = (
         TextColumn("{task.description}"),
@@ -72,7 +72,7 @@ def demo(
 
 
 def _stay(console: Console, progress: Progress, result: DemoResult, service: TemporaryService) -> None:
-    """Show the result and the address of the console; return when the user interrupts."""
+    """Show the result and the address of the console, and return when the user interrupts."""
     progress.stop()
     _show(console, result)
     console.print(f"console: [bold]{service.console}[/bold], log in with the key [bold]{service.api_key}[/bold]")

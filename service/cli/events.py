@@ -1,4 +1,4 @@
-"""``forestall events``: the events that streams of the running service have taken."""
+"""``forestall events``: the events that streams of the running service have accepted."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from service.client import part
 events = Commands(help="Events of streams of the running service.")
 
 _Stream = Annotated[str | None, typer.Argument(metavar="STREAM", help="The stream.", show_default=False)]
-_OldStream = Annotated[str | None, typer.Option("--stream", hidden=True)]  # the form of earlier releases
+_OldStream = Annotated[str | None, typer.Option("--stream", hidden=True)]  # the form in earlier releases
 _Key = Annotated[str | None, typer.Option(metavar="KEY", help="Only events of this transaction.")]
 _Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")]
 
-_NEWEST = 1_000  # most events that the service returns without a cursor
+_NEWEST = 1_000  # the most events that the service returns without a cursor
 
 
 @events.command("list")
@@ -69,7 +69,7 @@ def tail_events(
 
 
 def _named_stream(stream: str | None, old_stream: str | None) -> str:
-    """The stream's name, from the argument or the former option; refused unless exactly one of them is given."""
+    """Return the stream's name from the argument or the former option. Refused unless exactly one of them is given."""
     names = [name for name in (stream, old_stream) if name is not None]
     if len(names) != 1:
         raise typer.BadParameter("name one stream.", param_hint="--stream")
@@ -81,6 +81,6 @@ def _note_gap(trimmed_until: str) -> None:
 
 
 def _show(client: Caller, event: Mapping[str, Any]) -> None:
-    """Print an event as one line, unbuffered, for readers of a pipe."""
+    """Print an event as one line, unbuffered, so that a reader of the pipe gets the event at once."""
     data = orjson.dumps(event["data"]).decode()
     client.say(event, f"{event['time']}  {event['key']}  {event['type']}  {event['id']}  {data}")

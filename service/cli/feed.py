@@ -157,13 +157,13 @@ def kafka(
 
 
 def _mapping(arguments: Mapping[str, Any]) -> ReaderOptions | None:
-    """The mapping of rows to events that the options describe; None without any such option."""
+    """Return the mapping of rows to events that the options describe, or None without any such option."""
     mapping = merged_options(ReaderOptions(key=chosen_key(arguments["key"])), arguments)
     return None if mapping == ReaderOptions() else mapping
 
 
 def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
-    """The columns to read from a stream's files: by the stream's mapping or, without one, by the usual names."""
+    """Return the columns to read from a stream's files, by the stream's mapping or, without one, by the usual names."""
     defaults = RowLayout()
     key = declaration.key
     mapping = declaration.mapping
@@ -187,7 +187,7 @@ def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
 
 
 def _settings_of(file: Path | None, options: list[str]) -> Mapping[str, str]:
-    """Read settings from a file and the command line, which takes precedence; errors never contain values."""
+    """Read settings from a file and the command line, which takes precedence. Errors never contain values."""
     lines = [] if file is None else read_text(file).splitlines()
     settings: dict[str, str] = {}
     for text in [*(line.strip() for line in lines), *options]:
@@ -207,7 +207,7 @@ def _checked_name(name: str | None, default_name: str) -> str:
 
 
 def _run(name: str, stream: str, source: str, make_source: _MakeSource, tell: Tell, *, is_once: bool) -> None:
-    """Run a feed; ``source`` describes the input in words, and ``is_once`` ends the feed after the current input."""
+    """Run a feed. ``source`` describes the input in words. With ``is_once``, the feed ends after the current input."""
     check_java()
     settings = load_settings()
     configure_logs(settings.log_level)
@@ -233,7 +233,7 @@ def _run(name: str, stream: str, source: str, make_source: _MakeSource, tell: Te
 
 
 def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal, look: Callable[[], None]) -> None:
-    """Start Spark and the feed's query, and wait until the query ends; SIGTERM and SIGINT stop the query."""
+    """Start Spark and the feed's query, and wait until the query ends. SIGTERM and SIGINT stop the query."""
     query: FeedQuery | None = None
 
     def end(*_: object) -> None:
@@ -242,7 +242,7 @@ def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal
             query.request_stop()
 
     with ExitStack() as ends:
-        with signals_held():  # a signal in between would leave Spark's Java process running
+        with signals_held():  # a signal in this block would leave Spark's Java process running
             session = build_session(session_options(settings))
             ends.callback(end_session, session)
             query = start_feed(session, options, sink)
@@ -252,7 +252,7 @@ def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal
 
 
 class _Teller:
-    """Prints the progress of a feed every few seconds, if it changed."""
+    """Prints the progress of a feed every few seconds, if the progress has changed."""
 
     def __init__(self, name: str, progress: FeedProgress, tell: Tell) -> None:
         self._name = name
@@ -262,7 +262,7 @@ class _Teller:
         self._shown: object = None
 
     def look(self) -> None:
-        """Print the progress if it is due."""
+        """Print the progress if it has changed and the last output was long enough ago."""
         now = time.monotonic()
         progress = self._progress
         counts = (progress.accepted, progress.rejected, progress.duplicates, progress.waiting)
@@ -290,7 +290,7 @@ class _Teller:
 
 
 def _dropped(count: int) -> str:
-    """The sentence about dropped events."""
+    """Return the sentence about dropped events."""
     if count == 1:
         return "1 event had the id of an earlier event and was dropped"
     return f"{count:,} events had the id of an earlier event and were dropped"

@@ -83,12 +83,12 @@ def generate(
 
 
 def event_line(event: Event) -> bytes:
-    """An event as one line of JSONL."""
+    """Return an event as one line of JSONL."""
     return orjson.dumps(render_plain(event), option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _write(events: Iterator[Event], output: Path | None, traces: int) -> None:
-    """Write events as JSONL; the bar shows the share of the traces that have begun."""
+    """Write events as JSONL. The bar shows the share of the traces that have begun."""
     begun: set[str] = set()
     with ExitStack() as stack:
         progress, task = stack.enter_context(progress_bar("generating"))

@@ -1,7 +1,7 @@
 """Common inputs of commands: files of patterns, constraints and events, and the progress bar of long work.
 
-Reading patterns and events imports numba, half of the import time of a small command; numba is imported with the first
-file.
+Reading patterns and events imports numba, which takes half of the import time of a small command. So numba is imported
+only when the first file is read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Key = Annotated[
 
 
 class _NoBar:
-    """A bar that shows nothing."""
+    """A progress bar that shows nothing."""
 
     def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
         """Do nothing."""
@@ -57,7 +57,7 @@ TimesOption = typer.Option(
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[tuple[Bar, Any]]:
-    """Show a bar on standard error until the block ends; print lines instead if standard error is not a terminal."""
+    """Show a bar on standard error until the block ends, or print lines if standard error is not a terminal."""
     if not sys.stderr.isatty():
         with working(what):
             yield _NoBar(), None
@@ -85,7 +85,7 @@ def progress_bar(what: str) -> Iterator[tuple[Bar, Any]]:
 
 
 def read_text(path: Path) -> str:
-    """Read a text file; raises ``FileUnreadable``, also if the file is not UTF-8."""
+    """Read a text file. Raises ``FileUnreadable``, also if the file is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -93,7 +93,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read the value of a JSON file; ``-`` is standard input."""
+    """Read the value of a JSON file. The path ``-`` means standard input."""
     try:
         return orjson.loads(sys.stdin.read() if path == Path("-") else read_text(path))
     except orjson.JSONDecodeError as error:
@@ -103,12 +103,12 @@ def read_json(path: Path) -> Any:
 
 
 def reason_of(error: OSError | UnicodeDecodeError) -> str:
-    """The reason why a file cannot be read, without the file's name."""
+    """Return the reason why a file cannot be read, without the file's name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def read_pattern_files(paths: list[Path]) -> list[Pattern]:
-    """Read patterns from files, whose names must differ; a file ``.json`` holds one pattern in JSON form."""
+    """Read patterns from files. Their names must differ. A file ``.json`` contains one pattern in JSON form."""
     from nfa import PatternRefused  # noqa: PLC0415
 
     by_name: dict[str, Pattern] = {}
@@ -126,12 +126,12 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
 
 
 def is_pattern(argument: str) -> bool:
-    """Whether an argument is the text of a pattern or a pattern file, rather than a registered pattern's name."""
+    """Return whether an argument is a pattern's text or a pattern file, rather than a registered pattern's name."""
     return _is_text(argument) or Path(argument).is_file()
 
 
 def read_patterns(argument: str) -> Sequence[Pattern]:
-    """Read patterns from a file or a text; raises ``FileUnreadable`` for any other argument."""
+    """Read patterns from a file or a text. Raises ``FileUnreadable`` for any other argument."""
     if not is_pattern(argument):
         raise FileUnreadable(
             f"{argument!r} is neither a file nor a pattern; the text of a pattern begins with PATTERN name EVENT",
@@ -147,7 +147,7 @@ def _is_text(argument: str) -> bool:
 
 
 def read_constraint_file(path: Path) -> ParsedConstraints:
-    """Read constraints from a JSON or YAML file; notices are printed on standard error."""
+    """Read constraints from a JSON or YAML file, and print notices on standard error."""
     from constraints import parse_constraints  # noqa: PLC0415
 
     parsed = parse_constraints(read_text(path))
@@ -157,7 +157,7 @@ def read_constraint_file(path: Path) -> ParsedConstraints:
 
 
 def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
-    """Read the events of a file, with a bar."""
+    """Read the events of a file, with a progress bar."""
     from streams.readers import read_events  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):
@@ -165,7 +165,10 @@ def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
 
 
 def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] | None = None) -> EventBatch:
-    """Read the events of a file as columns, with a bar; ``read``: the attributes to read (None: all)."""
+    """Read the events of a file as columns, with a progress bar.
+
+    ``read`` has the attributes to read, or is None for all.
+    """
     from streams.readers import read_batch  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):
@@ -190,7 +193,10 @@ def _with_notices(path: Path, options: ReaderOptions) -> ReaderOptions:
 
 
 def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm | None:
-    """Read the correlation key from options: PATH once, or TYPE=PATH for each event type; None without options."""
+    """Read the correlation key from options, or return None without options.
+
+    An option is PATH, given once, or TYPE=PATH for each event type.
+    """
     if not options:
         return None
     if len(options) == 1 and "=" not in options[0]:
@@ -209,7 +215,7 @@ def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
 
 
 def further_keys(options: Sequence[str] | None, option: str = "--further-key") -> dict[str, KeyForm]:
-    """Further keys by name: NAME=PATH, or NAME:TYPE=PATH for each event type."""
+    """Return further keys by name, from options NAME=PATH, or NAME:TYPE=PATH for each event type."""
     keys: dict[str, KeyForm] = {}
     for full_name, path in pairs_of(
         options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option
@@ -223,7 +229,7 @@ def further_keys(options: Sequence[str] | None, option: str = "--further-key") -
 
 
 def pairs_of(options: Sequence[str], fault: str, what: str, option: str) -> Iterator[tuple[str, str]]:
-    """Split options of the form NAME=PATH; repeated names are refused."""
+    """Split options of the form NAME=PATH. Repeated names are refused."""
     names: set[str] = set()
     for text in options:
         name, sign, path = text.partition("=")

@@ -162,10 +162,12 @@ def match(
 
 
 def _named_table(tables: Tables, written: str) -> Tables:
-    """Add the table that ``NAME[:COLUMN[:TYPE],…]=FILE`` describes; its key is the columns (default: the first one).
+    """Add the table that ``NAME[:COLUMN[:TYPE],…]=FILE`` describes.
+
+    The key of the table is the listed columns, or by default its first column.
 
     Raises:
-        TableRefused: The text is not of this form, or the rows are refused.
+        TableRefused: The text does not have this form, or the rows are refused.
     """
     head, _, file = written.partition("=")
     name, _, listed = head.partition(":")
@@ -181,7 +183,7 @@ def _named_table(tables: Tables, written: str) -> Tables:
 def _read(events: Path, options: ReaderOptions, rules: RunRules) -> tuple[EventBatch, int]:
     """Read the events of a file, and count the events that were dropped as repeated.
 
-    Kernels of reading and matching that are not cached yet are compiled first.
+    The kernels for reading and matching are compiled first, unless they are cached.
     """
     with waiting_on() as waiting:
         compile_kernels(
@@ -199,23 +201,23 @@ def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
 
 
 def event_time(lateness: Any, late: Late, idle_timeout: float | None) -> StreamDeclaration:
-    """A stream declaration from the options of event time; ``lateness`` is in its JSON form."""
+    """Return a stream declaration from the options of event time. ``lateness`` is in its JSON form."""
     members = {"lateness": lateness, "late": late, "idle_timeout": idle_timeout}
     return StreamDeclaration.from_json({"name": "file", "key": "key", **members})
 
 
 def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
-    """The reader options for a file; events keep the order of the file if a lateness is given."""
+    """Return the reader options for a file. If a lateness is given, events keep the order of the file."""
     keeps_order = timing.lateness is not None
     return ReaderOptions(key=key, times=times, keeps_order=keeps_order, lifecycle=lifecycle)
 
 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
-    """Join the constraint sets of a file and a model, and describe the model's use; the use is None without a model."""
+    """Join the constraint sets of a file and a model, and describe the model's use, which is None without a model."""
     own_set = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own_set, None
-    # Imported late: the model reader takes as long to import as everything else here.
+    # Imported late, because the model reader takes as long to import as all other imports of this module.
     from service.cli.models import follow_model  # noqa: PLC0415
 
     return follow_model(own_set, choice)
@@ -234,7 +236,7 @@ def _lists(outputs: str) -> tuple[str, ...]:
 
 
 def _print_json(report: StreamReport) -> None:
-    typer.echo(report.to_json(), nl=False)  # a newline in the same call would copy the text
+    typer.echo(report.to_json(), nl=False)  # appending a newline in the same call would copy the text
     typer.echo()
 
 
@@ -262,7 +264,7 @@ def _print(report: StreamReport, lists: Sequence[str]) -> None:
 
 
 def _print_stats(say: Callable[[str], None], report: StreamReport) -> None:
-    """Print the numbers of a run, such as late events or ignored violations; zeros are left out."""
+    """Print the numbers of a run, such as late events or ignored violations. Zeros are left out."""
     stats = report.stats
     if report.suppressed is not None:
         say(f"{report.suppressed} matches were suppressed")
@@ -310,7 +312,7 @@ def _print_matches(say: Callable[[str], None], report: StreamReport) -> None:
 
 
 def _remarks(body: Mapping[str, Any]) -> str:
-    """The remarks printed after a match, for example that constraints decided it."""
+    """Return the remarks printed after a match, for example that constraints decided it."""
     remarks = {
         "decided by the constraints": body.get("decided_by") == "constraint",
         "deviating": "deviating" in body,
@@ -329,14 +331,14 @@ def _print_timeouts(say: Callable[[str], None], report: StreamReport) -> None:
 
 
 def _key_of(body: Mapping[str, Any]) -> str:
-    """The key of a result, followed by the rows that its pattern reads."""
+    """Return the key of a result, followed by the rows that its pattern reads."""
     from service.runs.results import row_text  # noqa: PLC0415
 
     return f"{body['key']} {row_text(body)}".rstrip() if "row" in body else str(body["key"])
 
 
 def shown_bindings(bindings: Mapping[str, Sequence[str]]) -> str:
-    """Aliases with the ids of the events bound to them, as text."""
+    """Return aliases with the ids of the events bound to them, as text."""
     return "  ".join(f"{alias}={','.join(ids)}" for alias, ids in bindings.items())
 
 

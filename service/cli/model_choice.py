@@ -1,4 +1,4 @@
-"""Options of the model that a file's transactions follow; the model reader is imported only if a model is given."""
+"""Options for the model that a file's transactions follow. The model reader is imported only if a model is given."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OPTIONS: Options = {
 def _model_choice(
     *, workflow: Path | None, map_file: Path | None, process: str | None, exact: bool, tables: bool
 ) -> ModelChoice | None:
-    """The model to follow, if one is given."""
+    """Return the model to follow, or None if no model is given."""
     if exact and tables:
         raise typer.BadParameter("give --exact or --tables, not both", param_hint="--exact")
     if workflow is None:

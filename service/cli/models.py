@@ -19,13 +19,13 @@ MAX_MODEL_BYTES = 64_000_000
 
 
 def read_model_file(path: Path, map_file: Path | None = None, process: str | None = None) -> WorkflowModel:
-    """Read a BPMN, PNML or YAML model; ``map_file`` maps its tasks to event types, ``process`` is a process id."""
+    """Read a BPMN, PNML or YAML model. ``map_file`` maps its tasks to event types, ``process`` is a process id."""
     mapping = read_mapping(read_text(map_file)) if map_file is not None else {}
     return read_model(read_content(path), ReadOptions(process=process, mapping=mapping))
 
 
 def read_content(path: Path, most_bytes: int = MAX_MODEL_BYTES, what: str = "model") -> bytes:
-    """Read a file's bytes; raises ``FileUnreadable`` for more than ``most_bytes``."""
+    """Read a file's bytes. Raises ``FileUnreadable`` if it has more than ``most_bytes``."""
     try:
         with path.open("rb") as file:
             content = file.read(most_bytes + 1)
@@ -37,8 +37,8 @@ def read_content(path: Path, most_bytes: int = MAX_MODEL_BYTES, what: str = "mod
 
 
 def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[ConstraintSet, WorkflowUse]:
-    """Add the constraints of a model to a hand-written set, if given; notices are printed on standard error."""
-    from service.runs import followed_model  # noqa: PLC0415 - other readers of models do without
+    """Add the constraints of a model to a hand-written set, if given. Notices are printed on standard error."""
+    from service.runs import followed_model  # noqa: PLC0415 - other readers of models do not need it
 
     model = read_model_file(choice.path, choice.map_file, choice.process)
     with progress_bar(f"compiling {choice.path.name}"):

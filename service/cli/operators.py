@@ -26,7 +26,7 @@ _COLUMNS = ("name", "stream", "state", "version", "severity", "body")
 
 
 def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
-    """Add a command for each action that changes an operator's state; ``helps`` maps actions to help texts."""
+    """Add a command for each action that changes an operator's state. ``helps`` maps actions to help texts."""
     for action, meaning in helps.items():
         _add_move(app, resource, action, meaning)
 
@@ -34,9 +34,10 @@ def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
 def operator_commands(
     singular: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False, is_plotted: bool = False
 ) -> typer.Typer:
-    """The command group for a kind of operator registered as documents; ``plural`` is also its name in the API.
+    """Build the command group for a kind of operator that is registered as documents.
 
-    ``is_asked`` and ``is_plotted`` add the commands ``ask`` and ``plot``.
+    ``plural`` is also the name of the kind in the API. ``is_asked`` and ``is_plotted`` add the commands ``ask`` and
+    ``plot``.
     """
     app = Commands(help=f"{plural.capitalize()} of the running service.")
     resource = Resource(path=f"/{plural}", one=singular, listed=f"the {plural}, by name", table=Table(columns))
@@ -61,7 +62,7 @@ def operator_commands(
 
 
 def kept_state(operator: Mapping[str, Any]) -> dict[str, str]:
-    """The member ``state`` with which the next version of a draft or paused operator is a draft or paused, too."""
+    """Return the member ``state`` with which the next version of a draft or paused operator keeps this state."""
     return {"state": operator["state"]} if operator["state"] in ("draft", "paused") else {}
 
 
@@ -180,7 +181,7 @@ def _add_plot(app: typer.Typer, resource: Resource) -> None:
 
 
 def _of_index(index: Mapping[str, Any]) -> str:
-    """Statistics of the index with which a shard answers questions, as text."""
+    """Return the statistics of the index with which a shard answers questions, as text."""
 
     def bits_of(configuration: Mapping[str, int]) -> str:
         return ", ".join(f"{name} {bits}" for name, bits in configuration.items())
@@ -198,7 +199,7 @@ def _of_index(index: Mapping[str, Any]) -> str:
 
 
 def _filter(text: str) -> tuple[str, Any]:
-    """Parse an attribute and its value: a JSON number, true or false, otherwise text."""
+    """Parse an attribute and its value, which is a JSON number, true or false, or otherwise text."""
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise typer.BadParameter(f"{text!r} has no form such as region=north", param_hint="--where")

@@ -1,4 +1,4 @@
-"""Output of commands: results on standard output; notices, warnings and progress on standard error."""
+"""Output of commands: results on standard output, and notices, warnings and progress on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from streams import SystemClock, format_time
 
 
 class _StandardError:
-    """Writes to standard error. Rich is imported with the first marked-up text; most calls print none."""
+    """Writes to standard error.
+
+    Rich is imported when the first text with markup is printed, which most calls never do.
+    """
 
     def print(self, text: str) -> None:
         """Print a line with rich's markup."""
@@ -27,11 +30,11 @@ class _StandardError:
         typer.echo(printable(text), err=True)
 
     def notice(self, text: str) -> None:
-        """Print a notice about a call that succeeds; the text has no markup."""
+        """Print a notice about a call that succeeds. The text has no markup."""
         self._write("notice", text)
 
     def warning(self, text: str) -> None:
-        """Print a warning about a call that succeeds; the text has no markup."""
+        """Print a warning about a call that succeeds. The text has no markup."""
         self._write("warning", text)
 
     def _write(self, kind: str, text: str) -> None:
@@ -47,7 +50,7 @@ standard_error = _StandardError()
 
 
 def tell_notices(notices: Mapping[str, Sequence[str]]) -> None:
-    """Print notices about operators; ``notices`` maps operators' names to sentences."""
+    """Print notices about operators. ``notices`` maps operators' names to sentences."""
     for name, sentences in notices.items():
         for sentence in sentences:
             standard_error.notice(f"{name}: {sentence}")
@@ -80,11 +83,14 @@ class Tell(Protocol):
     """A function that prints a progress event of a command."""
 
     def __call__(self, event: str, sentence: str, **fields: Any) -> None:
-        """Print an event: name and fields for programs, or the sentence, with markup, for people."""
+        """Print an event: name and fields for programs, or the sentence, which has markup, for users."""
 
 
 def telling(*, is_json: bool) -> Tell:
-    """A function that prints sentences on standard error or JSON lines on standard output, ignoring write errors."""
+    """Return a function that prints sentences on standard error, or JSON lines on standard output.
+
+    Write errors are ignored.
+    """
     clock = SystemClock()
 
     def tell(event: str, sentence: str, **fields: Any) -> None:

@@ -31,10 +31,10 @@ def read_log(
     classifier: str | None = None,
     end_events: Collection[str] = (),
 ) -> PastLog:
-    """Read the traces of an event file; every trace counts as finished.
+    """Read the traces of an event file. Every trace counts as finished.
 
-    If no key is given, the file names the key. In XES files, types are name+transition with ``lifecycle``, or are made
-    by ``classifier``. After one of ``end_events``, a later event of the same key begins another trace.
+    If no key is given, the file names the key. In XES files, types are name+transition with ``lifecycle``, or follow
+    ``classifier``. After one of ``end_events``, a later event of the same key begins another trace.
     """
     events = read_event_file(path, ReaderOptions(key=key, times=times, lifecycle=lifecycle, classifier=classifier))
     has_times = times != "line"
@@ -45,10 +45,10 @@ def read_log(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastViolations:
-    """The number of past traces that break each part of a constraint set; None if unknown.
+    """The number of past traces that break each part of a constraint set, or None where it is unknown.
 
-    ``source`` is ``log`` for counts from a log that was read, ``mined`` for counts from the document. ``traces`` is
-    None if unknown.
+    ``source`` is ``log`` if the counts are from a log that was read, and ``mined`` if they are from the document.
+    ``traces`` is None if unknown.
     """
 
     source: str
@@ -64,7 +64,7 @@ class PastViolations:
 
     @classmethod
     def mined(cls, parsed: ParsedConstraints) -> PastViolations | None:
-        """Read the numbers of a mined document; None for other documents. Invalid numbers count as unknown."""
+        """Read the numbers of a mined document. Return None for other documents. Invalid numbers count as unknown."""
         if parsed.mined is None:
             return None
         entries = parsed.mined.get("constraints")
@@ -90,7 +90,7 @@ class PastViolations:
 
     @property
     def lines(self) -> list[str]:
-        """The numbers in words, the most broken constraints first."""
+        """The numbers in words, most frequently broken constraints first."""
         name = f" of {self.log}" if self.log else ""
         traces = "an unknown number of" if self.traces is None else self.traces
         origin = ", as the document says" if self.source == "mined" else ""

@@ -35,7 +35,7 @@ Unguarded = Annotated[
 
 
 def _detail(pattern: Mapping[str, Any]) -> dict[str, Any]:
-    """A pattern as people see it: selected members, and early terminations in words."""
+    """Return a pattern as users see it: selected members, and early terminations in words."""
     plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "created_at", "warnings")
     return {
         **{member: pattern[member] for member in plain},
@@ -112,7 +112,7 @@ def change_pattern(
     if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
         operator = client.patch(path, {"severity": severity})
     else:
-        stored, tag = client.find(path) or (client.get(path), "")  # no tag: the pattern does not exist
+        stored, tag = client.find(path) or (client.get(path), "")  # without an ETag, because the pattern does not exist
         members = {member: stored[member] for member in ("stream", "severity", "constraints", *quiet)}
         changes = without_none(severity=severity, constraints="off" if unguarded else None, **quiet)
         changes |= kept_state(stored)
@@ -171,7 +171,7 @@ def versions(client: Caller, name: Name) -> None:
 
 
 def one_pattern(argument: str) -> Pattern:
-    """Read the pattern of a file or a text; raises ``FileUnreadable`` unless there is exactly one."""
+    """Read the pattern of a file or a text. Raises ``FileUnreadable`` unless there is exactly one."""
     candidates = read_patterns(argument)
     if len(candidates) != 1:
         names, where = (
@@ -185,7 +185,7 @@ def one_pattern(argument: str) -> Pattern:
 
 
 def _form(argument: str) -> dict[str, Any]:
-    """Read a pattern from a file or a text, in the form of the API."""
+    """Read a pattern from a file or a text, and return its form in the API."""
     from nfa import pattern_to_json  # noqa: PLC0415 - as in service.cli.inputs
 
     pattern = one_pattern(argument)

@@ -23,7 +23,7 @@ from service.sending import REPLAY_SOURCE, send_events
 from streams import Event, KeyForm, StreamDeclaration, parse_time
 from streams.readers import ReaderOptions, reading_of
 
-_PATIENCE_S = 60.0  # so that a long file outlasts a restart of the service
+_PATIENCE_S = 60.0  # so that sending a long file outlasts a restart of the service
 End = Annotated[
     list[str] | None, typer.Option(metavar="TYPE", help="With --declare: event type that ends a transaction.")
 ]
@@ -99,7 +99,10 @@ class EventFile:
 
 
 def declaration_in(client: Client, stream: str) -> StreamDeclaration:
-    """Get a stream's declaration; a default declaration if the stream is unknown or the API key may not read it."""
+    """Get a stream's declaration.
+
+    If the stream is unknown, or the API key may not read it, return a default declaration.
+    """
     try:
         tagged = client.streams.find(stream)
     except AccessDenied as error:
@@ -112,7 +115,7 @@ def declaration_in(client: Client, stream: str) -> StreamDeclaration:
 def _file(
     client: Client | None, source: tuple[str, Path], base: ReaderOptions, arguments: Mapping[str, Any]
 ) -> EventFile:
-    """Read a file by its stream's mapping and the options, which take precedence; no client: no mapping."""
+    """Read a file by its stream's mapping and by the options, which take precedence. Without client, use no mapping."""
     name, path = source
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     defaults = reading_of(declared)
@@ -131,7 +134,10 @@ def _file(
 
 
 def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, keeps: bool = False) -> dict[str, Sent]:
-    """Send the events of files, merged by time; ``keeps``: events that the stream already has are sent as new ones."""
+    """Send the events of files, merged by time.
+
+    With ``keeps``, events that the stream already has are sent as new events.
+    """
     run = uuid4().hex
     sent = {file.stream: Sent() for file in files}
     sources = {file.stream: _sources(file, keeps=keeps) for file in files}
@@ -162,7 +168,7 @@ def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, k
 
 
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
-    """Split the events of files, each in its order, into requests; the next request has the oldest unsent event."""
+    """Split the events of each file into requests, without reordering. The next request has the oldest unsent event."""
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
         number = min(open_files, key=lambda index: files[index].events[nexts[index]].time_us)
@@ -172,7 +178,7 @@ def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[Eve
 
 
 def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) -> list[tuple[str, Path]]:
-    """Pairs of stream and file, from FILE and ``--stream`` or from ``--events``."""
+    """Return pairs of stream and file, from FILE and ``--stream`` or from ``--events``."""
     if file is not None and stream is not None and not events:
         return [(stream, file)]
     if file is not None or stream is not None or not events:
@@ -196,9 +202,10 @@ def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
 
 
 def _sources(file: EventFile, *, keeps: bool) -> list[str]:
-    """The source of each event; an event whose source and id the stream knows is a repetition, unless ``keeps``.
+    """Return the source of each event.
 
-    All files share one source, but events whose ids are positions in their file have the file's digest as source.
+    If the stream already has an event with this source and id, the new event counts as a repetition, unless ``keeps``.
+    All files share one source. If an event's id is a position in its file, its source is the file's digest instead.
     """
     if keeps:
         run = uuid4().hex

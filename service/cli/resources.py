@@ -34,7 +34,7 @@ def _unchanged(document: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of a list, each ``member`` or ``member:heading``; ``shaped`` prepares an item for people."""
+    """The columns of a list, each ``member`` or ``member:heading``. ``shaped`` prepares an item for users."""
 
     columns: tuple[str, ...]
     shaped: Shaping = _unchanged
@@ -56,8 +56,8 @@ class Resource:
 
     Attributes:
         listed: Description of the list and its order, such as ``the joins, by name``.
-        detailed: Shapes one resource for people.
-        identified: Finds the id of a resource by the name that a user gave; None: the path takes the name as given.
+        detailed: Prepares a single resource for users.
+        identified: Finds the id of a resource by the name that a user gave. None: the path contains the name itself.
     """
 
     path: str
@@ -77,7 +77,7 @@ def note_more(cursor: str) -> None:
 
 
 def add_list(app: typer.Typer, resource: Resource) -> None:
-    """Add ``list`` for resources without a stream."""
+    """Add the command ``list`` for resources that belong to no stream."""
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(client: Caller) -> None:
@@ -85,7 +85,7 @@ def add_list(app: typer.Typer, resource: Resource) -> None:
 
 
 def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
-    """Add ``list``, without pages, for resources of streams."""
+    """Add the command ``list``, without pages, for resources of streams."""
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(client: Caller, stream: OfStream = None) -> None:
@@ -93,7 +93,7 @@ def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
 
 
 def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list") -> None:
-    """Add the command ``list``, or ``name``, for paged results, of which the service keeps only the latest."""
+    """Add the command ``list``, or ``name``, for paged results of which the service keeps only the latest."""
 
     @app.command(name, help=f"List {resource.listed}.")
     def list_latest(client: Caller, stream: OfStream = None, after: After = None, limit: AtMost = 20) -> None:
@@ -101,7 +101,7 @@ def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list")
 
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
-    """Add ``show``, by name or id; ``what`` describes its output."""
+    """Add the command ``show``, by name or id. ``what`` describes its output."""
     name_argument = argument_of(resource)
 
     @app.command("show", help=f"Show {what}.")
@@ -111,7 +111,7 @@ def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
 
 
 def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "delete") -> None:
-    """Add ``delete`` or another verb, by name or id; ``what`` describes its effect."""
+    """Add the command ``delete`` or another verb, by name or id. ``what`` describes its effect."""
     name_argument = argument_of(resource)
 
     @app.command(verb, help=what)
@@ -121,7 +121,7 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
 
 
 def argument_of(resource: Resource) -> Any:
-    """The argument that names a resource."""
+    """Return the argument that names a resource."""
     metavar = resource.one.rpartition(" ")[2].upper()
     form = "Id or name" if resource.identified is not None else "Id" if "id" in resource.table.columns else "Name"
     return typer.Argument(

@@ -1,4 +1,4 @@
-"""``forestall results`` for results of any kind, groups for the frequent kinds, and ``forestall audit``."""
+"""``forestall results`` for results of any kind, command groups for the frequent kinds, and ``forestall audit``."""
 
 from __future__ import annotations
 

@@ -89,7 +89,8 @@ def suspended(
 ) -> OperatorSuspended:
     """Make the error about suspended operators, of the class for the first operator's kind.
 
-    If several shards suspend the same operator, the error has its first reason only. ``prefix`` begins every reason.
+    If several shards suspend the same operator, the error has only its first reason. Every reason begins with
+    ``prefix``.
     """
     kinds = {operator.name: KINDS_BY_NAME[operator.kind] for _, operator in project.plan.variant("").operators}
     reasons: dict[str, str] = {}
@@ -99,7 +100,7 @@ def suspended(
 
 
 def _measured(ran: InlineRun) -> dict[str, Any]:
-    """The measured lateness of streams, measurements of operators, and the numbers of late events and dead letters."""
+    """Return the measured lateness of streams, the measurements of operators, and the late events and dead letters."""
     stats = measured_stats(ran.measured, ran.waiting)
     return stats | {
         name: number for name, number in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if number
@@ -107,7 +108,7 @@ def _measured(ran: InlineRun) -> dict[str, Any]:
 
 
 def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The measured lateness of streams, and measurements of operators with ``wait: auto``, as members of ``stats``."""
+    """Return the measured lateness of streams and the measurements of operators, as members of ``stats``."""
     stats: dict[str, Any] = {}
     if lateness:
         stats["lateness"] = {name: asdict(measured) for name, measured in lateness.items()}
@@ -117,7 +118,7 @@ def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Ma
 
 
 def merged(*notices: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Merge notices, by operator."""
+    """Merge notices by operator."""
     merged: dict[str, list[str]] = {}
     for by_operator in notices:
         for name, sentences in by_operator.items():
@@ -141,8 +142,8 @@ def print_results(
         printed: The derived streams whose events are printed.
         numbers: The number of results in each list.
         stats: The number of events, the measured ``lateness`` of streams, the measurements of ``waiting`` operators,
-            late events and dead letters by stream, ``notices`` by operator, and more for JSON.
-        is_json: Print one JSON object; otherwise a line per result, and the numbers.
+            late events and dead letters by stream, ``notices`` by operator, and further members for JSON.
+        is_json: Print one JSON object. Otherwise, print a line per result, and the numbers.
         more: Further members of the JSON object.
     """
     events = [event for event in results[EVENTS] if event["stream"] in printed]
@@ -184,13 +185,13 @@ def _incident_line(incident: Mapping[str, Any]) -> str:
 
 
 def _words(body: Mapping[str, Any]) -> list[str]:
-    """The words of a result's line: stream, time if any, bound events or reason, columns of RETURN."""
+    """Return the words of a result's line: stream, time if any, bound events or reason, and columns of RETURN."""
     times = [str(body[name]) for name in ("end", "due", "time") if name in body]
     return [body["stream"], *times[:1], line_of(body, {}, has_keys=True), *_values(body.get("returns", {}))]
 
 
 def _values(columns: Mapping[str, Any]) -> list[str]:
-    """Columns and their values as one word of a line; empty without columns."""
+    """Return columns and their values as one word of a line, or nothing without columns."""
     return [" ".join(words_of(columns))] if columns else []
 
 
@@ -199,7 +200,7 @@ def _without_stream(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _printed_streams(outputs: str | None, project: LocalProject) -> list[str]:
-    """The derived streams to print."""
+    """Return the derived streams to print."""
     derived = project.derived()
     if outputs is None:
         return derived
@@ -220,7 +221,7 @@ def _promises_in(path: Path) -> list[Punctuation]:
 
 
 def files_of(options: Sequence[str], project: LocalProject, option: str = "--events") -> dict[str, Path]:
-    """Files by stream, from options STREAM=FILE."""
+    """Return the file of each stream, from options STREAM=FILE."""
     files: dict[str, Path] = {}
     for text in options:
         name, sign, path = text.partition("=")

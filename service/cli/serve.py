@@ -51,7 +51,7 @@ class _Announcer:
         self._looks_at = 0.0
 
     def look(self) -> None:
-        """Check readiness once; called in every round of the supervisor."""
+        """Check readiness once. Called in every round of the supervisor."""
         if self._is_ready or time.monotonic() < self._looks_at:
             return
         self._looks_at = time.monotonic() + _LOOKED_EVERY_S
@@ -115,14 +115,14 @@ def serve(
 
 
 def _waiting(tell: Tell, *, is_json: bool) -> AbstractContextManager[Waiting]:
-    """Show progress while the command waits: as text for people, or as events for programs."""
+    """Show progress while the command waits, as text or as events for programs."""
     if is_json:
         return nullcontext(Waiting(lambda text: tell("waiting", text, reason=text), LINES_REST_S))
     return waiting_on()
 
 
 def tell_risks(redis_url: str) -> None:
-    """Warn of acknowledged data that the Redis server may lose; silent while Redis starts."""
+    """Warn of acknowledged data that the Redis server may lose. If Redis does not answer, warn of this instead."""
     try:
         with connect(redis_url, retries=0) as client:
             risks = list(at_risk(server_facts(client)))
@@ -136,8 +136,8 @@ def tell_risks(redis_url: str) -> None:
 def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
     """Create a key with all rights if keys are required and none exists, and show its token once.
 
-    The token is printed on a terminal. Otherwise it is written to a file that only this user can read, because standard
-    error may be kept as a log.
+    On a terminal, the token is printed. Otherwise it is written to a file that only this user can read, because
+    standard error may be stored as a log.
     """
     with connect(redis_url) as client:
         store = KeyStore(client)
@@ -153,7 +153,7 @@ def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
         file.unlink(missing_ok=True)
         file.touch(mode=0o600)
         file.write_text(f"{token}\n", encoding="ascii")
-    except OSError as error:  # fatal otherwise: without the first key no other can be created
+    except OSError as error:  # printed, because without the first key no other key can be created
         out.print(f"first API key, with all rights, as {escape(str(file))} cannot be written ({error}): {token}")
         return
     out.print(
@@ -176,7 +176,7 @@ def _tell_death(tell: Tell, clear: Callable[[], None], death: Death) -> None:
 
 
 def _console(settings: Settings) -> str:
-    """The address of the console; empty if its port is 0 or in use."""
+    """Return the address of the console, or nothing if its port is 0 or in use."""
     if not settings.console_port:
         return ""
     try:
@@ -188,7 +188,7 @@ def _console(settings: Settings) -> str:
 
 
 def require_free(host: str, port: int, setting: str = f"{PREFIX}API_PORT") -> None:
-    """Check that a port is free; otherwise clients would reach another program."""
+    """Check that a port is free, because otherwise clients would reach another program."""
     if (fault := port_fault(host, port)) is not None:
         raise PortInUse(
             f"port {port} on {host} cannot be used ({fault}); choose another with --port or {setting}", port=port

@@ -1,4 +1,4 @@
-"""Replace one parameter of a command by options that several commands share."""
+"""Replaces a parameter of a command by options that several commands share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Command: TypeAlias = Callable[..., None]
 
 
 def in_place_of(name: str, options: Options, value_of: Callable[..., Any]) -> Callable[[Command], Command]:
-    """Decorator: replace the parameter ``name`` by options, from whose values ``value_of`` computes the argument."""
+    """Return a decorator that replaces the parameter ``name`` by options.
+
+    ``value_of`` computes the argument for the parameter from the values of the options.
+    """
 
     def extended(command: Command) -> Command:
         own_parameters = signature(command, eval_str=True).parameters

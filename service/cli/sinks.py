@@ -31,9 +31,10 @@ add_show(sinks, _SINKS, "a sink, and the state of its deliveries")
 
 
 def _with_shared(*further: str, login_help: str = "") -> Callable[[Command], Command]:
-    """Decorator: replace the parameter ``shared`` by the options of all kinds of sinks and the options ``further``.
+    """Return a decorator that replaces the parameter ``shared`` by options.
 
-    ``login_help``: help text of the option for the file with the password; empty: no such option.
+    These are the options of all kinds of sinks and the options ``further``. ``login_help`` is the help text of the
+    option for the file with the password. If it is empty, there is no such option.
     """
     names = ("stream", "pattern", "key", "min_severity", "kind", "name", *further)
     options = {name: RECEIVER_OPTIONS[name] for name in names}
@@ -94,7 +95,7 @@ add_delete(sinks, _SINKS, "Delete a sink with its queued deliveries; results tha
 
 
 def _server(text: str) -> tuple[str, int | None]:
-    """Parse ``HOST[:PORT]``, where an IPv6 address is in brackets; without a port it is None."""
+    """Parse ``HOST[:PORT]``, where an IPv6 address is in brackets. Without a port, return None for it."""
     parts = _SERVER.fullmatch(text)
     port = int(parts["port"]) if parts and parts["port"] else None
     if parts is None or not (port is None or 1 <= port <= 65_535):

@@ -16,7 +16,10 @@ from streams import EventFileError, json_value
 
 
 def answers_query(query: Path | None, patterns: Collection[Path], events: Path, *, is_json: bool) -> bool:
-    """Run an SQL query over the event file and print the result's rows; False if patterns are given instead."""
+    """Run an SQL query over the event file, and print the result's rows.
+
+    Returns False if patterns are given instead of a query.
+    """
     if query is None and not patterns:
         raise typer.BadParameter("give a file with patterns, or one with a query (--sql)", param_hint="--pattern")
     if query is None:

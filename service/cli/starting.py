@@ -1,4 +1,4 @@
-"""Start and end of ``forestall``; this module imports nothing else of the program until ``main`` is called."""
+"""Start and end of ``forestall``. This module imports nothing else of the program until ``main`` is called."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _UNUSED = ("pandas", "coverage")
 def main() -> None:
     """Run the command ``forestall``.
 
-    The garbage collector is off during imports: they make some hundred thousand objects that all stay, and scanning
-    them repeatedly took a fifth of the start. Objects that exist when the command begins are never scanned; objects of
-    the command are collected as usual.
+    The garbage collector is off during imports. Imports create some hundred thousand objects that are never freed, and
+    scanning these repeatedly took a fifth of the start-up time. Objects that exist when the command begins are never
+    scanned. Objects of the command are collected as usual.
 
-    Numpy starts threads for matrix products, which takes half of its import time. ``match`` does without these threads,
+    When numpy is imported, starting its threads for matrix products takes half of the time. ``match`` uses one thread,
     because it multiplies only small matrices (the tasks of a model). It also does without the packages in ``_UNUSED``,
     because it reads only files.
     """
     end = _QuickEnd()
-    atexit.register(end)  # registered first, so it runs last
+    atexit.register(end)  # registered first, because exit handlers run in reverse order
     if sys.argv[1:2] == ["match"]:
         # house: allow environment: this is numpy's variable, read by its import
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -51,7 +51,7 @@ class _Absent(MetaPathFinder):
 
 
 class _QuickEnd:
-    """Ends the process without freeing each object; freeing takes a tenth of a short command's time."""
+    """Ends the process without freeing each object, which would take a tenth of a short command's time."""
 
     def __init__(self) -> None:
         self.status: int | None = None

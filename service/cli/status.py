@@ -54,7 +54,7 @@ def status(
 
 
 def _missing(client: Client) -> str | None:
-    """The missing parts because of which the service is not ready; None if it is ready."""
+    """Return the missing parts because of which the service is not ready, or None if the service is ready."""
     client.health.get()
     try:
         client.ready.get()
@@ -64,7 +64,7 @@ def _missing(client: Client) -> str | None:
 
 
 def _read_allowed(client: Client, over_s: float) -> dict[str, Any]:
-    """The state of the service, or, for a restricted key, of its streams."""
+    """Return the state of the service or, for a restricted key, of the streams of this key."""
     try:
         return _read(client, over_s)
     except AccessDenied as error:
@@ -122,9 +122,9 @@ def _read(client: Client, over_s: float) -> dict[str, Any]:
 
 
 def _disorder(client: Client, stream: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a stream's waiting events, late events, and events without a usable key.
+    """Return the numbers of a stream's waiting events, late events, and events without a usable key.
 
-    For a derived stream, ``held_back_by`` names what its waiting events wait for.
+    For a derived stream, ``held_back_by`` is the reason why its events wait.
     """
     members: dict[str, Any] = {"derived": True} if stream["derived"] else {}
     members["waiting_events"] = stream["waiting_events"]

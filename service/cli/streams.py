@@ -69,7 +69,7 @@ Quiet = Annotated[
 
 
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:
-    """A stream with its keys in words; a measured lateness is shown as ``auto``."""
+    """Return a stream with its keys in words. A measured lateness is shown as ``auto``."""
     further = {name: key_text(key) for name, key in document["keys"].items()}
     declared = document["lateness"]
     lateness = declared and (AUTO if declared["mode"] == AUTO else declared["seconds"])
@@ -77,7 +77,7 @@ def _shaped(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _detailed(document: dict[str, Any]) -> dict[str, Any]:
-    """A stream with its keys in words, all members of ``lateness``, and ``measured_lateness`` if known."""
+    """Return a stream with its keys in words, all members of ``lateness``, and ``measured_lateness`` if known."""
     measured = document["measured_lateness"]
     members = {name: value for name, value in (document["lateness"] or {}).items() if value is not None}
     detail = {**_shaped(document), "lateness": members or None}
@@ -244,7 +244,7 @@ def remove_stream(
 
 
 def _confirm(what: str) -> None:
-    """Ask whether to delete something; exit with status 1 if the answer is no."""
+    """Ask whether to delete something. Exit with status 1 if the answer is no."""
     try:
         is_wanted = typer.confirm(f"Delete {what}?", err=True)
     except typer.Abort:

@@ -20,7 +20,7 @@ tables = Commands(help="Reference tables of the running service.")
 
 
 def with_names_of_users(item: dict[str, Any]) -> dict[str, Any]:
-    """A table or calendar in which ``users`` has only the names of the operators that use it."""
+    """Return a table or calendar in which ``users`` has only the names of the operators that use it."""
     return {**item, "users": [user["name"] for user in item["users"]]}
 
 

@@ -59,7 +59,7 @@ def test(
         unkeyed = {**case_run.unkeyed, **unkeyed}
         if not outcome.is_right:
             tell_notices({name: [sentence] for name, sentence in case_run.losses.items()})
-        is_updatable = not outcome.is_right and not outcome.suspensions  # a suspension stays, whatever is expected
+        is_updatable = not outcome.is_right and not outcome.suspensions  # no test expects a suspension
         if update and is_updatable and typer.confirm("Write these results into the test?", err=True):
             expectations.append((case.document, expectation(case_run.lines, case)))
     for file in update_tests(expectations):
@@ -110,5 +110,5 @@ def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
 
 
 def printable_lines(outcome: Outcome) -> str:
-    """The differences of an outcome, without characters that XML does not allow."""
+    """Return the differences of an outcome, without characters that XML does not allow."""
     return "\n".join(printable(line) for line in outcome.side_by_side())

@@ -13,7 +13,7 @@ from service.cli.resources import Table
 traces = Commands(help="Transactions of the running service.")
 
 
-_PATIENCE_S = 30.0  # an answer waits for the pipeline
+_PATIENCE_S = 30.0  # because an answer waits for the pipeline
 
 State: TypeAlias = Literal["open", "matching", "deviating"]
 """Which open transactions to list."""
@@ -130,7 +130,7 @@ def _for_people(trace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key_text(trace: Mapping[str, Any]) -> str:
-    """The key of a transaction, with its name in front if it is a further key."""
+    """Return the key of a transaction, preceded by the key's name if it is a further key."""
     return f"{trace['route']} {trace['key']}" if trace.get("route") else str(trace["key"])
 
 

@@ -1,4 +1,4 @@
-"""Progress of long commands: none is silent for more than three seconds."""
+"""Progress of long commands, so that none is silent for more than three seconds."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from streams.compiling import CompileProgress
 LINES_REST_S = 2.0
 """Seconds between two lines without a terminal; callers report about once a second."""
 
-_NEW_LINE = "\r\x1b[2K"  # back to the line's start, and clear the line
+_NEW_LINE = "\r\x1b[2K"  # return to the line's start, and clear the line
 
 
 class Bar(Protocol):
     """A progress bar, such as rich's."""
 
     def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
-        """Show a title, or a share from 0 to 1; None leaves either unchanged."""
+        """Show a title, or a share from 0 to 1. None leaves either unchanged."""
         ...
 
 
 class Waiting:
-    """Shows what the command waits for, and for how long: one rewritten line on a terminal, otherwise several lines.
+    """Shows what the command waits for, and for how long.
 
-    ``show`` replaces the previous text, at most every ``rest_s`` seconds; ``clear`` removes the last text.
+    On a terminal, the text is one line that is rewritten. Otherwise, each text is a further line. ``show`` replaces the
+    previous text, at most every ``rest_s`` seconds, and ``clear`` removes the last text.
     """
 
     def __init__(self, show: Callable[[str], None], rest_s: float, clear: Callable[[], None] = lambda: None) -> None:
@@ -52,7 +53,7 @@ class Waiting:
 
 @contextmanager
 def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
-    """Show on a text stream (default: standard error) what the command waits for, until the block ends."""
+    """Show what the command waits for until the block ends, on a text stream (default: standard error)."""
     out = stream or sys.stderr
     if not out.isatty():
         yield Waiting(lambda text: _print_line(text, out), LINES_REST_S)
@@ -74,7 +75,10 @@ def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
 
 @contextmanager
 def working(what: str, stream: IO[str] | None = None) -> Iterator[None]:
-    """Print ``what``, a text about the block such as "matching 1,000 events", every two seconds."""
+    """Print ``what`` every two seconds while the block runs.
+
+    The text describes the work, as in "matching 1,000 events".
+    """
     over = Event()
     with waiting_on(stream) as waiting:
 
@@ -92,13 +96,13 @@ def working(what: str, stream: IO[str] | None = None) -> Iterator[None]:
 
 
 def _print_line(text: str, out: IO[str]) -> None:
-    """Print a line; ignore write errors, such as a full disk."""
+    """Print a line. Write errors, such as a full disk, are ignored."""
     with suppress(OSError):
         print(text, file=out, flush=True)
 
 
 def waiting_in(bar: Bar, task: Any, *, is_shown: bool) -> Waiting:
-    """Show what the command waits for: as the title of a visible bar, otherwise as lines on standard error."""
+    """Show what the command waits for, as the title of a visible bar, otherwise as lines on standard error."""
     if is_shown:
         return Waiting(lambda text: bar.update(task, description=text), 0.0)
     return Waiting(lambda text: _print_line(text, sys.stderr), LINES_REST_S)

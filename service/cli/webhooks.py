@@ -1,4 +1,4 @@
-"""``forestall webhooks``: where the running service sends its alerts."""
+"""``forestall webhooks``: the addresses to which the running service sends its alerts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WebhookId = Annotated[str, typer.Argument(help="Id or name of the webhook, as 'f
 
 
 def id_of(client: Client, name: str, path: str = "/webhooks") -> str:
-    """Find the id of a webhook, or of another receiver, by its id or name."""
+    """Return the id of a webhook, or of another receiver, by its id or name."""
     listed = client.get(path)["items"]
     named = [webhook["id"] for webhook in listed if webhook["name"] == name]
     return name if not named or any(webhook["id"] == name for webhook in listed) else str(named[0])
@@ -82,7 +82,7 @@ RECEIVER_OPTIONS: Options = {
 
 
 def secret_option(help_text: str) -> Options:
-    """The option for the file with the secret of a receiver, which each kind of receiver uses in its own way."""
+    """Return the option for the file with the secret of a receiver, which each kind of receiver uses differently."""
     return {"secret_file": (Annotated[Path | None, typer.Option(metavar="FILE", help=help_text)], None)}
 
 
@@ -94,7 +94,7 @@ def members_of(
     secret_file: Path | None = None,
     **plain: str | None,
 ) -> dict[str, Any]:
-    """Make the members of a new receiver from its options; options that were not given are left out."""
+    """Make the members of a new receiver from its options. Options that were not given are left out."""
     return without_none(
         **plain,
         kinds=kind or None,
@@ -183,7 +183,7 @@ def _receiver_argument(resource: Resource) -> Any:
 
 
 def add_deliveries(app: typer.Typer, resource: Resource) -> None:
-    """Add the commands on deliveries that receivers of all kinds share."""
+    """Add the commands for deliveries that receivers of all kinds share."""
     name_argument = _receiver_argument(resource)
 
     @app.command("test", help="Send one test message at once. Exit status 1: the receiver did not accept it.")

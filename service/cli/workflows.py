@@ -1,4 +1,4 @@
-"""``forestall workflows``: the workflows of the running service, and which streams follow them."""
+"""``forestall workflows``: the workflows of the running service, and the streams that follow them."""
 
 from __future__ import annotations
 
