@@ -13,7 +13,7 @@ class ServiceError(ForestallError, code="service"):
 
 
 class SettingsInvalid(ServiceError, code="settings-invalid", fault="caller"):
-    """Settings from the environment cannot be used; the message lists every fault."""
+    """The settings from the environment cannot be used. The message lists every fault."""
 
 
 class NoServerBinary(ServiceError, code="no-redis-binary", fault="external"):
@@ -37,11 +37,11 @@ class TracerMissing(ServiceError, code="tracer-missing", fault="external"):
 
 
 class StoreUnavailable(ServiceError, code="store-unavailable", fault="external", is_retryable=True):
-    """Redis does not answer, or cannot take writes now; the same call may succeed later."""
+    """Redis does not answer, or cannot accept writes now. The same call may succeed later."""
 
 
 class StoreFull(StoreUnavailable, code="store-full"):
-    """Redis has reached its ``maxmemory``, and takes no writes until memory is freed."""
+    """Redis has reached its ``maxmemory``, and accepts no writes until memory is freed."""
 
 
 class TooManyListeners(ServiceError, code="too-many-listeners", fault="external", is_retryable=True):
@@ -49,22 +49,22 @@ class TooManyListeners(ServiceError, code="too-many-listeners", fault="external"
 
 
 class LogFull(ServiceError, code="log-full", fault="external", is_retryable=True):
-    """The backlog has reached a limit, so the log takes no more events for now.
+    """The backlog has reached a limit, so the log accepts no events at present.
 
-    The details name what is full (``events`` or ``bytes``), the ``backlog``, the ``limit`` and ``retry_after_s``.
+    The details name the full limit (``events`` or ``bytes``), the ``backlog``, the ``limit`` and ``retry_after_s``.
     """
 
 
 class LogResharding(ServiceError, code="log-resharding", fault="external", is_retryable=True):
-    """The log is being divided into more shards, and takes no records until this is done."""
+    """The log is being divided into more shards, and accepts no records until this is done."""
 
 
 class ReshardRefused(ServiceError, code="reshard-refused", fault="caller"):
-    """The log cannot be divided into this number of shards, or not while the service runs."""
+    """The log cannot be divided into this number of shards, or the service is running."""
 
 
 class BackupRefused(ServiceError, code="backup-refused", fault="caller"):
-    """A backup cannot be made or restored now: the service runs, or data exists already."""
+    """A backup cannot be made or restored now, because the service runs or data exists already."""
 
 
 class BackupDamaged(ServiceError, code="backup-damaged", fault="external"):
@@ -80,7 +80,7 @@ class StoreNewer(ServiceError, code="store-newer", fault="external"):
 
 
 class PreconditionFailed(ServiceError, code="precondition-failed", fault="caller"):
-    """The stored record does not match the caller's condition; the detail ``etag`` is the tag of the stored record."""
+    """The stored record does not match the caller's condition. The detail ``etag`` is the tag of the stored record."""
 
 
 class NotFound(ServiceError, code="not-found", fault="caller"):
@@ -92,7 +92,7 @@ class UnknownStream(NotFound, code="unknown-stream"):
 
     @classmethod
     def named(cls, stream: str) -> Self:
-        """The error for the name of an undeclared stream."""
+        """Return the error for the name of an undeclared stream."""
         return cls(f"there is no stream {stream!r}; declare it first (POST /v1/streams)", stream=stream)
 
 
@@ -181,7 +181,7 @@ class StreamExists(Conflict, code="stream-exists"):
 
 
 class StreamDerived(Conflict, code="stream-derived"):
-    """The stream's events are derived by operators; the stream accepts no posted events and no punctuations."""
+    """The events of the stream are derived by operators, so it accepts no posted events and no punctuations."""
 
 
 class PunctuationAhead(Conflict, code="punctuation-ahead"):
@@ -189,11 +189,11 @@ class PunctuationAhead(Conflict, code="punctuation-ahead"):
 
 
 class StreamNotDerived(Conflict, code="stream-not-derived"):
-    """INTO names a stream that takes posted events."""
+    """INTO names a stream that accepts posted events."""
 
 
 class StreamInUse(Conflict, code="stream-in-use"):
-    """The stream to be deleted is in use; the details list the uses."""
+    """The stream to be deleted is in use. The details list the uses."""
 
 
 class PatternOnOtherStream(Conflict, code="pattern-on-other-stream"):
@@ -201,7 +201,7 @@ class PatternOnOtherStream(Conflict, code="pattern-on-other-stream"):
 
 
 class WrongPatternState(Conflict, code="pattern-state"):
-    """A pattern's state does not permit the action; the details name the permitted ones."""
+    """The pattern's state does not permit the action. The details list the permitted actions."""
 
 
 class OperatorOnOtherStream(Conflict, code="operator-on-other-stream"):
@@ -209,23 +209,23 @@ class OperatorOnOtherStream(Conflict, code="operator-on-other-stream"):
 
 
 class WrongOperatorState(Conflict, code="operator-state"):
-    """An operator's state does not permit the action; the details name the permitted ones."""
+    """The operator's state does not permit the action. The details list the permitted actions."""
 
 
 class MigrationRefused(Conflict, code="migration-refused"):
-    """The old version's partial matches cannot be continued, as the next version is matched by another key."""
+    """The old version's partial matches cannot be continued, because the next version is matched by another key."""
 
 
 class NotReplayable(Conflict, code="not-replayable"):
-    """A dead letter holds no event, or only a part of one, so it cannot be sent again."""
+    """A dead letter contains no complete event, so it cannot be sent again."""
 
 
 class TableInUse(Conflict, code="table-in-use"):
-    """Operators look up the table that is to be deleted, or a column that the new rows lack."""
+    """Operators look up the table that is to be deleted, or a column that is missing in the new rows."""
 
 
 class WorkflowFollowed(Conflict, code="workflow-followed"):
-    """Streams follow the workflow that is to be deleted; the details name them."""
+    """Streams follow the workflow that is to be deleted. The details list these streams."""
 
 
 class KeyUnusable(Conflict, code="key-unusable"):
@@ -241,7 +241,7 @@ class WebhookNameTaken(Conflict, code="webhook-name-taken"):
 
 
 class FeedMisplaced(Conflict, code="feed-misplaced"):
-    """A feed and the log disagree on the feed's position; continuing would lose or double events."""
+    """A feed and the log disagree on the feed's position. Continuing would lose or duplicate events."""
 
 
 class FeedInUse(Conflict, code="feed-in-use"):
@@ -249,11 +249,11 @@ class FeedInUse(Conflict, code="feed-in-use"):
 
 
 class RegistryContended(Conflict, code="registry-contended", fault="external", is_retryable=True):
-    """Other clients keep changing the same record; the same call may succeed later."""
+    """Other clients keep changing the same record. The same call may succeed later."""
 
     @classmethod
     def over(cls, record: str) -> Self:
-        """The error for a record, such as ``the webhook 'w'``."""
+        """Return the error for a record, such as ``the webhook 'w'``."""
         return cls(f"{record} is being changed by other clients; try again")
 
 
@@ -298,11 +298,11 @@ class RequestRefused(ServiceError, code="request-refused", fault="caller"):
 
 
 class DerivationRefused(RequestRefused, code="derivation-refused"):
-    """A stream would be derived from itself, or over too many others."""
+    """A stream would be derived from itself, or through too many other streams."""
 
 
 class StreamMissing(RequestRefused, code="stream-missing"):
-    """A constraint document names no stream, or a stream that differs from the call's."""
+    """A constraint document names no stream, or another stream than the call."""
 
 
 class WorkflowInDocument(RequestRefused, code="workflow-in-document"):
@@ -346,11 +346,11 @@ class TooManyKeys(LimitExceeded, code="too-many-keys"):
 
 
 class KeyRefused(RequestRefused, code="key-refused"):
-    """An API key cannot be created or changed as requested; the message names what is possible."""
+    """An API key cannot be created or changed as requested. The message says what is possible."""
 
 
 class WebhookRefused(RequestRefused, code="webhook-refused"):
-    """A webhook's address, secret, headers or template cannot be used; the detail ``field`` names the member."""
+    """A webhook's address, secret, headers or template cannot be used. The detail ``field`` names the member."""
 
 
 class ServiceNotReady(ServiceError, code="service-not-ready", fault="external"):
@@ -362,7 +362,7 @@ class KernelsNotCompiled(ServiceError, code="kernels-not-compiled", fault="exter
 
 
 class FileUnreadable(ServiceError, code="file", fault="caller"):
-    """A file cannot be read or written; the message names it."""
+    """A file cannot be read or written. The message names the file."""
 
 
 class PatternNameTaken(ServiceError, code="pattern-name-taken", fault="caller"):
@@ -370,7 +370,7 @@ class PatternNameTaken(ServiceError, code="pattern-name-taken", fault="caller"):
 
 
 class ProjectRefused(ServiceError, code="project-refused", fault="caller"):
-    """Documents of a project are wrong; the message names every problem with its place."""
+    """The documents of a project are invalid. The message lists every problem with its place."""
 
     @property
     def problems(self) -> list[str]:
@@ -379,7 +379,7 @@ class ProjectRefused(ServiceError, code="project-refused", fault="caller"):
 
     @classmethod
     def of(cls, problems: Sequence[str]) -> Self:
-        """The refusal for some problems."""
+        """Return the refusal that lists the problems."""
         return cls("\n".join(problems), problems=list(problems))
 
 
@@ -404,7 +404,7 @@ class OperatorAway(RequestRefused, code="operator-not-running"):
 
 
 class CaseFilterRefused(RequestRefused, code="case-filter-refused"):
-    """A filter of open transactions has an invalid duration, or a pattern of another stream or key."""
+    """A filter of open transactions has an invalid duration, or names a pattern of another stream or key."""
 
 
 class QuestionRefused(RequestRefused, code="question-refused"):

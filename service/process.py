@@ -68,7 +68,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
 
 
 def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
-    """Return a function that touches the process's file in ``folder``. If the file is old, the process hangs."""
+    """Return a function that touches the process's file in ``folder``. An old file means that the process hangs."""
     if folder is None:
         return lambda: None
     folder.mkdir(parents=True, exist_ok=True)

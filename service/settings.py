@@ -57,20 +57,22 @@ class WebhookSettings(Group):
         allow_private_targets: Allow loopback and private addresses as targets.
         allowed_targets: Hosts (``hooks.internal``, ``*.internal``) and networks (``10.1.0.0/16``), separated by commas,
             that webhooks may call although they are private.
-        folder: The only folder below which sinks write files; None: sinks write no files.
+        folder: The only folder below which sinks write files. None: sinks write no files.
         attempts: Number of attempts after which a delivery is abandoned.
         first_delay_s: Longest pause before the second attempt.
-        delay_factor: Factor by which each further pause may be longer.
-        max_delay_s: Longest pause.
+        delay_factor: Factor by which the longest pause grows after each further attempt.
+        max_delay_s: Upper limit of every pause.
         timeout_s: Timeout of an attempt.
-        concurrency: Number of attempts at the same time.
-        target_concurrency: Number of attempts at the same time at one webhook.
-        circuit_failures: Number of consecutive failures that open a webhook's circuit: its deliveries wait.
-        circuit_pause_s: While a circuit is open, seconds between two attempts.
-        disable_after_s: A webhook with nothing but failures for this time is disabled.
-        max_waiting: Deliveries that may wait for one webhook; more are abandoned at once.
+        concurrency: Maximum number of simultaneous attempts.
+        target_concurrency: Maximum number of simultaneous attempts to deliver to one webhook.
+        circuit_failures: Number of consecutive failures that open a webhook's circuit, so that its deliveries wait.
+        circuit_pause_s: Seconds between two attempts while a circuit is open.
+        disable_after_s: Time after which a webhook is disabled if all its attempts fail.
+        max_waiting: Maximum number of deliveries that may wait for one webhook. Further deliveries are abandoned at
+            once.
         log_kept: Approximate number of attempts of each webhook that are listed.
-        lease_margin_s: A delivery whose sender died is sent again after two timeouts and this time.
+        lease_margin_s: If the process that sends a delivery dies, the delivery is sent again after two timeouts plus
+            this time.
         poll_interval_s: How often the queue is polled when nothing is due.
     """
 
@@ -107,38 +109,41 @@ class Limits(Group):
     """What one request may hold, and how much is kept.
 
     Attributes:
-        max_body_bytes: Bytes of any request body.
-        max_batch_events: Events of one request.
-        max_schema_steps: Steps that checking the events of one request by schemas may take: parts of a schema times
-            values of an event, and more for regular expressions.
-        max_pattern_chars: Characters of a pattern's text; the default is the highest value.
-        max_constraints: Constraints of a set.
-        max_event_types: Event types of a workflow model, and of a stream's whole constraint set. Time and memory grow
-            with the square of their number: at 300 a model takes a few seconds and about half a gigabyte.
-        max_model_elements: Activities, gateways and other elements of a workflow model.
-        max_model_bytes: Bytes of a workflow model.
-        max_automaton_states: States of a workflow's automaton; beyond, streams follow its constraints only. The
-            automaton is in the log and in the saved state of every shard.
-        max_markings: Markings of a workflow's net that are explored, which bounds time and memory of an upload.
+        max_body_bytes: Maximum bytes of any request body.
+        max_batch_events: Maximum number of events in one request.
+        max_schema_steps: Maximum number of steps for checking the events of one request by schemas. The steps of an
+            event are the parts of the schema times the values of the event, and more for regular expressions.
+        max_pattern_chars: Maximum number of characters of a pattern's text. The default is the highest value.
+        max_constraints: Maximum number of constraints of a set.
+        max_event_types: Maximum number of event types of a workflow model, and of a stream's whole constraint set. Time
+            and memory grow with the square of their number: at 300 a model takes a few seconds and about half a
+            gigabyte.
+        max_model_elements: Maximum number of activities, gateways and other elements of a workflow model.
+        max_model_bytes: Maximum bytes of a workflow model.
+        max_automaton_states: Maximum number of states of a workflow's automaton. If there are more, streams follow its
+            constraints only. The automaton is stored in the log and in the saved state of every shard.
+        max_markings: Maximum number of markings of a workflow's net that are explored. This limits the time and memory
+            of an upload.
         recent_kept: Approximate number of results that are kept of each kind: timeouts, early terminations, deviations,
             dead letters, abandoned deliveries.
-        backtests_kept: Number of backtests that are kept; beyond, the oldest finished ones are removed with their
-            alerts.
-        backtest_alerts_kept: Number of alerts of a backtest that are kept; all are counted.
-        alerts_kept: Number of alerts of a stream that are kept; beyond, the oldest are removed with their notes. 0: all
-            are kept.
-        max_tables: Number of reference tables and calendars.
-        max_table_rows: Rows of a reference table.
-        max_table_bytes: Bytes of an uploaded file of rows, and of the rows as they are mapped into memory.
+        backtests_kept: Number of backtests that are kept. If there are more, the oldest finished backtests are removed
+            with their alerts.
+        backtest_alerts_kept: Number of alerts of a backtest that are kept. All alerts are counted.
+        alerts_kept: Number of alerts of a stream that are kept. If there are more, the oldest are removed with their
+            notes. 0: all are kept.
+        max_tables: Maximum number of reference tables and calendars.
+        max_table_rows: Maximum number of rows of a reference table.
+        max_table_bytes: Maximum bytes of an uploaded file of rows, and of the rows that are mapped into memory.
         trace_entries: Number of a shard's newest log entries that are read to show a transaction.
-        live_listeners: Number of clients that may follow alerts or events of one API process at the same time.
-        questions_at_once: Number of questions to the shards that one API process asks at the same time.
+        live_listeners: Maximum number of clients that follow alerts or events of one API process at the same time.
+        questions_at_once: Maximum number of questions that one API process asks the shards at the same time.
         question_wait_s: How long a question waits for the answers of all shards.
         idempotency_life_s: How long an idempotency key is remembered.
         event_ids_kept: Number of a stream's newest event ids that are remembered to drop repeated events.
         event_id_life_s: Shortest time for which an event id is remembered.
-        max_backlog_events: Events in the log that are not matched yet; beyond, requests are answered with 429.
-        max_log_bytes: Bytes of unmatched events in the log; beyond, requests are answered with 429.
+        max_backlog_events: Maximum number of events in the log that are not matched yet. Beyond it, requests are
+            answered with 429.
+        max_log_bytes: Maximum bytes of unmatched events in the log. Beyond them, requests are answered with 429.
     """
 
     max_body_bytes: Count = 10 * 1024 * 1024
@@ -173,8 +178,8 @@ class RateSettings(Group):
     """Rate limit per API key, or per client address where no key is required.
 
     Attributes:
-        requests_per_s: Sustained requests per second; 0: no limit.
-        burst: Requests at once after a pause; 0: one second's worth, at least one.
+        requests_per_s: Sustained requests per second. 0: no limit.
+        burst: Requests at once after a pause. 0: one second's worth, at least one.
     """
 
     requests_per_s: Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)] = 0.0
@@ -187,8 +192,8 @@ class WorkSettings(Group):
     Such requests are processed by worker processes. A request beyond a limit is terminated with an error.
 
     Attributes:
-        processes: Number of such requests that are processed at the same time.
-        max_waiting: Number of such requests that may wait; beyond, the answer is 503.
+        processes: Maximum number of such requests that are processed at the same time.
+        max_waiting: Maximum number of such requests that may wait. Further requests are answered with 503.
         max_time_s: Longest time of one request.
         max_memory_bytes: Largest memory of one request.
         max_answer_bytes: Largest answer to one request.
@@ -206,18 +211,19 @@ class PatternWorkSettings(Group):
 
     Reading texts in conditions between steps counts too: 64 bytes as one partial match.
 
-    The log records the values with each pattern that is registered, activated or resumed, so that every replay gives
-    up the same patterns; changed values apply from then on.
+    The log records the values with each pattern that is registered, activated or resumed, so that every replay gives up
+    the same patterns. A changed value applies to a pattern once it is registered, activated or resumed again.
 
     Attributes:
         per_event: Partial matches of a pattern that each event of a transaction may meet without counting.
-        per_trace: Partial matches that the events of a transaction may meet beyond that; with more the pattern is given
-            up in the transaction (dead letter `work-limit`).
-        traces: Transactions of one shard in which a pattern may be given up; with one more it is suspended.
+        per_trace: Partial matches that the events of a transaction may meet beyond `per_event`. With more, the pattern
+            is given up in the transaction (dead letter `work-limit`).
+        traces: Number of transactions of one shard in which a pattern may be given up. With one more, the pattern is
+            suspended.
         forgiven_after: Events of the stream in the shard after which a transaction in which a pattern was given up is
             no longer counted.
         in_all: Partial matches that events may meet in all transactions of one shard, beyond `per_event` for each event
-            of the stream; with more the pattern is suspended.
+            of the stream. With more, the pattern is suspended.
     """
 
     per_event: Annotated[int, Field(ge=0, le=MOST_WORK)] = USUAL_BUDGET.per_event
@@ -235,8 +241,8 @@ class BatchLimits(Group):
     """How much a micro-batch reads from the log, which bounds its memory and time.
 
     Attributes:
-        max_entries: Log entries of one shard.
-        max_bytes: Bytes of one shard, but at least one entry. An entry holds the events of one request.
+        max_entries: Maximum number of log entries of one shard.
+        max_bytes: Maximum bytes of one shard. At least one entry is read, which contains the events of one request.
     """
 
     max_entries: Count = 64
@@ -247,14 +253,15 @@ class SparkSettings(Group):
     """The set-up of Spark: how the driver and the machines of a cluster connect, and ``conf``.
 
     Attributes:
-        python: Interpreter on every machine, including the driver's; empty: the path of the driver's own.
-        driver_host: Name or address by which the machines reach the driver; empty: chosen by Spark.
-        bind_address: Address on which the driver listens; empty: that of ``driver_host``.
-        worker_folder: Folder on each machine that no other user can write: compiled kernels, and states in handover
-            between processes.
+        python: Python interpreter on every machine, including the driver's. Empty: the path of the driver's own
+            interpreter.
+        driver_host: Name or address by which the machines reach the driver. Empty: chosen by Spark.
+        bind_address: Address on which the driver listens. Empty: the address of ``driver_host``.
+        worker_folder: Folder on each machine for compiled kernels, and for states in handover between processes. No
+            other user may be able to write to it.
         patience_s: How long to wait for the first machine.
-        conf: Further Spark settings, as a JSON object, such as ``{"spark.driver.memory": "4g"}``; they take precedence,
-            on a cluster and where the master is local.
+        conf: Further Spark settings, as a JSON object, such as ``{"spark.driver.memory": "4g"}``. They take precedence,
+            on a cluster and with a local master.
     """
 
     python: str = ""
@@ -276,12 +283,13 @@ class TracingSettings(Group):
     """Spans for OpenTelemetry, from the request that brings an event to the alert and its webhooks.
 
     Attributes:
-        endpoint: OTLP endpoint over HTTP to which spans are sent, such as ``http://127.0.0.1:4318``; the path is
-            ``/v1/traces`` unless another one is given. None: no spans. Needs the extra ``otel``.
+        endpoint: OTLP endpoint over HTTP to which spans are sent, such as ``http://127.0.0.1:4318``. The default path
+            is ``/v1/traces``. None: no spans. Needs the extra ``otel``.
         sample_ratio: Share of requests that are traced. A request with a ``traceparent`` keeps the caller's decision.
-        remember_s: How long the service remembers, for at least this and at most twice this time, which traced request
-            brought an event; an alert whose last event is older has no span.
-        remember_events: Number of a stream's events that are remembered in this time; 200 bytes of Redis each.
+        remember_s: How long the service remembers which traced request brought an event: at least for this time, at
+            most for twice this time. An alert whose last event is older has no span.
+        remember_events: Number of a stream's events that are remembered during this time. Each takes 200 bytes of
+            Redis.
     """
 
     endpoint: str | None = None
@@ -311,41 +319,45 @@ class Settings(BaseSettings):
 
     Attributes:
         data_dir: Folder of the private Redis server and the pipeline's checkpoint.
-        redis_url: The Redis server; None starts a private one in ``data_dir``. May hold a password.
-        shards: Shards of a new event log; an existing log keeps its own number.
+        redis_url: URL of the Redis server, which may contain a password. None: a private server in ``data_dir`` is
+            started.
+        shards: Number of shards of a new event log. An existing log keeps its number.
         api_host: Address on which the API listens. Hosts other than loopback require a key.
-        api_port: The API's port.
+        api_port: Port of the API.
         api_read_timeout_s: Longest time for the head of a request, and for its body, plus one second for each 50 kB.
         console_host: Address on which the console listens.
-        console_port: The console's port; 0: ``forestall serve`` starts no console.
+        console_port: Port of the console. 0: ``forestall serve`` starts no console.
         console_hosts: Names by which browsers reach the console, separated by commas, such as
-            ``forestall.example.org``; IP addresses and ``localhost`` are always accepted. ``*``: any name.
+            ``forestall.example.org``. IP addresses and ``localhost`` are always accepted. ``*``: any name.
         api_cors_origins: Origins of web pages that may call the API from a browser, separated by commas, such as
-            ``https://ops.example.org``; empty: none. Their requests need a key.
+            ``https://ops.example.org``. Empty: none. Requests of these pages need a key.
         api_key: A key with all rights, for operators and containers. The command line sends it.
-        url: Address of the service that commands call, such as ``https://forestall.example.org``; None: that of
-            ``api_host`` and ``api_port``.
+        url: Address of the service that commands call, such as ``https://forestall.example.org``. None: the address
+            from ``api_host`` and ``api_port``.
         auth: Who needs a key. ``keys``: everyone. ``off``: no one, on loopback only. ``auto``: everyone, unless the API
             listens on loopback, ``api_key`` is not set and no key was ever created.
         log_retention_entries: Entries per shard that the pipeline leaves in the log for replays.
-        runtime: How Spark runs the matcher. ``continuous``: one job of tasks that do not end; an alert takes about
-            a tenth of a second. ``micro-batch``: a job for the events of each moment; an alert takes half a second.
-        trigger_interval_s: Interval between micro-batches, if the one before is done and there are new events.
+        runtime: How Spark runs the matcher. ``continuous``: one job of tasks that do not end. An alert takes about a
+            tenth of a second. ``micro-batch``: one job after the other, each for the new events. An alert takes about
+            half a second.
+        trigger_interval_s: Interval between the starts of two micro-batches, if the first is done and there are new
+            events.
         feed_interval_s: How often a feed polls its input.
         heartbeat_stale_s: The service counts as ready if the pipeline has reported within this time.
         snapshots: Where saved states of shards are kept: ``redis``, or a folder that every machine reaches under the
-            same path. None: ``<data_dir>/snapshots`` where Spark's master is local, else ``redis``.
+            same path. None: ``<data_dir>/snapshots`` if Spark's master is local, otherwise ``redis``.
         spark_master: Where Spark runs: ``local[N]`` on this machine with N tasks at a time, or a cluster as in
-            ``spark://HOST:7077``. Default: half of the cores. Java, the API and Redis use the others, and
-            fewer tasks hand over states of shards less often.
-        backtest_dir: The only folder whose files backtests may read; None: backtests read only the log.
-        stop_timeout_s: How long processes may take to finish their work when the service stops; then they are killed,
-            and unfinished work is done after the next start.
+            ``spark://HOST:7077``. By default, N is half of the cores, because Java, the API and Redis use the other
+            half, and fewer tasks hand over states of shards less often.
+        backtest_dir: The only folder whose files backtests may read. None: backtests read only the log.
+        stop_timeout_s: How long processes may take to finish their work when the service stops. After this time they
+            are killed, and unfinished work is done after the next start.
         log_level: Lowest level that is logged: DEBUG, INFO, WARNING or ERROR, in any case.
-        log_file_bytes: Bytes after which ``forestall serve`` rotates the log file of a process; two older files stay.
-        life_dir: Folder for health checks of containers: pipeline, deliverer and backtest worker each touch a file
-            while they make progress. None: no files.
-        parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
+        log_file_bytes: Bytes after which ``forestall serve`` rotates the log file of a process. Two older files are
+            kept.
+        life_dir: Folder for health checks of containers. The pipeline, the deliverer and the backtest worker each touch
+            a file in it while they make progress. None: no files.
+        parent_pid: Set by ``forestall serve`` for its processes, which end when the process with this id ends.
     """
 
     model_config = SettingsConfigDict(

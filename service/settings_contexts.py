@@ -27,7 +27,7 @@ class Context:
     api_key_file: str = ""
 
     def api_key(self) -> str | None:
-        """Read the API key from its file; None if no file is named."""
+        """Read the API key from its file, or return None if the context names no file."""
         if not self.api_key_file:
             return None
         try:

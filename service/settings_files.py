@@ -18,7 +18,7 @@ CONFIG = f"{PREFIX}CONFIG"
 SECRETS = ("api_key", "redis_url")
 
 FILE_VARIABLES = frozenset({CONFIG, *(f"{PREFIX}{name.upper()}_FILE" for name in SECRETS)})
-"""Variables that name files."""
+"""The environment variables that name files."""
 
 
 def use_config(path: Path) -> None:

@@ -20,7 +20,7 @@ import httpx
 from service.errors import WebhookRefused
 
 Resolver: TypeAlias = Callable[[str, int], Sequence[str]]
-"""Resolves host and port to network addresses; raises ``OSError`` if there are none."""
+"""A function that resolves host and port to network addresses. It raises ``OSError`` if there are none."""
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network

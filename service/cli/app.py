@@ -96,7 +96,7 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "reshard": "Increase the number of shards of a stopped service.",
     },
 }
-"""Summaries of the commands, by panel of the overall help; the commands of operator kinds are added by ``commands``."""
+"""The summaries of the commands, by panel of the overall help. ``commands`` adds the commands of operator kinds."""
 
 _FIXED = {name: line for panel in _PANELS.values() for name, line in panel.items()}
 
@@ -107,7 +107,7 @@ _MODULES = {
     **dict.fromkeys(("restore", "reshard"), "backup"),
     **dict.fromkeys(("endings", "deviations", "derived-events", "audit"), "results"),
 }
-"""Modules by command, for commands whose module has another name."""
+"""The module of each command whose module has another name."""
 
 # Former verbs and their replacements. The former verbs remain as hidden commands for one release.
 _RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -218,7 +218,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """Build the application with only the command that is called or completed. Without a command, build a listing."""
+    """Build the application with only the command that is called or completed, otherwise a listing of all commands."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in commands() else listing()
@@ -320,7 +320,7 @@ _WHOLE = {
     "GET /v1/alerts?key=": "forestall alerts list --key KEY",
     "with ?cascade=true": "with --cascade",
 }
-"""Commands for operations that have no group of their own, or whose form in messages has parameters."""
+"""The commands for operations that have no group of their own, or that messages name with parameters."""
 
 _IN_WHOLE = re.compile(rf"({'|'.join(map(re.escape, _WHOLE))})(?![\w/{{?])")
 

@@ -21,7 +21,7 @@ _LOOK_S = 0.5
 
 
 Pruned: TypeAlias = Literal["on", "off", "compare"]
-"""Whether constraints terminate partial matches early; ``compare`` runs the backtest both ways."""
+"""Whether constraints terminate partial matches early. ``compare`` runs the backtest both ways."""
 
 _BACKTESTS = Resource(
     path="/backtests",

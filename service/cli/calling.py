@@ -41,7 +41,7 @@ IsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="The answer as J
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Columns: TypeAlias = Sequence[tuple[str, str]]
-"""The columns of a list: headings, and the members shown below them."""
+"""The columns of a list: each heading, and the member that is shown below it."""
 
 _PATIENCE_S = 5.0
 _OVERLOAD_PATIENCE_S = 1_800.0  # overload ends once the backlog shrinks
@@ -91,7 +91,7 @@ class Caller(Client):
 
 
 PatientCaller: TypeAlias = Annotated[Caller, 60.0]
-"""A caller that retries for as long as a restart of the service may take."""
+"""A caller that keeps retrying for the time that a restart of the service may take."""
 
 
 class Commands(typer.Typer):

@@ -1,4 +1,4 @@
-"""Options of commands that read files of other programs: for columns, value formats, and repeated events."""
+"""Options for reading files that other programs wrote: columns, value formats, and repeated events."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ FILE_OPTIONS: Options = {
     "encoding": (Encoding, None),
     "classifier": (Classifier, None),
 }
-"""Annotation and default of each option for reading one file, by parameter."""
+"""The annotation and default of each option for reading one file, by the parameter's name."""
 MESSAGE_OPTIONS = {
     name: FILE_OPTIONS[name]
     for name in FILE_OPTIONS

@@ -63,7 +63,7 @@ From: TypeAlias = Literal["earliest", "latest"]
 
 
 _MakeSource: TypeAlias = Callable[[StreamDeclaration, Settings, Path], FolderOptions | KafkaOptions]
-"""Makes the source of a feed from the stream's declaration, the settings and the feed's own folder."""
+"""A function that makes the source of a feed from the stream's declaration, the settings and the feed's folder."""
 
 
 @feed.command()

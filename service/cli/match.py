@@ -213,7 +213,7 @@ def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, 
 
 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
-    """Join the constraint sets of a file and a model, and describe the model's use, which is None without a model."""
+    """Join the constraint sets of a file and a model. Also returns the use of the model, or None without a model."""
     own_set = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own_set, None

@@ -55,4 +55,4 @@ def _model_choice(
 
 
 with_model = in_place_of("model", _OPTIONS, _model_choice)
-"""Decorator: put the options of a model in place of the parameter ``model``, a ``ModelChoice`` or None."""
+"""A decorator that replaces the parameter ``model``, a ``ModelChoice`` or None, by the options of a model."""

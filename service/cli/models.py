@@ -37,7 +37,7 @@ def read_content(path: Path, most_bytes: int = MAX_MODEL_BYTES, what: str = "mod
 
 
 def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[ConstraintSet, WorkflowUse]:
-    """Add the constraints of a model to a hand-written set, if given. Notices are printed on standard error."""
+    """Join a hand-written constraint set, if any, with the constraints of a model. Prints notices."""
     from service.runs import followed_model  # noqa: PLC0415 - other readers of models do not need it
 
     model = read_model_file(choice.path, choice.map_file, choice.process)

@@ -115,7 +115,7 @@ def declaration_in(client: Client, stream: str) -> StreamDeclaration:
 def _file(
     client: Client | None, source: tuple[str, Path], base: ReaderOptions, arguments: Mapping[str, Any]
 ) -> EventFile:
-    """Read a file by its stream's mapping and by the options, which take precedence. Without client, use no mapping."""
+    """Read a file by its stream's mapping and by the options, which override it. No client: no mapping is used."""
     name, path = source
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     defaults = reading_of(declared)

@@ -8,7 +8,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, TypeAlias
 
 Options: TypeAlias = Mapping[str, tuple[Any, Any]]
-"""Annotation and default of each option, by parameter."""
+"""The annotation and default of each option, by the parameter's name."""
 
 Command: TypeAlias = Callable[..., None]
 

@@ -31,7 +31,7 @@ def _for_each_stream(name: str, kind: Any) -> Any:
 
 
 STREAM_OPTIONS: Options = {name: (_for_each_stream(name, kind), None) for name, kind in _KINDS.items()}
-"""Annotation and default of each option for reading a file per stream, by parameter."""
+"""The annotation and default of each option for reading one file per stream, by the parameter's name."""
 
 
 def readings(

@@ -13,7 +13,7 @@ from typing import IO, Any, Protocol
 from streams.compiling import CompileProgress
 
 LINES_REST_S = 2.0
-"""Seconds between two lines without a terminal; callers report about once a second."""
+"""Seconds between two lines if the output is not a terminal. Callers report about once a second."""
 
 _NEW_LINE = "\r\x1b[2K"  # return to the line's start, and clear the line
 

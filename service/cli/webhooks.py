@@ -47,7 +47,7 @@ _ATTEMPTS = Table(
 
 
 def known_kinds(kinds: list[str] | None) -> list[str] | None:
-    """Refuse kinds of results that are not delivered."""
+    """Return the given kinds of results. Refuse a kind that is not delivered."""
     for kind in kinds or ():
         if kind not in _KINDS:
             raise typer.BadParameter(f"{kind!r} is not one of {', '.join(_KINDS)}.")
@@ -78,7 +78,7 @@ RECEIVER_OPTIONS: Options = {
     "digest": (_Digest, None),
     "at_once": (_AtOnce, None),
 }
-"""Options of new receivers; each kind of receiver has some of them."""
+"""The options of new receivers. Each kind of receiver has some of these."""
 
 
 def secret_option(help_text: str) -> Options:

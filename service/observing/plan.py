@@ -16,7 +16,7 @@ _MS = 1_000.0
 
 
 Document: TypeAlias = dict[str, Any]
-"""A JSON object; the schema of ``GET /v1/pipeline/plan`` describes the members."""
+"""A JSON object. The schema of ``GET /v1/pipeline/plan`` describes its members."""
 
 
 def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> Document:

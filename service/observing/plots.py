@@ -15,7 +15,7 @@ from streams import parse_time
 from workflows import Panel, draw_series
 
 MOST_EVENTS = 1_000
-"""The most derived events of a plot: the newest ones."""
+"""The maximum number of derived events in a plot, which shows the newest."""
 
 _MOST = 1e300  # the difference of greater numbers could be infinite
 

@@ -23,7 +23,7 @@ from streams.compiling import CompileProgress
 _REPORTED_EVERY_S = 1.0
 _LONG_S = 3.0  # after this time without a heartbeat, the current task is reported
 STUCK_S = 600.0
-"""Limit of a phase that takes seconds, or minutes on a heavily overloaded machine."""
+"""The limit of a phase that normally takes seconds, or minutes on a heavily overloaded machine."""
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ CHILDREN: Mapping[str, str] = {
 """The module of each process, whose ``main`` returns the exit status."""
 
 CONSOLE: Mapping[str, str] = {"console": "service.processes.console_process"}
-"""The process of the web console, where people use the service."""
+"""The process of the web console, which is the user interface of the service."""
 
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 10.0

@@ -156,7 +156,7 @@ def _passed(newest_us: int, times: StreamTimes, now_us: int) -> int:
 
 
 def _is_resting(times: StreamTimes, derived: Sequence[StreamTimes], now_us: int) -> bool:
-    """Return whether a stream is quiet, and the newest tick has the time of an event of this stream or a derived one.
+    """Return whether a stream is quiet, and its newest tick has the time of an event of this or a derived stream.
 
     A derived event has exactly the time of the tick if an event was late, or if a deadline was due at the tick.
     """

@@ -11,10 +11,10 @@ from service.projects.planning import Change, Plan, difference, note_ownership
 from service.projects.streams import ConstraintSets, Following, Streams
 
 _RETRIED = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
-"""Refusals that another change of the plan may remove the reason for."""
+"""The statuses of refusals whose reason another change of the plan may remove."""
 
 _IN_THE_WAY = {error.code for error in (DerivationRefused, StreamInUse, TableInUse, WebhookNameTaken)}
-"""Refusals because of operators, webhooks or sinks that exist."""
+"""The codes of refusals because of operators, webhooks or sinks that exist."""
 
 _RULES, _MOST = 1, 2
 

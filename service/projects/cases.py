@@ -1,8 +1,8 @@
 """Tests of a project: events, and the results that are expected from them.
 
 Events may have the short form of ``docs/semantics.md``: ``B3`` is an event of type B at 3 s whose id is ``B3``, ``B3'``
-is another event at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results also have a short form: ``lost r=B3
-c=C4`` is an alert of the pattern ``lost`` with ``r`` bound to ``B3`` and ``c`` to ``C4``.
+is another event at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results also have a short form:
+``lost r=B3 c=C4`` is an alert of the pattern ``lost`` with ``r`` bound to ``B3`` and ``c`` to ``C4``.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"[-+]?[0-9]+"), int),
     (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
 )
-"""Types of unquoted scalars in YAML 1.2; all others are text, such as ``on`` and ``2026-01-01``."""
+"""The types of unquoted scalars in YAML 1.2. All other scalars are text, such as ``on`` and ``2026-01-01``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

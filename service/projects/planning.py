@@ -22,7 +22,7 @@ from shards import DOCUMENT_KINDS
 from streams import DeclarationError
 
 Identity: TypeAlias = tuple[str, str]
-"""Kind and name of a resource."""
+"""The kind and the name of a resource."""
 
 Action: TypeAlias = Literal["new", "changed", "gone", "kept"]
 
@@ -38,7 +38,7 @@ KINDS: tuple[ResourceKind, ...] = (
     Webhooks(),
     Sinks(),
 )
-"""All kinds, in the order of their dependencies."""
+"""All kinds of resources, in the order of their dependencies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

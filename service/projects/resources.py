@@ -42,7 +42,7 @@ class StoredResource:
 
 
 Files: TypeAlias = Callable[[str, bytes], str]
-"""Writes a file beside the exported documents, and returns the file's name."""
+"""A function that writes a file beside the exported documents, and returns the file's name."""
 
 
 class ResourceKind(ABC):

@@ -26,7 +26,7 @@ from streams import Ask, Clock
 _GATHERED_S = 0.01
 
 Readings: TypeAlias = MutableMapping[Any, Any]
-"""Values read from the stores, shared by the questions that are sent together."""
+"""Values that were read from the stores, shared by the questions that are sent together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

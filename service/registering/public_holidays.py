@@ -17,8 +17,8 @@ _CODE = re.compile(r"[A-Z0-9]{2,5}")  # code of a country or a market
 def public_holidays(source: Mapping[str, Any], first: int, last: int) -> list[date]:
     """Return the public holidays of a country or subdivision, or the closing days of a stock market.
 
-    ``first`` and ``last`` are the first and the last year. Raises ``CalendarRefused`` if the country or market is
-    unknown.
+    The dates are those of all years from ``first`` to ``last``, both included. Raises ``CalendarRefused`` if the
+    country or market is unknown.
     """
     import holidays  # noqa: PLC0415 - few commands and requests need it
 

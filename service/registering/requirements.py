@@ -36,7 +36,7 @@ def _checks(
 ) -> _Checks:
     """Return the current records, if the declarations and tables that were checked are still valid.
 
-    The records are read before the comparison, so a later change of a record is noticed by the script. Raises
+    The records are read before the comparison, so the script notices a later change of a record. Raises
     ``RegistryContended`` if a stream has another declaration, or if a fed stream accepts posted events or is removed.
     """
     registry = stores.registry

@@ -10,20 +10,20 @@ from shards import DEAD_LETTER, DERIVED, INCIDENT_CHANGES, KINDS, RESULT_KINDS, 
 from streams import parse_time
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
-"""Results by name of the list."""
+"""The results of a run, by the name of their list."""
 
 LISTS: Mapping[str, ResultKind] = {
     result.member: result for kind in KINDS for result in kind.result_kinds if result.in_backtests != "no"
 }
-"""Kinds of results, by name of their list."""
+"""The kind of the results in each list, by the name of the list."""
 EVENTS = "events"
 """The list of derived events."""
 INCIDENTS = "incidents"
-"""The list of incidents, each in its last state."""
+"""The list of incidents, each in its latest state."""
 SUSPENSIONS = "suspensions"
 """The list of suspended operators."""
 OLD_LISTS: Mapping[str, str] = {"ended": "endings"}
-"""Former names of lists, still accepted and printed for one release."""
+"""Former names of lists, which are still accepted and printed for one release."""
 
 _NAMES = {**{result.name: name for name, result in LISTS.items()}, DERIVED.name: EVENTS}
 _SHOWN_LETTERS = frozenset(error.code for kind in KINDS for error in kind.letters)

@@ -17,7 +17,7 @@ _AT_ONCE = 20  # number of patterns in an answer about open traces
 Broken: TypeAlias = dict[str, Any]
 """How a partial match ended, in the form of ``broken`` in ``GET /v1/traces/{stream}/{key}``."""
 _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str]]
-"""An event, partial matches by pattern after it, and names of the patterns that matched at it."""
+"""An event, the partial matches after it by pattern, and the names of the patterns that the event completed."""
 
 
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:

@@ -38,7 +38,7 @@ _ENDING_MEMBERS = ("row", "event", "event_type", "time", "form", "reason")
 
 
 Document: TypeAlias = dict[str, Any]
-"""A JSON object of ``GET /v1/traces/{stream}/{key}``; the API's schema describes the members."""
+"""A JSON object of ``GET /v1/traces/{stream}/{key}``. The API's schema describes its members."""
 
 
 @dataclass(frozen=True, slots=True)
