@@ -55,7 +55,7 @@ def events_of(size: int, customers: int) -> EventBatch:
 def matcher_of(form: str, number: int) -> Matcher:
     """A matcher of ``number`` patterns; for 0, of one pattern without a constant."""
     shape, test = FORMS[form]
-    matcher = Matcher(may_be_guarded=False)
+    matcher = Matcher(tracks="bound")
     for place in range(max(number, 1)):
         constant: object = place if test == EQUALITY else MOST_AMOUNT - 100 + place / 100
         text = test.format(constant) if number else "amount >= 0"

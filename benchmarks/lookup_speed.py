@@ -76,7 +76,7 @@ def batches_of(size: int, rows: int) -> Iterator[tuple[EventBatch, EventBatch]]:
 
 def matched_ns(condition: str, batches: list[EventBatch], tables: Tables) -> float:
     """The time per event of a matcher with one pattern, in nanoseconds."""
-    matcher = Matcher(may_be_guarded=False)
+    matcher = Matcher(tracks="bound")
     matcher.add_pattern(f"PATTERN p EVENT _ a [{condition}]")
     batches = [replace(batch, tables=tables) for batch in batches]
     begun = time.thread_time_ns()

@@ -68,7 +68,7 @@ def matches_in(matcher: Matcher, batch: EventBatch) -> int:
 
 def unguarded(text: str, end_events: Collection[str] = ()) -> Matcher:
     """A matcher of one pattern without constraints."""
-    matcher = Matcher(end_events=end_events, may_be_guarded=False)
+    matcher = Matcher(end_events=end_events, tracks="bound")
     matcher.add_pattern(text)
     return matcher
 

@@ -79,7 +79,7 @@ def batches_of(size: int) -> Iterator[tuple[str, EventBatch]]:
 
 def matcher_of(shape: str, way: str, tables: Tables) -> Matcher:
     """A fresh matcher of a shape."""
-    matcher = Matcher(may_be_guarded=False)
+    matcher = Matcher(tracks="bound")
     if way == "rows":
         event = shape.format(own="sensor = t.sensor AND ", limit="t.highest")
         matcher.add_pattern(f"PATTERN p FOR EACH ROW OF limits t EVENT {event}")

@@ -57,7 +57,7 @@ from .language.strangers import (
     unknown_types as unknown_types,
 )
 from .language.stream_checks import Notice as Notice, awaited_types as awaited_types
-from .matcher import MATCH_LIMIT as MATCH_LIMIT, Matcher as Matcher
+from .matcher import MATCH_LIMIT as MATCH_LIMIT, Matcher as Matcher, Tracked as Tracked
 from .pattern_texts import parse_pattern as parse_pattern, parse_patterns as parse_patterns
 from .registered import RunningPattern as RunningPattern
 from .results.batch import (

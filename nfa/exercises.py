@@ -63,6 +63,7 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
     guards = {} if guard is None else {1: guard}
     matcher = Matcher(
         end_events=("End",),
+        tracks="listed" if SAVED in features else "all",
         idle_timeout_us=_IDLE_US if IDLE in features else None,
     )
     names = [

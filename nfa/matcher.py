@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from nfa.traces.table import EARLIEST
 from streams import USUAL_BUDGET, EventBatch, Ties, WorkBudget, key_hash
 from streams.tables import Tables
 
+Tracked: TypeAlias = Literal["bound", "all", "listed"]
 MATCH_LIMIT = 10_000
 
 _STREAM_KEY: tuple[Path, ...] = ()
@@ -48,7 +49,9 @@ class Matcher:
         key_paths: Paths that mean the stream's correlation key, besides ``key``. A pattern whose keys name other paths
             matches finer traces: events of one correlation key that also agree in those attributes. A pattern whose
             keys do not contain the correlation key is refused.
-        may_be_guarded: Whether ``set_guard`` may be called; if not, traces without bound events need not be tracked.
+        tracks: The traces that the matcher tracks. ``bound``: only traces with bound events, so ``set_guard`` may not
+            be called. ``all``: every open trace. ``listed``: every open trace with its key, times and number of events
+            (28 bytes and the key), so ``open_cases`` may be called.
         idle_timeout_us: A trace ends once time is this far past its newest event; None: no timeout.
     """
 
@@ -59,18 +62,21 @@ class Matcher:
         match_limit: int = MATCH_LIMIT,
         ties: Ties = "log",
         key_paths: Collection[Path] = (),
-        may_be_guarded: bool = True,
+        tracks: Tracked = "all",
         idle_timeout_us: int | None = None,
     ) -> None:
         if match_limit < 1:
             raise ValueError(f"match_limit is {match_limit}; it must be at least 1")
         if idle_timeout_us is not None and idle_timeout_us < 1:
             raise ValueError(f"idle_timeout_us is {idle_timeout_us}; it must be at least 1")
+        if tracks not in get_args(Tracked):
+            raise ValueError(f"tracks is {tracks!r}; it must be one of {', '.join(get_args(Tracked))}")
         self._options = LaneOptions(
             end_events=frozenset(end_events),
             match_limit=match_limit,
             ties=ties,
-            may_be_guarded=may_be_guarded,
+            may_be_guarded=tracks != "bound",
+            lists_open_traces=tracks == "listed",
             idle_timeout_us=idle_timeout_us,
         )
         self._key_paths = frozenset({("key",), *key_paths})
@@ -170,9 +176,12 @@ class Matcher:
         self._is_stale = self._are_counts_stale = True
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Set the guard of new traces; open traces keep their guard. Raises ValueError unless ``may_be_guarded``."""
+        """Set the guard of new traces; open traces keep their guard.
+
+        Raises ValueError if the matcher tracks only traces with bound events.
+        """
         if not self._options.may_be_guarded:
-            raise ValueError("this matcher was made with may_be_guarded=False")
+            raise ValueError("this matcher was made with tracks='bound'")
         self._main.set_guard(version, guard)
         self._is_stale = True
 
@@ -198,7 +207,10 @@ class Matcher:
         """The selected open traces of the correlation key, and the progress of patterns in them; changes nothing.
 
         The work is a pass over all open traces and partial matches, and details of at most ``query.limit`` traces.
+        Raises ValueError unless the matcher lists its traces.
         """
+        if not self._options.lists_open_traces:
+            raise ValueError("this matcher was not made with tracks='listed'")
         self._check_whole()
         self._compile()
         others = [lane.view() for keys, lane in self._lanes.items() if keys != _STREAM_KEY]
@@ -208,8 +220,7 @@ class Matcher:
         """Hashed correlation keys of the open traces, in any order; changes nothing."""
         self._check_whole()
         self._compile()
-        traces = self._main.view().traces()
-        return np.zeros(0, np.uint64) if traces is None else traces.keys
+        return self._main.view().open_keys() if self._options.may_be_guarded else np.zeros(0, np.uint64)
 
     def restart_peak(self) -> None:
         """Restart ``MatcherStats.peak_held`` from the current value."""
@@ -357,8 +368,11 @@ class Matcher:
         return snapshot.dump(header, self._lanes)
 
     @classmethod
-    def load(cls, body: bytes, guards: Mapping[int, Guard]) -> Matcher:
+    def load(cls, body: bytes, guards: Mapping[int, Guard], *, lists_open_traces: bool = False) -> Matcher:
         """A matcher that continues from the bytes of ``dump``; ``guards`` has at least the ``guard_versions_in_use``.
+
+        If the saved matcher listed its open traces, the new one does too. Otherwise it lists them if
+        ``lists_open_traces`` is true and it may be guarded; the keys of the saved traces stay unknown.
 
         ``StateFormatError``: the bytes are damaged, of another version, or name a guard that ``guards`` lacks.
         """
@@ -368,7 +382,7 @@ class Matcher:
             match_limit=header.match_limit,
             ties=header.ties,
             key_paths=[tuple(path) for path in header.key_paths],
-            may_be_guarded=header.may_be_guarded,
+            tracks=_tracked(header, is_listed=lists_open_traces or snapshot.has_listed(arrays)),
             idle_timeout_us=header.idle_timeout_us,
         )
         try:
@@ -459,3 +473,9 @@ def _read_budget(saved: Sequence[Any]) -> WorkBudget:
         return WorkBudget.from_json(saved[0]) if saved else USUAL_BUDGET
     except ValueError as error:
         raise StateFormatError(f"saved state: {error}") from error
+
+
+def _tracked(header: snapshot.Header, *, is_listed: bool) -> Tracked:
+    if not header.may_be_guarded:
+        return "bound"
+    return "listed" if is_listed else "all"

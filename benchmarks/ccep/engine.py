@@ -56,7 +56,7 @@ def matcher_for(text: str, mode: Mode, *, knows_traces: bool = True) -> Matcher:
         knows_traces: Whether every open trace is known from its first event on, as under a guard; not needed by R-CEP.
     """
     guard = mode.guard()
-    matcher = Matcher(end_events=END_EVENTS, may_be_guarded=guard is not None or knows_traces)
+    matcher = Matcher(end_events=END_EVENTS, tracks="bound" if guard is None and not knows_traces else "all")
     matcher.add_pattern(text)
     if guard is not None:
         matcher.set_guard(1, guard)

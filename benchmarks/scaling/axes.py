@@ -15,7 +15,7 @@ from benchmarks.scaling.made import batch_of, uniform
 from benchmarks.scaling.points import Point
 from benchmarks.workload import EP1, Q1, Q2, decoded, order_constraints, orders
 from constraints import ConstraintSet, Monitor
-from nfa import Matcher
+from nfa import Matcher, Tracked
 
 _KEYS, _TYPES, _WIDE_TYPES = 1_000, 20, 300
 _WINDOW = 10_000  # events that fit in 10 s
@@ -56,8 +56,8 @@ def _pattern(name: str, types: Sequence[int], within: str) -> str:
     return f"PATTERN {name} EVENT SEQ({steps}) WITHIN {within}"
 
 
-def _with(texts: Sequence[str], *, may_be_guarded: bool = False) -> Matcher:
-    matcher = Matcher(may_be_guarded=may_be_guarded)
+def _with(texts: Sequence[str], tracks: Tracked = "bound") -> Matcher:
+    matcher = Matcher(tracks=tracks)
     for text in texts:
         matcher.add_pattern(text)
     return matcher
@@ -77,7 +77,7 @@ def traces(*, is_quick: bool) -> Iterator[Point]:
             ("no pattern: traces are looked up", []),
         ):
             _, stretches = stretches_of(following, 0, rows, rounds)
-            matcher = _with(texts, may_be_guarded=True)
+            matcher = _with(texts, "all")
             flows.append(Flow(series=series, at=count, matcher=matcher, warm_up=opening, stretches=stretches))
     yield from measured("traces", flows, lambda flow: f"{flow.matcher.stats.open_traces:,} open")
 
@@ -137,7 +137,7 @@ def _some_of(whole: ConstraintSet, count: int) -> ConstraintSet:
 
 def _guarded(text: str, constraint_set: ConstraintSet) -> Matcher:
     is_guarded = bool(constraint_set.constraints)
-    matcher = Matcher(end_events=constraint_set.end_events, may_be_guarded=is_guarded)
+    matcher = Matcher(end_events=constraint_set.end_events, tracks="all" if is_guarded else "bound")
     matcher.add_pattern(text)
     if is_guarded:
         matcher.set_guard(1, Monitor(constraint_set))

@@ -16,6 +16,7 @@ Int: TypeAlias = int | np.int32 | np.int64
 CLOSED = 0  # no open trace has this number
 UNKNOWN = -1  # the first events were not counted, and no event has arrived since
 UNCOUNTED = -2  # the first events were not counted, but events have arrived since
+MOST_COUNTED = 2**31 - 1  # further events of a trace are not counted
 
 
 class OpenTimes(NamedTuple):
@@ -23,8 +24,8 @@ class OpenTimes(NamedTuple):
 
     first: NDArray[np.int64]  # earliest time of the trace's events, us
     newest: NDArray[np.int64]  # latest time
-    events: NDArray[np.int64]
-    last: NDArray[np.int64]  # type of the newest event, as a number; 0: unknown
+    events: NDArray[np.int32]  # at most MOST_COUNTED
+    last: NDArray[np.int32]  # type of the newest event, as a number; 0: unknown
 
 
 @kernel
@@ -61,7 +62,7 @@ def note(
                 count += 1
             else:
                 first[trace], newest[trace] = min(first[trace], time), max(newest[trace], time)
-                events[trace] += known > 0
+                events[trace] += 0 < known < MOST_COUNTED
         if ends[visit]:
             events[trace] = CLOSED
     return count

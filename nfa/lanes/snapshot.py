@@ -99,6 +99,11 @@ def read(data: bytes) -> tuple[Header, Arrays]:
         raise _wrong_content(error) from error
 
 
+def has_listed(arrays: Arrays) -> bool:
+    """Whether the saved matcher kept the keys and times of its open traces."""
+    return any(name.endswith("/open_events") for name in arrays)
+
+
 def restore(
     header: Header,
     arrays: Arrays,

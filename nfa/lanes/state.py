@@ -40,7 +40,7 @@ _COUNTS = (
     "shadow_lost",
     "ends",
 )
-_INDEXED_BYTES, _TIMED_BYTES = 16, 40
+_INDEXED_BYTES, _LISTED_BYTES = 16, 28
 _NO_PAIRS = np.zeros((0, 2), np.uint64)
 
 
@@ -48,14 +48,16 @@ _NO_PAIRS = np.zeros((0, 2), np.uint64)
 class LaneOptions:
     """Options that all lanes of a matcher share.
 
-    With ``may_be_guarded``, traces are tracked from their first event, because a guard may be set later. A trace ends
-    after ``idle_timeout_us`` without an event; with None, there is no timeout.
+    With ``may_be_guarded``, traces are tracked from their first event, because a guard may be set later. With
+    ``lists_open_traces``, the keys and times of these traces are kept too. A trace ends after ``idle_timeout_us``
+    without an event; with None, there is no timeout.
     """
 
     end_events: frozenset[str]
     match_limit: int
     ties: Ties
     may_be_guarded: bool
+    lists_open_traces: bool
     idle_timeout_us: int | None = None
 
     @property
@@ -102,7 +104,7 @@ class LaneState:
         guard_version: The guard of new traces, if any.
         shadow: Monitor transitions under guards in shadow mode.
         idle: The time of each trace's newest event; None without an idle timeout.
-        open: Keys and times of the open traces; None if the lane does not receive every event.
+        open: Keys and times of the open traces; None if the lane does not list them.
         sequence: Number of rows so far, which is also the sequence number of the next row.
         home: The state of the lane whose monitors the traces follow; None if the traces have their own monitors.
         moves: The monitor transitions at the events of the latest batch, for lanes that follow these monitors.
@@ -138,7 +140,7 @@ class LaneState:
             events=EventStore(),
             idle=None if timeout_us is None else IdleTraces(timeout_us),
             finer=FinerTraces(),
-            open=OpenTraces() if options.may_be_guarded and not is_finer else None,
+            open=OpenTraces() if options.lists_open_traces and not is_finer else None,
             home=home,
         )
 
@@ -189,7 +191,7 @@ class LaneState:
     @property
     def _trace_bytes(self) -> int:
         """Bytes of an open trace, without the text of its key."""
-        return _INDEXED_BYTES if self.open is None else _INDEXED_BYTES + _TIMED_BYTES
+        return _INDEXED_BYTES if self.open is None else _INDEXED_BYTES + _LISTED_BYTES
 
     def forget_counts(self) -> None:
         self.counts = {

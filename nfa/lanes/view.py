@@ -43,8 +43,8 @@ class ListedTraces:
     is_deviating: NDArray[np.bool_]
     first_us: NDArray[np.int64]
     newest_us: NDArray[np.int64]
-    events: NDArray[np.int64]
-    last: NDArray[np.int64]
+    events: NDArray[np.int32]
+    last: NDArray[np.int32]
     is_unnamed: NDArray[np.bool_]
 
 
@@ -83,7 +83,7 @@ class LaneView:
         return self.layout.patterns
 
     def traces(self) -> ListedTraces | None:
-        """Return the open traces, or None if the lane does not receive every event."""
+        """Return the open traces, or None if the lane does not list them."""
         if self.state.open is None:
             return None
         keys, numbers, monitors = self._open
@@ -99,6 +99,10 @@ class LaneView:
             last=times.last[numbers],
             is_unnamed=times.events[numbers] == UNKNOWN,
         )
+
+    def open_keys(self) -> NDArray[np.uint64]:
+        """Return the hashed keys of the open traces that the lane tracks, in any order."""
+        return self._open[0]
 
     def held(self) -> HeldMatches:
         """Return all partial matches that have not expired."""

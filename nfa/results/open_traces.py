@@ -26,7 +26,7 @@ class OpenTraces:
 
     def __init__(self) -> None:
         self._times = _room(0)
-        self._place = np.zeros(0, np.int64)  # by trace number: index of its key in all parts together
+        self._place = np.zeros(0, np.int32)  # by trace number: index of its key in all parts together
         self._parts: list[pa.Array] = []
         self._stored = 0
         self._types = {"": 0}  # numbers of types by name
@@ -78,7 +78,7 @@ class OpenTraces:
         used, last = np.unique(self._times.last[traces], return_inverse=True)
         type_names = list(self._types)
         names = sorted(type_names[number] for number in used.tolist())
-        places = np.array([names.index(type_names[number]) for number in used.tolist()], np.int64)
+        places = np.array([names.index(type_names[number]) for number in used.tolist()], np.int32)
         times["open_last"] = places[last]
         types = pa.array(names, pa.large_string())
         return {**times, **saved_texts("open_key", self._keys_of(traces)), **saved_texts("open_type", types)}
@@ -89,13 +89,12 @@ class OpenTraces:
         Arrays of another type or length, and invalid values, raise StateFormatError, ValueError or KeyError.
         """
         self._times = _room(traces)
-        self._place = np.zeros(traces, np.int64)
+        self._place = np.zeros(traces, np.int32)
         if "open_events" not in arrays:
             self._times.events[:] = UNKNOWN
             return
-        first, newest, events = (
-            checked(arrays, f"open_{name}", np.int64, traces).copy() for name in ("first", "newest", "events")
-        )
+        first, newest = (checked(arrays, f"open_{name}", np.int64, traces).copy() for name in ("first", "newest"))
+        events = _narrow(arrays, "open_events", traces).copy()
         self._times = OpenTimes(first, newest, events, self._loaded_types(arrays, traces))
         keys = read_texts(arrays, "open_key", pa.large_string())
         if len(keys) != traces or np.any(self._times.events < kernel.UNCOUNTED):
@@ -103,15 +102,15 @@ class OpenTraces:
         keys.validate(full=True)
         self._enter(np.arange(traces, dtype=np.int32), keys)
 
-    def _loaded_types(self, arrays: Mapping[str, NDArray[Any]], traces: int) -> NDArray[np.int64]:
+    def _loaded_types(self, arrays: Mapping[str, NDArray[Any]], traces: int) -> NDArray[np.int32]:
         """The type number of each trace's newest event; 0 if an earlier release saved the state."""
         if "open_last" not in arrays:
-            return np.zeros(traces, np.int64)
-        last = checked(arrays, "open_last", np.int64, traces)
+            return np.zeros(traces, np.int32)
+        last = _narrow(arrays, "open_last", traces)
         names = read_texts(arrays, "open_type", pa.large_string())
         if traces and not 0 <= last.min() <= last.max() < len(names):
             raise StateFormatError("saved state: open traces have types that are not listed")
-        return self._numbers([str(name) for name in names.to_pylist()])[last].astype(np.int64)
+        return self._numbers([str(name) for name in names.to_pylist()])[last]
 
     def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
         """The numbers of the given types, followed by a 0 for rows without a type; new types get the next numbers."""
@@ -120,7 +119,13 @@ class OpenTraces:
 
     def _reach(self, capacity: int) -> None:
         if capacity > len(self._place):
-            self._times = OpenTimes(*(grown(array, capacity) for array in self._times))
+            times = self._times
+            self._times = OpenTimes(
+                grown(times.first, capacity),
+                grown(times.newest, capacity),
+                grown(times.events, capacity),
+                grown(times.last, capacity),
+            )
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
@@ -157,4 +162,13 @@ class OpenTraces:
 
 
 def _room(traces: int) -> OpenTimes:
-    return OpenTimes(*(np.zeros(traces, np.int64) for _ in OpenTimes._fields))
+    first, newest = np.zeros(traces, np.int64), np.zeros(traces, np.int64)
+    return OpenTimes(first, newest, np.zeros(traces, np.int32), np.zeros(traces, np.int32))
+
+
+def _narrow(arrays: Mapping[str, NDArray[Any]], name: str, traces: int) -> NDArray[np.int32]:
+    """A saved array of 32-bit numbers; earlier releases saved these numbers with 64 bits."""
+    array = arrays.get(name)
+    if array is None or array.dtype != np.int64:
+        return checked(arrays, name, np.int32, traces)
+    return np.clip(checked(arrays, name, np.int64, traces), -kernel.MOST_COUNTED, kernel.MOST_COUNTED).astype(np.int32)

@@ -112,7 +112,7 @@ def test_open_traces_and_replaced_versions_know_the_deadline():
     def batch(events):
         return replace(EventBatch.from_events(trace(events)), tables=tables)
 
-    matcher = Matcher()
+    matcher = Matcher(tracks="listed")
     matcher.add_pattern(text.format("C c"))
     matcher.process(batch("A2 B3"))
     (case,) = matcher.open_cases(CaseQuery(limit=1)).cases

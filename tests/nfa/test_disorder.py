@@ -133,7 +133,7 @@ def test_events_out_of_order_mean_what_the_reference_says(events, pattern):
 @given(data=st.data(), events=streams(), pattern=st.sampled_from(CUT))
 def test_batches_and_saved_states_change_nothing_where_events_are_out_of_order(data, events, pattern):
     options = data.draw(
-        st.sampled_from([{}, {"end_events": ["C"]}, {"idle_timeout_us": 3 * SECOND}, {"may_be_guarded": False}])
+        st.sampled_from([{}, {"end_events": ["C"]}, {"idle_timeout_us": 3 * SECOND}, {"tracks": "bound"}])
     )
     expected = fed(made(pattern, **options), events, [])
     matcher, outputs, rest = made(pattern, **options), [], events

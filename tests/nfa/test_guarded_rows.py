@@ -111,7 +111,7 @@ def one(number: int, name: str, key: str = "k", **data: Any) -> Event:
 
 @pytest.mark.parametrize("cap", [65_536, 1])
 def test_an_event_ends_the_partial_matches_of_the_rows_of_its_transaction(cap: int) -> None:
-    matcher = Matcher()
+    matcher = Matcher(tracks="listed")
     matcher.add_pattern("PATTERN p FOR EACH ROW OF rules t EVENT SEQ(A a [v >= t.v], B b)")
     matcher.read_tables(tables({name: {**ROW, "v": value} for name, value in (("x", 1), ("y", 2), ("z", 9))}))
     settings = Settings(max_monitor_states=cap)

@@ -25,7 +25,7 @@ STEPS = (
 
 
 def matcher_with(*texts: str, **options: Any) -> Matcher:
-    matcher = Matcher(end_events=("End",), **options)
+    matcher = Matcher(end_events=("End",), tracks="listed", **options)
     for text in texts:
         matcher.add_pattern(text)
     return matcher

@@ -46,7 +46,7 @@ def main() -> None:
 
 def matcher_of(texts: list[str]) -> Matcher:
     """A matcher without a guard."""
-    matcher = Matcher(may_be_guarded=False)
+    matcher = Matcher(tracks="bound")
     for text in texts:
         matcher.add_pattern(text)
     return matcher

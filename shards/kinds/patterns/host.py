@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa import CaseQuery, LaneOutput, Matcher, MatcherStats, MatchOutput, OpenCases, RunningPattern, parse_pattern
+from nfa import (
+    CaseQuery,
+    LaneOutput,
+    Matcher,
+    MatcherStats,
+    MatchOutput,
+    OpenCases,
+    RunningPattern,
+    Tracked,
+    parse_pattern,
+)
 from shards.kinds.patterns.cases import CaseAnswer, case_query
 from shards.kinds.patterns.derived_events import DerivedEvents, QuietAlerts, passed_us
 from shards.kinds.patterns.result_events import result_events
@@ -288,8 +298,8 @@ class PatternHost(Host):
         monitors = {number: version.rules.monitor for number, version in versions.items()}
         if _MATCHER not in saved.sections:
             return cls(declaration, route, None, versions, saved.head["newest_us"])
-        matcher, quiet = Matcher.load(saved.sections[_MATCHER], monitors), saved.head.get(_SUPPRESSIONS, {})
-        return cls(declaration, route, matcher, versions, suppressions=quiet)
+        matcher = Matcher.load(saved.sections[_MATCHER], monitors, lists_open_traces=True)
+        return cls(declaration, route, matcher, versions, suppressions=saved.head.get(_SUPPRESSIONS, {}))
 
     def _output(
         self, match_output: MatchOutput, batch: EventBatch = _NO_EVENTS, newest_us: int | None = None
@@ -351,17 +361,17 @@ def pattern_host(
         return PatternHost.load(declaration, route, saved)
     if not route and follows_all is None:
         return PatternHost(declaration, route, None, {})
-    return PatternHost(declaration, route, _new_matcher(declaration, route, may_be_guarded=bool(follows_all)), {})
+    return PatternHost(declaration, route, _new_matcher(declaration, route, "listed" if follows_all else "bound"), {})
 
 
-def _new_matcher(declaration: StreamDeclaration, route: str, *, may_be_guarded: bool = True) -> Matcher:
+def _new_matcher(declaration: StreamDeclaration, route: str, tracks: Tracked = "listed") -> Matcher:
     if route:
         paths = declaration.route_paths(route)
-        return Matcher(ties=declaration.ties, key_paths=paths, may_be_guarded=may_be_guarded)
+        return Matcher(ties=declaration.ties, key_paths=paths, tracks=tracks)
     return Matcher(
         end_events=declaration.end_events,
         ties=declaration.ties,
         key_paths=declaration.key_paths,
-        may_be_guarded=may_be_guarded,
+        tracks=tracks,
         idle_timeout_us=declaration.idle_timeout_us,
     )
