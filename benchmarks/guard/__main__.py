@@ -19,6 +19,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.guard.changes import WANTED
 from benchmarks.guard.measures import joined, parts
 from benchmarks.guard.records import Measured, Record, RecordRefused, append, best, compare, history, spreads, typical
 
@@ -45,11 +46,11 @@ def _compared(now: Measured) -> int:
         print("no release is recorded yet: scripts/bench guard --record=VERSION", file=sys.stderr)
         return 1
     before, machine = records[-1], _machine()
-    verdict = compare(before, now, machine)
+    verdict = compare(before, now, machine, WANTED)
     if verdict.lost and not verdict.changed:
         print("  measured once more, as others may have been busy:", "; ".join(verdict.lost), flush=True)
         now = best([now, _measured()])
-        verdict = compare(before, now, machine)
+        verdict = compare(before, now, machine, WANTED)
     for name, ratio in now.ratios.items():
         old = before.measured.ratios.get(name)
         print(f"  {name:58} {ratio.value:9.2f}   {before.version}: {'-' if old is None else f'{old.value:.2f}'}")

@@ -15,7 +15,7 @@ from benchmarks.matcher_speed import EXPECTED, W, matches_in, unguarded, workloa
 from benchmarks.rounds import Timed, best_of
 from benchmarks.workload import EP1, Q1, Q2, decoded, order_constraints, orders
 from constraints import ConstraintSet, Monitor
-from nfa import Matcher, parse_pattern
+from nfa import Matcher, Tracked, parse_pattern
 from service.runs.stream_run import run_patterns
 from streams import EventBatch
 from streams.readers import read_batch, read_events
@@ -91,8 +91,8 @@ def _orders() -> Measured:
     return joined([Measured(counts=counts, ratios=_speeds(times, "null")), held])
 
 
-def _matcher(text: str, constraint_set: ConstraintSet, monitor: Monitor | None) -> Matcher:
-    matcher = Matcher(end_events=constraint_set.end_events)
+def _matcher(text: str, constraint_set: ConstraintSet, monitor: Monitor | None, tracks: Tracked = "all") -> Matcher:
+    matcher = Matcher(end_events=constraint_set.end_events, tracks=tracks)
     matcher.add_pattern(text)
     if monitor is not None:
         matcher.set_guard(1, monitor)
@@ -105,7 +105,8 @@ def _held(batch: EventBatch, constraint_set: ConstraintSet, monitor: Monitor) ->
     ratios: dict[str, Ratio] = {}
     for name, text in _PATTERNS.items():
         plain, guarded = _matcher(text, constraint_set, None), _matcher(text, constraint_set, monitor)
-        for matcher in (plain, guarded):
+        listing = _matcher(text, constraint_set, None, "listed")
+        for matcher in (plain, guarded, listing):
             matches_in(matcher, batch)
         before, after = plain.stats, guarded.stats
         counts |= {
@@ -121,6 +122,8 @@ def _held(batch: EventBatch, constraint_set: ConstraintSet, monitor: Monitor) ->
             f"{name}, bytes of state, without to with constraints": Ratio(before.state_bytes / after.state_bytes, True),
             f"{name}, bytes of state to an open trace": Ratio(before.state_bytes / before.open_traces, False),
             f"{name}, bytes of a dump to an open trace": Ratio(len(plain.dump()) / before.open_traces, False),
+            f"{name}, bytes of state to a listed trace": Ratio(listing.stats.state_bytes / before.open_traces, False),
+            f"{name}, bytes of a dump to a listed trace": Ratio(len(listing.dump()) / before.open_traces, False),
         }
     return Measured(counts=counts, ratios=ratios)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import NamedTuple
 
 import orjson
@@ -59,6 +60,21 @@ class Record:
     commit: str
     machine: Mapping[str, str]
     measured: Measured = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedChange:
+    """A count that differs from a release on purpose.
+
+    Attributes:
+        since: The release that has another count.
+        count: The new count; any other count is still an error.
+        reason: The reason, as a clause after "because".
+    """
+
+    since: str
+    count: int
+    reason: str
 
 
 def history(path: Path) -> list[Record]:
@@ -151,18 +167,27 @@ def loss(before: Ratio, now: Ratio) -> float:
     return 1 - worse / better if better else 0.0
 
 
-def compare(before: Record, now: Measured, machine: Mapping[str, str] | None = None) -> Verdict:
+def compare(
+    before: Record,
+    now: Measured,
+    machine: Mapping[str, str] | None = None,
+    wanted: Mapping[str, WantedChange] = MappingProxyType({}),
+) -> Verdict:
     """Compare measurements with a record.
 
     Args:
         before: The record.
         now: The current measurements.
         machine: The size of the current machine; noted if it differs.
+        wanted: Counts that changed on purpose, by name.
     """
     old = before.measured
+    meant = {name: change for name, change in wanted.items() if change.since == before.version}
+    expected = {**old.counts, **{name: change.count for name, change in meant.items()}}
     changed = [
-        f"{name}: {_number(now.counts.get(name))} instead of {count:,} as in {before.version}"
-        for name, count in old.counts.items()
+        f"{name}: {_number(now.counts.get(name))} instead of {count:,}"
+        + ("" if name in meant else f" as in {before.version}")
+        for name, count in expected.items()
         if now.counts.get(name) != count
     ]
     lost = []
@@ -171,13 +196,18 @@ def compare(before: Record, now: Measured, machine: Mapping[str, str] | None = N
         if found is None:
             lost.append(f"{name}: {ratio.value:.2f} in {before.version}, and not measured any more")
         elif (part := round(loss(ratio, found), 9)) >= LOSS:
-            wanted = "more" if ratio.more_is_better else "less"
+            better = "more" if ratio.more_is_better else "less"
             lost.append(
                 f"{name}: {found.value:.2f} after {ratio.value:.2f} in {before.version}, {part:.0%} lost "
-                f"({wanted} is better)"
+                f"({better} is better)"
             )
     fresh = sorted((now.counts.keys() - old.counts.keys()) | (now.ratios.keys() - old.ratios.keys()))
     notes = [f"{name}: not in {before.version}" for name in fresh]
+    notes += [
+        f"{name}: {change.count:,} instead of {_number(old.counts.get(name))} as in {before.version}, "
+        f"because {change.reason}"
+        for name, change in meant.items()
+    ]
     if machine is not None and dict(machine) != dict(before.machine):
         notes.insert(
             0, f"{before.version} was measured on another machine: {dict(before.machine)}, now {dict(machine)}"

@@ -13,6 +13,7 @@ from benchmarks.guard.records import (
     Ratio,
     Record,
     RecordRefused,
+    WantedChange,
     append,
     best,
     compare,
@@ -163,3 +164,12 @@ def test_the_history_can_be_read_and_its_versions_differ() -> None:
     versions = [one.version for one in history(HISTORY)]
     assert versions
     assert len(set(versions)) == len(versions)
+
+
+def test_a_count_that_changed_on_purpose_must_have_its_new_value() -> None:
+    wanted = {"matches": WantedChange(since="1.0.0", count=140, reason="ties are ordered")}
+    verdict = compare(record(), measured(matches=140), wanted=wanted)
+    assert verdict.is_good
+    assert verdict.notes == ("matches: 140 instead of 141 as in 1.0.0, because ties are ordered",)
+    assert compare(record(), measured(matches=141), wanted=wanted).changed == ("matches: 141 instead of 140",)
+    assert not compare(record("1.1.0"), measured(matches=140), wanted=wanted).is_good
