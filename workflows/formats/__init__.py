@@ -1,7 +1,7 @@
-"""The forms in which models are read, with one reader each: BPMN, PNML, process trees.
+"""Readers for the forms of models: BPMN, PNML, and process trees in YAML or JSON.
 
-Promises: files are untrusted, so reading is bounded in time and memory and opens nothing else; a model is read with its
-meaning or rejected, with all problems and the elements that they are about.
+Promises: files are untrusted, so reading is bounded in time and memory and opens no other file. A model is either read
+with its full meaning, or rejected with a list of all problems and of the elements concerned.
 """
 
 from workflows.formats.mapping import read_mapping

@@ -1,4 +1,4 @@
-"""Problems and notices of a model file; a file with problems is rejected."""
+"""Problems and notices that are found in a model file; a file with problems is rejected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST = 1_000
 
 
 class Findings:
-    """Collects problems and notices of one file, each once, in the order of their discovery."""
+    """Collects the problems and notices of one file in the order of discovery, without duplicates."""
 
     def __init__(self) -> None:
         self._problems: dict[tuple[str, str], None] = {}
@@ -18,27 +18,32 @@ class Findings:
 
     @property
     def notices(self) -> tuple[ModelNotice, ...]:
-        """All notices; if there are many, the first ones."""
+        """The notices. Beyond ``MOST_LISTED`` notices, the last entry is the number of the notices left out."""
         listed = list(self._notices)[:MOST_LISTED]
         if len(self._notices) > len(listed):
             listed.append(ModelNotice(element="", message=f"and {len(self._notices) - len(listed):,} notices more"))
         return tuple(listed)
 
     def refuse(self, element: str, message: str) -> None:
-        """Add a problem: the model's meaning would change. Reading continues, so that other problems are found too."""
+        """Add a problem: reading this element would change the meaning of the model.
+
+        Reading continues, so that one run reports all problems of the file.
+        """
         self._problems[_cut(element), _cut(message)] = None
 
     def note(self, element: str, message: str) -> None:
-        """Add a notice: something was left out, or read in an unexpected way."""
+        """Add a notice: a part of the model was left out, or was read in an unexpected way."""
         self._notices[ModelNotice(element=_cut(element), message=_cut(message))] = None
 
     def finish(self) -> None:
-        """End the reading; reject the file if there were problems."""
+        """Finish reading: raise ``ModelRefused`` if the file has any problem."""
         if self._problems:
             raise self._refusal()
 
     def refusal(self, element: str, message: str) -> ModelRefused:
-        """An error with all problems so far and one more, which ends the reading."""
+        """Add a problem after which reading cannot continue, and return the error with all problems for the caller to
+        raise.
+        """
         self.refuse(element, message)
         return self._refusal()
 

@@ -1,7 +1,8 @@
-"""Mapping files: from the tasks of a model to event types.
+"""Reads mapping files, which map the tasks of a model to event types.
 
-A file is a mapping, in YAML or JSON, from names or ids of tasks to event types, or to null for tasks without an event.
-The key ``:instances`` sets whether multi-instance activities of BPMN happen ``zero-or-more`` times or ``one-or-more``.
+A mapping file is YAML or JSON. Its keys are names or ids of tasks; its values are event types, or null for a task that
+emits no event. The key ``:instances`` is a setting: whether multi-instance activities of BPMN run ``zero-or-more`` or
+``one-or-more`` times.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from workflows.model import ModelNotice
 from workflows.naming import normalised
 
 INSTANCES = ":instances"
-"""A key that is not a task: how often multi-instance activities happen if the model does not specify it."""
+"""The key of a setting, not of a task: how often a multi-instance activity runs if the model does not specify a number.
+"""
 ONE_OR_MORE, ZERO_OR_MORE = "one-or-more", "zero-or-more"
 
 
 def read_mapping(text: str) -> dict[str, str | None]:
-    """Read a mapping from names or ids of tasks to event types; None makes a task silent.
+    """Read a mapping file: names or ids of tasks, each with its event type, or None for a silent task.
 
     White space in names is normalised.
 
     Raises:
-        ModelRefused: The text is not such a mapping; every problem with its line.
+        ModelRefused: The text is not a mapping of tasks. The error lists every problem with its line.
     """
     root, findings = read_node(text), Findings()
     if not isinstance(root, yaml.MappingNode):
@@ -48,12 +50,15 @@ def read_mapping(text: str) -> dict[str, str | None]:
 
 
 def event_type(mapping: Mapping[str, str | None], identity: str, name: str, default: str | None) -> str | None:
-    """The event type of a task by its id, or by its name, or ``default``; None for a silent task."""
+    """Return the event type of a task, or None for a silent task.
+
+    The mapping is searched for the task's id, then for its name. If it has neither, the result is ``default``.
+    """
     return mapping.get(identity, mapping.get(name, default)) if name else mapping.get(identity, default)
 
 
 def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tuple[ModelNotice, ...]:
-    """One notice for each key that is neither name nor id of a task."""
+    """Return one notice for each key of a mapping that is neither the name nor the id of a task."""
     return tuple(
         ModelNotice(element="", message=f"the mapping names {key!r}, which is not a task of this model")
         for key in sorted(set(mapping).difference(names, (INSTANCES,)))
@@ -61,7 +66,7 @@ def unused_keys(mapping: Mapping[str, str | None], names: Iterable[str]) -> tupl
 
 
 def instances_problem(mapping: Mapping[str, str | None]) -> str | None:
-    """The problem with the instances setting of a mapping; None if it is valid."""
+    """Return a message about an invalid ``:instances`` setting, or None if the setting is valid."""
     setting = mapping.get(INSTANCES, ZERO_OR_MORE)
     if setting in (ZERO_OR_MORE, ONE_OR_MORE):
         return None
@@ -71,7 +76,7 @@ def instances_problem(mapping: Mapping[str, str | None]) -> str | None:
 
 
 def _problem_of(value: yaml.Node) -> str | None:
-    """The problem with an event type; None if it is valid."""
+    """Return a message about an invalid event type, or None if it is valid."""
     if not isinstance(value, yaml.ScalarNode):
         return "an event type is a text, or null for a task without event"
     if value.tag == NULL_TAG:
@@ -82,7 +87,7 @@ def _problem_of(value: yaml.Node) -> str | None:
 
 
 def label_problem(text: str) -> str | None:
-    """The problem with the name of an activity or an event type; None if it is valid."""
+    """Return a message about an invalid name of an activity or event type, or None if the name is valid."""
     if not normalised(text):
         return "the name is empty"
     try:

@@ -1,4 +1,4 @@
-"""Models and mappings that people write, in YAML or JSON, as nodes."""
+"""Parses the YAML or JSON text of models and mappings into YAML nodes, within limits of size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_VALUES = 250_000  # keys and values; a tree of the most nodes, 10,000, has s
 
 
 def read_node(content: bytes | str) -> yaml.Node:
-    """The root of a YAML or JSON text."""
+    """Parse a YAML or JSON text and return its root node."""
     try:
         return read_document(decoded_text(content, MAX_BYTES), MAX_VALUES).root
     except UnreadableText as error:
@@ -22,12 +22,12 @@ def read_node(content: bytes | str) -> yaml.Node:
 
 
 def keys_of(node: yaml.Node) -> list[str]:
-    """The keys of a mapping; none for other nodes."""
+    """Return the keys of a mapping node. Other nodes have no keys."""
     return [key.value for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
 
 
 def number_of(node: yaml.Node) -> float | None:
-    """The finite number that is written without quotes; None for anything else."""
+    """Return the finite number of a scalar that is written without quotes, or None for any other node."""
     try:
         number = float(node.value) if isinstance(node, yaml.ScalarNode) and not node.style else math.nan
     except ValueError:
@@ -36,7 +36,9 @@ def number_of(node: yaml.Node) -> float | None:
 
 
 def place_of(node: yaml.Node, path: str = "") -> str:
-    """Path and line in words, such as ``tree.sequence[2].xor (line 7)``; a line alone without a path."""
+    """Return path and line of a node in words, such as ``tree.sequence[2].xor (line 7)``, or only the line without a
+    path.
+    """
     line = line_of(node)
     if line is None:
         return path

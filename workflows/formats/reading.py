@@ -1,4 +1,4 @@
-"""Reads models in any known form."""
+"""Reads a model file in any of the known forms."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _FORMS = "BPMN 2.0 (XML), PNML (XML), and process trees (YAML or JSON) are read"
 
 
 def read_model(content: bytes, options: ReadOptions | None = None, format: ModelFormat | None = None) -> WorkflowModel:
-    """Read a model from the bytes of its file, in a form that is detected if not given.
+    """Read a model from the bytes of its file. If ``format`` is None, the form is detected.
 
     Raises:
-        ModelRefused: The form is unknown, or the model is invalid, with all problems.
+        ModelRefused: The form is unknown, or the model is invalid. The error lists all problems.
     """
     chosen = format_of(content) if format is None else format
     return _READERS[chosen](content, options if options is not None else ReadOptions())
 
 
 def format_of(content: bytes) -> ModelFormat:
-    """The detected form of a file: XML by its root; all other text is a process tree."""
+    """Detect the form of a file: XML by the name of its root; any other text counts as a process tree."""
     if looks_like_xml(content):
         local = root_name(content).rpartition("}")[2]
         if local == "definitions":

@@ -1,7 +1,7 @@
-"""Reads untrusted XML as a tree of elements, within limits.
+"""Reads untrusted XML into a tree of elements, within limits.
 
-Document types, and with them entities and external files, are rejected; nothing is fetched. Time and memory are bounded
-by the limits: sizes are checked while the document is read, before a tree exists.
+A document type is rejected, and therefore entities and external files; nothing is fetched. Sizes are checked during
+parsing, before a complete tree exists, so the limits also bound time and memory.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from workflows.errors import ModelRefused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlLimits:
-    """Limits of a document's size; tags (attributes included) and comments count from ``<`` to ``>``.
+    """Limits of an XML document.
 
-    The address of a namespace is limited because it is repeated in each name.
+    ``tag_bytes`` limits each tag with its attributes, and each comment, from ``<`` to ``>``. The address of a namespace
+    is limited because the parser repeats the address in the name of each element.
     """
 
     size_bytes: int = 10_000_000
@@ -33,20 +34,21 @@ class XmlLimits:
 
 
 LINE = "{forestall}line"
-"""An attribute that is added to every element: the line of the document on which it begins."""
+"""The attribute that the parser adds to every element: the number of the line on which the element begins."""
 
 _CHUNK = 1 << 16
 
 
 class _BoundExceeded(Exception):
-    """A limit was exceeded; the message names it."""
+    """A document exceeds a limit. The message names the limit."""
 
 
 def parse_xml(content: bytes, limits: XmlLimits | None = None, make: Callable[..., Element] = Element) -> Element:
-    """The root of an XML document; names are ``{namespace}local``, ``LINE`` is the line of each element.
+    """Parse an XML document and return its root; names have the form ``{namespace}local``.
 
-    The encoding is the declared one, or that of the byte order mark, or UTF-8. Refusals name line and column if known.
-    Elements are made by ``make``, from tag and attributes.
+    ``make`` creates the elements from tag and attributes. Each element gets its line as the attribute ``LINE``. The
+    encoding is taken from the declaration, otherwise from the byte order mark, otherwise it is UTF-8. Errors give line
+    and column where they are known.
     """
     most = limits or XmlLimits()
     if len(content) > most.size_bytes:
@@ -71,7 +73,7 @@ def parse_xml(content: bytes, limits: XmlLimits | None = None, make: Callable[..
 
 
 def root_name(content: bytes) -> str:
-    """The name ``{namespace}local`` of the root; the rest of the document is not read if the root can be read alone."""
+    """Return the name ``{namespace}local`` of the root. If possible, only the beginning of the document is read."""
     with suppress(ParseError, DefusedXmlException, LookupError, ValueError, StopIteration):
         _, root = next(iterparse(BytesIO(content[: XmlLimits().tag_bytes]), ("start",), forbid_dtd=True))
         return str(root.tag)
@@ -79,7 +81,7 @@ def root_name(content: bytes) -> str:
 
 
 def looks_like_xml(content: bytes) -> bool:
-    """Whether the first character except white space is ``<``, in UTF-8, UTF-16 or an encoding like ASCII."""
+    """Check that the first character after white space is ``<``, in UTF-8, UTF-16 or an encoding that extends ASCII."""
     head = content[:_CHUNK]
     for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"):
         head = head.removeprefix(mark)
@@ -87,7 +89,7 @@ def looks_like_xml(content: bytes) -> bool:
 
 
 class _BoundedBuilder:
-    """Builds the tree while the counts stay within the limits."""
+    """Builds the tree of elements, and raises ``_BoundExceeded`` as soon as a count exceeds its limit."""
 
     def __init__(self, limits: XmlLimits, make: Callable[..., Element]) -> None:
         self._limits = limits
@@ -123,7 +125,9 @@ class _BoundedBuilder:
 
 
 def _feed_in_chunks(content: bytes, parser: XMLParser, limits: XmlLimits) -> None:
-    """Feed the parser in chunks. An unfinished tag is scanned again with every chunk, so tags must not be long."""
+    """Feed the parser in chunks, and reject long tags, because the parser scans an unfinished tag again with every
+    chunk.
+    """
     for start in range(0, len(content), _CHUNK):
         parser.feed(content[start : start + _CHUNK])
         if start + _CHUNK - parser.parser.CurrentByteIndex > limits.tag_bytes + _CHUNK:

@@ -1,3 +1,3 @@
-"""BPMN 2.0: from drawn processes to flow graphs, one module for each part of the notation."""
+"""Reads BPMN 2.0: drawn processes become flow graphs. Each module handles one part of the notation."""
 
 from workflows.formats.bpmn.reading import read_bpmn

@@ -1,4 +1,4 @@
-"""Activities: the events that they emit, and how often they happen."""
+"""Reads the event types and the repetitions of activities."""
 
 from __future__ import annotations
 
@@ -15,37 +15,41 @@ MOST_REPETITIONS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The event types of activities and intermediate events.
+    """Determines the event types of activities and intermediate events.
 
-    An activity emits the type that the mapping gives for its id or its name (None: silent); otherwise its name, or its
-    id if it has no name.
+    If the mapping has the id or the name of an activity, the activity emits the mapped type, or none if this is None.
+    Otherwise it emits its name, or its id if it has no name.
     """
 
     mapping: Mapping[str, str | None]
 
     @property
     def least_instances(self) -> int:
-        """The least number of instances of an activity if its model gives none: 0, or 1 if the mapping requires one."""
+        """Least number of runs of an activity for which the model gives no number: 1 if the mapping requires one,
+        otherwise 0.
+        """
         return int(self.mapping.get(INSTANCES) == ONE_OR_MORE)
 
     def is_mapped(self, element: BpmnElement) -> bool:
         return element.id in self.mapping or (element.name or None) in self.mapping
 
     def label_of(self, element: BpmnElement) -> str | None:
-        """The event type that an element emits; None for a silent element."""
+        """Return the event type that an element emits, or None for a silent element."""
         name = element.name
         return event_type(self.mapping, element.id, name, name or element.id)
 
     def mapped_label(self, element: BpmnElement) -> str | None:
-        """The event type that the mapping gives an element; None if it is silent or not in the mapping."""
+        """Return the event type to which the mapping maps an element, or None if the element is silent or not in the
+        mapping.
+        """
         return event_type(self.mapping, element.id, element.name, None)
 
 
 def repeat_of(element: BpmnElement, is_single: bool, least: int, findings: Findings) -> Repeat | None:
-    """The repetition of an activity, by its loop or multi-instance marker; None: it happens once.
+    """Return the repetition of an activity by its loop or multi-instance marker, or None if it has no marker.
 
-    ``is_single``: the activity has at most one event; then concurrent instances are equivalent to sequential ones.
-    ``least``, 0 or 1, is the least number of instances if the model does not give it.
+    If ``is_single``, an activity has at most one event, so concurrent instances are read as sequential ones. ``least``,
+    0 or 1, is the least number of instances for a marker without a number.
     """
     for loop in element.children("standardLoopCharacteristics"):
         most = _read_maximum(loop.get("loopMaximum", ""), element, findings)
@@ -57,7 +61,7 @@ def repeat_of(element: BpmnElement, is_single: bool, least: int, findings: Findi
 
 
 def check_quantities(element: BpmnElement, findings: Findings) -> None:
-    """Reject activities that consume or produce several tokens."""
+    """Reject an activity that consumes or produces more than one token."""
     for attribute, what in (("startQuantity", "waits for"), ("completionQuantity", "gives")):
         written = element.get(attribute, "").strip()
         if written not in ("", "1"):
@@ -99,6 +103,6 @@ def _read_maximum(written: str, element: BpmnElement, findings: Findings) -> int
 
 
 def _read_number(written: str) -> int | None:
-    """A literal number, also as an expression ``=3``; None for anything else."""
+    """Return a literal number, which may be written as an expression such as ``=3``, or None for any other text."""
     digits = written.strip().removeprefix("=").strip()
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None

@@ -1,4 +1,4 @@
-"""The drawing of a process: BPMN diagram interchange, if any."""
+"""Reads the drawing of a process from BPMN diagram interchange, if the file contains one."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _OTHER = 3
 def read_diagram(
     document: Document, process: BpmnElement, events: Mapping[str, str], findings: Findings
 ) -> Diagram | None:
-    """The drawing of a process with its pool and lanes; None if the file has no drawing of it.
+    """Read the drawing of a process with its pool and lanes, or return None if the file has no drawing of the process.
 
-    Of several pages, the page that shows most of the process is used. ``events`` maps ids of elements to the event
-    types that they emit.
+    If the file has several pages, the page that shows most elements of the process is read. ``events`` maps ids of
+    elements to the event types that they emit.
     """
     drawn = {element.id: element for element in process.descendants() if element.id}
     participant = document.participant_of(process)
@@ -59,7 +59,7 @@ def read_diagram(
 
 
 class _Page:
-    """The shapes and lines of a process on one plane."""
+    """The shapes and lines of one process on one page of a drawing."""
 
     def __init__(self, plane: BpmnElement, drawn: Mapping[str, BpmnElement], events: Mapping[str, str]) -> None:
         self.unreadable = 0
@@ -84,7 +84,7 @@ class _Page:
         return self._drawn[identity] if identity is not None else None
 
     def _hidden(self, plane: BpmnElement) -> set[str]:
-        """The ids of elements in collapsed sub-processes."""
+        """Return the ids of the elements inside collapsed sub-processes."""
         hidden: set[str] = set()
         for item in plane:
             element = self._meant(item)
@@ -123,7 +123,7 @@ class _Page:
 
 
 def _depth(shape: Shape) -> float:
-    """Sort key of shapes that contain others: larger ones are drawn first."""
+    """Return a sort key that draws larger containers (pools, lanes, sub-processes) before smaller ones."""
     return -shape.width * shape.height if shape.kind in _BEHIND else 0.0
 
 
@@ -136,7 +136,7 @@ def _is(element: BpmnElement, name: str) -> bool:
 
 
 def _kind(element: BpmnElement, events: Mapping[str, str]) -> str | None:
-    """The kind of shape to draw; None for elements that are not drawn, such as groups."""
+    """Return the kind of shape to draw for an element, or None for an element that is not drawn, such as a group."""
     kind = element.kind
     if kind in SUB_PROCESSES or (kind == CALL and element.id not in events):
         return "task" if element.id in events else "subprocess"
@@ -150,7 +150,7 @@ def _text(element: BpmnElement) -> str:
 
 
 def _numbers(element: BpmnElement | None, names: tuple[str, ...]) -> tuple[float, ...] | None:
-    """Attributes as numbers; None if one is missing or out of range for a drawing."""
+    """Return attributes as numbers, or None if an attribute is missing, not a number, or too large for a drawing."""
     if element is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A BPMN file and its parts."""
+"""A BPMN file with an index of its elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ EVENT_DEFINITION = "EventDefinition"
 class Document:
     """A BPMN file with an index of its elements.
 
-    Elements of BPMN lose their namespaces in ``root``; ``namespace`` is the root's namespace as written, or empty.
+    ``root`` is the tree of elements, in which elements of BPMN have names without a namespace. ``namespace`` is the
+    namespace of the root as written, or empty.
     """
 
     def __init__(self, content: bytes, findings: Findings) -> None:
@@ -49,7 +50,7 @@ class Document:
                 self._repeated.add(element.id)
 
     def find(self, reference: str) -> BpmnElement | None:
-        """The element of a reference, which may have a prefix."""
+        """Return the element to which a reference points. The reference may have a namespace prefix."""
         identity = resolve(reference, self._by_id)
         return self._by_id[identity] if identity is not None else None
 
@@ -57,20 +58,20 @@ class Document:
         return identity in self._repeated
 
     def participant_of(self, process: BpmnElement) -> BpmnElement | None:
-        """The first pool of a process."""
+        """Return the first pool of a process, or None if the process has no pool."""
         return self._pools.get(process.id)
 
     def flows_from(self, node: str) -> list[BpmnElement]:
-        """The sequence flows of the whole file that name a node as their source."""
+        """Return all sequence flows of the file with the given source, in whichever process they are written."""
         return self._flows_from.get(node, [])
 
     def title_of(self, process: BpmnElement) -> str:
-        """The name of a process, or of its pool; may be empty."""
+        """Return the name of a process, otherwise the name of its pool, otherwise an empty text."""
         participant = self.participant_of(process)
         return process.name or (participant.name if participant is not None else "")
 
     def definitions_of(self, event: BpmnElement) -> tuple[BpmnElement, ...]:
-        """The definitions of an event: in the event itself, then by reference."""
+        """Return the definitions of an event: first those inside the event, then the referenced ones."""
         definitions = [child for child in event if child.kind.endswith(EVENT_DEFINITION)]
         for reference in event.children("eventDefinitionRef"):
             definition = self.find((reference.text or "").strip())
@@ -80,11 +81,11 @@ class Document:
 
 
 def resolve(reference: str, identities: Container[str]) -> str | None:
-    """The id of a reference among the known ids: as written, or without its prefix."""
+    """Return the known id to which a reference points, as written or without its prefix, or None for an unknown id."""
     return next((form for form in forms_of(reference) if form in identities), None)
 
 
 def forms_of(reference: str) -> tuple[str, ...]:
-    """The forms of a reference: as written, and without its prefix; no forms if the reference is empty."""
+    """Return the forms of a reference: as written, and without its prefix. An empty reference has no forms."""
     written = reference.strip()
     return tuple(dict.fromkeys(form for form in (written, written.rpartition(":")[2]) if form))

@@ -1,4 +1,4 @@
-"""A flow graph under construction."""
+"""Builds flow graphs, within limits of their size."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ MOST_STEPS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """The source of flows: a node, or one of its exits."""
+    """A source of flows: a node, or one of the exits of a node."""
 
     node: Node
     exit: str = ""
 
 
 class GraphDraft:
-    """The nodes and flows of a graph under construction; the model's budget counts the nodes.
+    """A flow graph under construction; each added node is charged to the budget of the model.
 
-    Generated ids extend ids of elements by ``#``, which no id in a file contains.
+    Ids of generated nodes and flows extend the id of an element by ``#``, which no valid id in a file contains.
     """
 
     def __init__(self, identity: str, name: str, budget: Budget) -> None:
@@ -38,17 +38,17 @@ class GraphDraft:
         return node
 
     def connect(self, port: Port, target: str, flow: str = "") -> None:
-        """Add a flow from a port to a node; without ``flow``, the id of a drawn flow, the flow gets a generated id."""
+        """Add a flow from a port to a node. ``flow`` is the id of the drawn flow; if empty, an id is generated."""
         source = port.node.id
         self.budget.work(source)
         generated_id = f"{port.exit or source}#flow{len(self._flows)}"
         self._flows.append(Flow(id=flow or generated_id, source=source, target=target, exit=port.exit))
 
     def finish(self, findings: Findings) -> FlowGraph:
-        """The graph without its unreachable nodes; drawn nodes among these get a notice.
+        """Return the graph without its unreachable nodes, and add a notice for each of these that is drawn.
 
-        Flows to missing nodes are left out, because those nodes were rejected. A parallel gateway that waits for an
-        unreachable node is refused.
+        Flows to missing nodes are left out, because the reader has already refused these nodes. A parallel gateway that
+        waits for a flow from an unreachable node is refused.
         """
         self._flows = [flow for flow in self._flows if flow.target in self._nodes]
         reached = reached_by_flows(self._nodes.values(), self._flows)
@@ -72,7 +72,10 @@ class GraphDraft:
 
 
 class Budget:
-    """Limits the size of a model and the work to read it, which processes can multiply by calling each other."""
+    """Limits the size of a model and the work to read it.
+
+    Limits are needed even for small files, because processes that call each other can multiply the number of nodes.
+    """
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -80,13 +83,13 @@ class Budget:
         self._steps = 0
 
     def work(self, element: str) -> None:
-        """Count one step of work; refuse the model if there are too many steps."""
+        """Count one step of work, and refuse the model beyond ``MOST_STEPS``."""
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise self._findings.refusal(element, "processes call each other too many times to be read")
 
     def spend(self, element: str) -> None:
-        """Count one node; refuse the model if there are too many nodes."""
+        """Count one node, and refuse the model beyond ``MOST_NODES``."""
         self.work(element)
         self._nodes += 1
         if self._nodes > MOST_NODES:

@@ -1,4 +1,4 @@
-"""The names of BPMN: the kinds of its XML elements, and their names in words."""
+"""The elements of BPMN: kinds of XML elements, their names in words, and access to their attributes and children."""
 
 from __future__ import annotations
 
@@ -68,12 +68,14 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def is_model_namespace(namespace: str) -> bool:
-    """Whether a namespace belongs to BPMN elements, of any version; an empty one does, because tools omit it."""
+    """Check whether a namespace denotes elements of BPMN, of any version. An empty one does, because some tools omit
+    it.
+    """
     return not namespace or _BPMN.fullmatch(namespace) is not None
 
 
 def without_namespaces(root: BpmnElement) -> None:
-    """Replace the names of all BPMN elements of a tree by their local names."""
+    """Replace the name of every BPMN element in a tree by its local name, in place."""
     names: dict[str, str] = {}
     for element in root.iter():
         if element.tag not in names:
@@ -83,7 +85,7 @@ def without_namespaces(root: BpmnElement) -> None:
 
 
 class BpmnElement(Element):
-    """An element of a BPMN file. Attributes are read without surrounding white space; missing ones are empty."""
+    """An element of a BPMN file. Values of attributes have no surrounding white space; a missing attribute is empty."""
 
     if TYPE_CHECKING:
 
@@ -91,7 +93,7 @@ class BpmnElement(Element):
 
     @property
     def kind(self) -> str:
-        """The local name of a BPMN element; empty for other elements. The tree must be without namespaces."""
+        """The local name of a BPMN element, or empty for other elements; requires ``without_namespaces``."""
         return "" if self.tag.startswith("{") else self.tag
 
     @property
@@ -105,12 +107,12 @@ class BpmnElement(Element):
 
     @property
     def line(self) -> str:
-        """The line of the file on which the element begins; a question mark if unknown."""
+        """The line of the file on which the element begins, or a question mark if it is unknown."""
         return self.get(LINE, "?")
 
     @property
     def described(self) -> str:
-        """Kind in words, name in quotes, id in brackets, such as ``exclusive gateway 'In stock?' (G_1)``."""
+        """The element in words (kind, name, id), such as ``exclusive gateway 'In stock?' (G_1)``."""
         name = f" {self.name!r}" if self.name else ""
         return f"{self._kind_in_words()}{name} ({self.id or f'without id, line {self.line}'})"
 
@@ -124,35 +126,38 @@ class BpmnElement(Element):
 
     @property
     def is_activity(self) -> bool:
-        """Whether the element may have boundary events and loop markers; tools have additional kinds of tasks."""
+        """Whether the element is an activity, which may have boundary events and loop markers.
+
+        Names such as ``fooTask`` count as tasks, because tools define kinds of tasks of their own.
+        """
         is_task = self.kind in TASKS or (_TASK.fullmatch(self.kind) is not None and self.kind != "choreographyTask")
         return is_task or self.kind == CALL or self.kind in SUB_PROCESSES
 
     @property
     def is_flow_node(self) -> bool:
-        """Whether flows can lead to the element."""
+        """Whether sequence flows can connect the element: an activity, a gateway or an event."""
         return self.is_activity or self.kind in GATEWAYS or self.kind in EVENTS
 
     @property
     def has_content(self) -> bool:
-        """Whether a process or sub-process has any flow node."""
+        """Whether a process or sub-process contains any flow node."""
         return any(child.is_flow_node for child in self)
 
     def children(self, *kinds: str) -> Iterator[BpmnElement]:
-        """The direct children of the given kinds."""
+        """Return the direct children of the given kinds."""
         return (child for child in self if child.kind in kinds)
 
     def child(self, kind: str) -> BpmnElement | None:
-        """The first direct child of a kind."""
+        """Return the first direct child of a kind, or None."""
         return next(self.children(kind), None)
 
     def text_of(self, kind: str) -> str:
-        """The text of the first child of a kind, without surrounding white space; empty without one."""
+        """Return the stripped text of the first child of a kind, or an empty text if no such child exists."""
         child = self.child(kind)
         return (child.text or "").strip() if child is not None else ""
 
     def descendants(self) -> Iterator[BpmnElement]:
-        """The BPMN elements below this one, in the order of the file, without the contents of extensions."""
+        """Yield all BPMN elements below this element in the order of the file, except the contents of extensions."""
         waiting = [child for child in reversed(list(self)) if child.kind]
         while waiting:
             current = waiting.pop()
@@ -161,6 +166,6 @@ class BpmnElement(Element):
                 waiting.extend(child for child in reversed(list(current)) if child.kind)
 
     def flag(self, attribute: str, *, default: bool) -> bool:
-        """An attribute of type xsd:boolean."""
+        """Return an attribute of type xsd:boolean. ``default`` applies to a missing or invalid value."""
         written = self.get(attribute, "").strip().lower()
         return {"true": True, "1": True, "false": False, "0": False}.get(written, default)

@@ -1,15 +1,15 @@
-"""Makes ends immediate, so that nothing can happen between the last activity and the end.
+"""Makes ends immediate: no event can occur between the last activity of a block and its end.
 
-In a flow graph, an activity and the end after it are two steps. Between the steps, other branches could continue, or an
-exit could leave a block that has nothing left to do. In a process the end follows at once:
+In a flow graph, an activity and the end after it are two steps. Between the two steps, another branch could continue,
+or an exit could leave a block in which nothing remains to do. In a process the end follows the activity at once, so the
+graph is changed:
 
-- If a block can be left at any time, its ends are left out: an activity without outgoing flow is an end.
-- If there are other branches, an activity before a terminate end or a throwing end is moved after the block: first the
-  block's other tokens are removed, then the activity happens. The traces are those in which nothing comes between
-  activity and end.
+- If a block can be left at any time, its ends are removed. An activity without an outgoing flow is an end.
+- If the graph has other branches, an activity before a terminate or throwing end is moved out of the block: first the
+  other tokens of the block are removed, then the activity occurs. So no event occurs between activity and end.
 
-The choice of an exclusive gateway between an activity and ends is made before the activity. A gateway that is also
-reached from other nodes keeps its flows if some of them do not lead to ends.
+Where an exclusive gateway leads from an activity to ends, its choice is moved to a gateway before the activity. A
+gateway that other nodes also reach keeps its flows if not all of the flows lead to ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, r
 from workflows.nets.translation import is_single
 
 MOST_PAIRS = 2_000
-"""Largest number of pairs of activity and end in one graph; with more, ends remain separate steps."""
+"""Largest number of pairs of an activity and an end in one graph. In larger graphs, ends remain separate steps."""
 
 _TERMINATE = ""
 _PLAIN = "#"
@@ -30,9 +30,10 @@ _COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """An activity that comes last in a block, and is therefore placed after the block.
+    """The last activity of a block, which is moved out of the block.
 
-    The block's exit ``exit`` leads to the activity, after which the exit ``instead`` is taken (empty: terminate).
+    The block's exit ``exit`` leads to the activity. After the activity the exit ``instead`` is taken, or the graph
+    terminates if ``instead`` is empty.
     """
 
     exit: str
@@ -42,9 +43,12 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A graph under examination; ``cutting`` are the interrupting exits of the block that contains it.
+    """A graph on the path from the whole model to the current graph.
 
-    ``is_single``: the graph has no concurrent branches; ``is_left``: the block can be left at any time.
+    Attributes:
+        cutting: The interrupting exits of the block that contains the graph.
+        is_single: Whether the graph has no concurrent branches.
+        is_left: Whether the block can be left at any time.
     """
 
     cutting: frozenset[str]
@@ -53,13 +57,13 @@ class _Frame:
 
 
 def end_at_once(graph: FlowGraph) -> FlowGraph:
-    """Make the ends of a graph immediate, as the module describes; returns the changed graph."""
+    """Return the graph with immediate ends, as the module describes."""
     ended, _ = _end_graph(graph, (_Frame(frozenset(), is_single(graph)),))
     return ended
 
 
 def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph, list[_Last]]:
-    """The graph with immediate ends, and the activities to be placed after the blocks around it."""
+    """Return the graph with immediate ends, and the last activities that are to be placed after surrounding blocks."""
     outwards: list[_Last] = []
     parts = []
     for node in graph.nodes:
@@ -82,7 +86,10 @@ def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph,
 def _end_block(
     node: Node, block: Block, frames: tuple[_Frame, ...], around: tuple[Flow, ...]
 ) -> tuple[FlowGraph, list[_Last]]:
-    """The block with immediate ends and the activities placed after it; the activities to place after outer blocks."""
+    """Make the ends of a block immediate.
+
+    Returns a graph of the block and the activities placed directly after it, and the activities for outer blocks.
+    """
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
     runs_alone = is_single(block.graph) and not (block.repeat and block.repeat.is_parallel)
@@ -102,7 +109,7 @@ def _end_block(
 
 
 def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
-    """The content of a graph as a block, followed by the activities that come last before a terminate end."""
+    """Put the content of a graph into a block, and add the activities that precede a terminate end after the block."""
     inner = replace(graph, id=f"{graph.id}#before-last")
     block = Block(graph=inner, exits=tuple(Exit(id=last.exit, is_thrown=True) for last in lasts))
     start = Node(id=f"{graph.id}#last-start", kind=NodeKind.START, described=f"start of {graph.id}")
@@ -119,7 +126,7 @@ def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
 
 
 class _Rewriting:
-    """Removes the ends of a graph that immediately follow activities; ends that remove other branches become throws.
+    """Removes the ends that immediately follow activities; an end that also removes other branches becomes a throw.
 
     ``frames`` are the frames of the graph and of the graphs around it.
     """
@@ -137,7 +144,7 @@ class _Rewriting:
         self._own = self._own_gateways() if self._ends else set()
 
     def finish(self) -> tuple[FlowGraph, list[_Last]]:
-        """The changed graph, and the activities to be placed after the blocks around it."""
+        """Return the changed graph, and the last activities that are to be placed after blocks around it."""
         ends_by_activity = {
             activity_id: self._ends_after(activity_id)
             for activity_id in self._nodes
@@ -163,9 +170,9 @@ class _Rewriting:
 
     @staticmethod
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
-        """A choice before an activity: whether the activity is the last one, and which end follows it.
+        """Add a choice before an activity that decides whether the activity is the last one, and which end follows.
 
-        Also returns the last activities to be placed after blocks.
+        Also returns the last activities that are to be placed after blocks.
         """
         identity, described = activity.id, str(activity)
         gate = Node(id=f"{identity}#choice", kind=NodeKind.EXCLUSIVE, described=described)
@@ -186,7 +193,7 @@ class _Rewriting:
         return self._nodes[node_id].kind is NodeKind.ACTIVITY
 
     def _join_ends(self) -> None:
-        """Treat exclusive gateways that lead only to plain ends as plain ends."""
+        """Mark exclusive gateways that lead only to plain ends as plain ends themselves."""
         waiting = [node_id for node_id, end in self._ends.items() if end == _PLAIN]
         while waiting:
             for flow in self._arriving[waiting.pop()]:
@@ -197,7 +204,7 @@ class _Rewriting:
                     waiting.append(source)
 
     def _own_gateways(self) -> set[str]:
-        """The exclusive gateways that are reached only from activities, directly or through other such gateways."""
+        """Return the exclusive gateways that only activities reach, directly or through other such gateways."""
         gateways = {node.id for node in self._graph.nodes if node.kind is NodeKind.EXCLUSIVE}
         waiting = [
             gateway
@@ -212,7 +219,7 @@ class _Rewriting:
         return gateways
 
     def _ends_after(self, activity: str) -> list[str]:
-        """The ends that immediately follow an activity, as exits or marks (see ``_end_of``)."""
+        """Return the ends that immediately follow an activity, as exits or as marks (see ``_end_of``)."""
         seen: set[str] = set()
         ends: dict[str, None] = {}
         waiting = [activity]
@@ -226,7 +233,9 @@ class _Rewriting:
         return list(ends)
 
     def _kept_flows(self, ending: set[str]) -> list[Flow]:
-        """The flows without flows to immediate ends, and without flows to gateways that lead only to such ends."""
+        """Return the flows that remain: flows to immediate ends, and to gateways that lead only to such ends, are
+        dropped.
+        """
         dropped = {flow.id for flow in self._graph.flows if self._is_dropped(flow, ending)}
         waiting = [flow.source for flow in self._graph.flows if flow.id in dropped and flow.source in self._own]
         while waiting:
@@ -249,7 +258,7 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """The exit of an end that must be immediate, or the mark ``_PLAIN`` or ``_TERMINATE``; None for other nodes."""
+    """Return the exit of an end that must be immediate, or ``_PLAIN`` or ``_TERMINATE``, or None for any other node."""
     is_left = any(frame.is_left for frame in frames)
     if node.kind is NodeKind.END:
         return _PLAIN if is_left else None

@@ -1,4 +1,4 @@
-"""Events on the path of tokens: start, end and intermediate events."""
+"""Converts the events that tokens pass: start, end and intermediate events."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from workflows.nets.graph import Node, NodeKind
 
 
 class EventReader:
-    """Converts the events of levels to nodes; ``thrown`` collects the exits to which events throw.
+    """Converts the events of levels to nodes.
 
-    ``labels`` maps the id of an intermediate event of the process itself to the event type that it emits.
+    Attributes:
+        thrown: The exits to which events throw.
+        labels: Ids of intermediate events of the process itself, with the event types that they emit.
     """
 
     def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
@@ -31,7 +33,7 @@ class EventReader:
         self._compensations: dict[str, str] = {}
 
     def check_compensation(self, handlers: Sequence[str]) -> None:
-        """Reject events that start compensation, if handlers exist that would then run."""
+        """Reject events that start compensation if the process has compensation handlers, which would run then."""
         for identity, described in self._compensations.items() if handlers else ():
             self._findings.refuse(
                 identity,
@@ -57,7 +59,9 @@ class EventReader:
             self._add_catch(draft, level, element)
 
     def _add_catch(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
-        """Add a catch event, which emits its mapped event type; without a mapping, it may emit its name, if any."""
+        """Add a catch event, which emits its mapped event type. An unmapped event with a name may emit its name or
+        nothing.
+        """
         name = element.name
         if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
             self._pass(draft, level, element, self._mapped_node(level, element))
@@ -144,7 +148,9 @@ class EventReader:
             draft.connect(Port(node=node), prefix + targets[0], f"{node.id}#link")
 
     def _throw(self, draft: GraphDraft, level: Level, element: BpmnElement, triggers: Sequence[Trigger]) -> bool:
-        """Add an event that is caught on an outer level; returns False if it throws nothing, or nothing catches it."""
+        """Add an event that throws to an outer level. Return False if the event throws nothing, or if no event catches
+        it.
+        """
         trigger = first_of(triggers, THROWN)
         if trigger is None:
             return False
@@ -161,7 +167,7 @@ class EventReader:
         return bool(exits)
 
     def _throw_to_any(self, draft: GraphDraft, level: Level, element: BpmnElement, exits: Sequence[str]) -> None:
-        """Add a throw without a code, which several events may catch, as a choice between their exits."""
+        """Add a throw without a code, which several events may catch: a choice between their exits."""
         choice = draft.add(level.scope.node(element, NodeKind.EXCLUSIVE))
         after = None
         if level.scope.flows.leaving(element.id):

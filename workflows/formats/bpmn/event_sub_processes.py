@@ -1,7 +1,7 @@
-"""Event sub-processes: parts of a level that interrupt the level or run beside it.
+"""Reads event sub-processes, which interrupt their level or run concurrently with it.
 
-A level with event sub-processes becomes a block with an exit for each of them: an inner block for the non-interrupting
-ones, and an outer block for the interrupting ones, which stop everything.
+A level with event sub-processes becomes a block with an exit to each of them. Non-interrupting ones belong to an inner
+block. Interrupting ones belong to an outer block, so that they also stop the non-interrupting ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workflows.nets.graph import Block, Exit, FlowGraph, Node, NodeKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
-    """An event sub-process that was read: its start events as exits, and its content as a node."""
+    """An event sub-process as read: an exit for each start event, and its content as a node."""
 
     exits: tuple[Exit, ...]
     node: Node
@@ -26,10 +26,10 @@ class Watcher:
 def watch(
     graph: FlowGraph, watchers: Sequence[Watcher], role: str, budget: Budget, findings: Findings, ending: str = ""
 ) -> FlowGraph:
-    """The graph as a block whose exits lead to event sub-processes, either all interrupting or all non-interrupting.
+    """Wrap a graph into a block whose exits lead to event sub-processes, all interrupting or all non-interrupting.
 
-    The exit ``ending`` (empty: none) ends the graph with its event sub-processes. Without ``watchers`` and ``ending``
-    the graph is unchanged. ``role`` is part of the ids of generated nodes.
+    If ``ending`` is not empty, the block has an exit of this id that ends the graph with its event sub-processes.
+    Without ``watchers`` and ``ending`` the graph is returned unchanged. ``role`` is part of the ids of generated nodes.
     """
     if not watchers and not ending:
         return graph
@@ -50,7 +50,7 @@ def watch(
 
 
 def interrupts(element: BpmnElement, findings: Findings) -> bool:
-    """Whether an event sub-process interrupts its level; a missing or mixed start is a problem."""
+    """Check whether an event sub-process interrupts its level. Refuse one without start events, or with both kinds."""
     starts = [
         start.flag("isInterrupting", default=True) or start.child("errorEventDefinition") is not None
         for start in element.children("startEvent")

@@ -1,4 +1,4 @@
-"""Sequence flows: their sources and targets, in all forms that files use."""
+"""Reads sequence flows with their sources and targets, in all forms that tools write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workflows.formats.findings import Findings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceFlow:
-    """A sequence flow between two flow nodes; its id is unique in the process."""
+    """A sequence flow from one flow node to another. The id is unique in the process."""
 
     id: str
     source: str
@@ -22,7 +22,7 @@ class SequenceFlow:
 
 
 class FlowTable:
-    """The flows of one process and its sub-processes; some flows are written elsewhere in the file."""
+    """The sequence flows of a process and its sub-processes, including flows that the file lists in another process."""
 
     def __init__(self, process: BpmnElement, document: Document, findings: Findings) -> None:
         self._findings, self._document = findings, document
@@ -40,11 +40,11 @@ class FlowTable:
         self._read_mentions(document)
 
     def leaving(self, node: str) -> list[SequenceFlow]:
-        """The flows out of a node, in the order of the file."""
+        """Return the outgoing flows of a node in the order of the file."""
         return self._leaving.get(node, [])
 
     def arriving(self, node: str) -> list[SequenceFlow]:
-        """The flows into a node, in the order of the file."""
+        """Return the incoming flows of a node in the order of the file."""
         return self._arriving.get(node, [])
 
     def _read(self, element: BpmnElement, number: int) -> None:
@@ -68,7 +68,9 @@ class FlowTable:
             self._take(SequenceFlow(id=identity, source=source, target=target, is_conditional=_is_conditional(element)))
 
     def _end(self, element: BpmnElement, identity: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
-        """The source or target of a flow: as written, otherwise the only node that mentions the flow, or None."""
+        """Return the source or target of a flow: as written, otherwise the only node that mentions the flow, otherwise
+        None.
+        """
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
             return written
@@ -113,7 +115,7 @@ class FlowTable:
                 self._take(flow)
 
     def _read_mentions(self, document: Document) -> None:
-        """Read flows that have no element: one node mentions the flow as outgoing, and one node as incoming."""
+        """Read flows without an element of their own: one node lists the flow as outgoing, and one node as incoming."""
         for identity in self._sources:
             if (
                 identity not in self._targets
@@ -128,7 +130,7 @@ class FlowTable:
 
 
 def _mentions(nodes: Iterable[BpmnElement], kind: str) -> dict[str, list[str]]:
-    """By flow, the nodes that name the flow in ``incoming`` or ``outgoing``."""
+    """Return, for each flow, the nodes that list the flow as ``incoming`` or ``outgoing``, depending on ``kind``."""
     mentions: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
         for mention in node.children(kind):

@@ -1,10 +1,11 @@
-"""The meaning of several flows out of a node.
+"""Connects nodes with their successors, by the meaning of several outgoing flows.
 
-- Out of an activity or event, all flows without a condition are taken (parallel), and any number of the flows with a
-  condition (inclusive). The default flow is taken if and only if no conditional flow is. At least one conditional flow
-  is taken if there is neither an unconditional nor a default flow.
-- Out of an exclusive or event-based gateway, one flow is taken; out of a parallel gateway, all flows.
-- Out of an inclusive gateway, at least one flow is taken; the default flow if and only if no other is taken.
+- Activity or event: all flows without a condition are taken (parallel), and any number of the flows with a condition
+  (inclusive). The default flow is taken if and only if no conditional flow is taken. If all flows have a condition and
+  none is the default, at least one is taken.
+- Exclusive or event-based gateway: exactly one flow is taken.
+- Parallel gateway: all flows are taken.
+- Inclusive gateway: at least one flow is taken. The default flow is taken if and only if no other flow is taken.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ KIND_OF_GATEWAY = {
 
 
 def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
-    """Connect an activity, an event or an exit with its successors; several flows get a gateway.
+    """Connect an activity, an event or an exit with its successors; several flows get a generated gateway.
 
-    Without any flow, a start or an exit leads to a generated end. ``default``, the id of the default flow, may be
-    empty; ``prefix`` begins the ids of nodes.
+    Without any flow, a start or an exit leads to a generated end. ``default`` is the id of the default flow, or empty.
+    ``prefix`` is the beginning of the ids of nodes.
     """
     if not flows:
         if port.exit or port.node.kind is NodeKind.START:
@@ -41,7 +42,11 @@ def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], defaul
 def lead_on_from_gateway(
     draft: GraphDraft, gateway: Node, flows: Sequence[SequenceFlow], default: str, prefix: str
 ) -> None:
-    """Connect a gateway with its successors; an inclusive gateway first chooses its default flow, if any, or others."""
+    """Connect a gateway with its successors.
+
+    An inclusive gateway with a default flow becomes two gateways: the first chooses between the default flow and the
+    second gateway, which chooses one or more of the other flows.
+    """
     port = Port(node=gateway)
     others = [flow for flow in flows if flow.id != default]
     if not flows:
@@ -57,7 +62,7 @@ def lead_on_from_gateway(
 
 
 def _split(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
-    """Connect several flows out of an activity or event."""
+    """Connect several outgoing flows of an activity or event."""
     defaults = [flow for flow in flows if flow.id == default]
     conditional = [flow for flow in flows if flow.is_conditional and flow.id != default]
     always = [flow for flow in flows if not flow.is_conditional and flow.id != default]
@@ -81,7 +86,7 @@ def _split(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default
 
 
 def _choose_any(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
-    """Connect a port with flows; one or more of the flows are taken."""
+    """Connect a port with flows, at least one of which is taken."""
     if len(flows) > 1:
         choice = _make(draft, port, NodeKind.INCLUSIVE, "choice")
         draft.connect(port, choice.node.id)
@@ -95,7 +100,7 @@ def _connect_all(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], p
 
 
 def _make(draft: GraphDraft, port: Port, kind: NodeKind, role: str) -> Port:
-    """Add a generated node, which expresses the meaning of a port's flows; returns its port."""
+    """Add a generated node that expresses the meaning of a port's flows, and return its port."""
     identity = port.exit or port.node.id
     described = f"flows out of {port.node}" if kind is not NodeKind.END else f"end after {port.node}"
     return Port(node=draft.add(Node(id=f"{identity}#{role}", kind=kind, described=described)))

@@ -1,4 +1,4 @@
-"""Converts levels of a process to flow graphs."""
+"""Converts the levels of a process to flow graphs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _Content: TypeAlias = FlowGraph | str | None  # content of an activity: a graph,
 
 
 class GraphReader:
-    """Reads one process, including its sub-processes and the processes it calls.
+    """Reads one process with its sub-processes and the processes called from there.
 
-    ``events`` maps the id of an activity or intermediate event of the process itself to the event type that it emits.
+    ``events`` maps the ids of the activities and intermediate events of the process itself to the event types that they
+    emit.
     """
 
     def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
@@ -41,7 +42,7 @@ class GraphReader:
         self._tables: dict[int, FlowTable] = {}
 
     def read_process(self, process: BpmnElement) -> FlowGraph:
-        """The graph of a process; only valid if there were no problems."""
+        """Return the flow graph of a process. The graph is valid only if the findings have no problems."""
         graph = self._read_scope(
             ProcessScope(
                 element=process,
@@ -84,7 +85,7 @@ class GraphReader:
         return watch(graph, instead, "interrupted", self._budget, self._findings, ending)
 
     def _within(self, scope: ProcessScope, event_sub_processes: list[BpmnElement]) -> ProcessScope:
-        """The scope with the catchers of its event sub-processes."""
+        """Return the scope extended by the start events of its event sub-processes, as catchers."""
         starts = [start for part in event_sub_processes for start in part.children("startEvent")]
         caught = catchers_of(starts, scope.prefix, self._document)
         return replace(scope, catchers=Catchers(caught, scope.catchers)) if caught else scope
@@ -115,7 +116,7 @@ class GraphReader:
         return draft.finish(self._findings)
 
     def _start(self, draft: GraphDraft, level: Level) -> None:
-        """Connect the starts: start events or instantiating nodes; otherwise all nodes without incoming flows."""
+        """Connect the starts: start events or instantiating nodes, otherwise all nodes without incoming flows."""
         prefix = level.scope.prefix
         roots = [element for identity, element in level.nodes.items() if not self._events.is_led_to(level, identity)]
         creating = [element for element in roots if element.flag("instantiate", default=False)]
@@ -139,9 +140,9 @@ class GraphReader:
             draft.connect(port, prefix + element.id)
 
     def _read_ad_hoc(self, level: Level) -> FlowGraph:
-        """The graph of an ad-hoc sub-process: its fragments any number of times, in any order.
+        """Return the graph of an ad-hoc sub-process: its fragments occur any number of times, in any order.
 
-        The fragments run concurrently, unless they are sequential or single events.
+        The fragments run concurrently, unless the sub-process is sequential or each fragment has at most one event.
         """
         scope = level.scope
         self._findings.note(
@@ -228,7 +229,7 @@ class GraphReader:
         return None
 
     def _note_outside(self, element: BpmnElement) -> None:
-        """Add a notice that a called process is not in the file; a call without a target is an ordinary task."""
+        """Add a notice that a called process is not in the file. A call without a target is an ordinary task."""
         target = element.get("calledElement", "").strip()
         if target:
             message = f"{element.described} calls {target!r}, which is not a process of this file; it is read as a task"
@@ -272,14 +273,14 @@ _WITH_CONTENT = frozenset({NodeKind.ACTIVITY, NodeKind.BLOCK})
 
 
 def _is_single(block: Block) -> bool:
-    """Whether a block is a single activity without anything to interrupt or to run beside it."""
+    """Check that a block is a single activity, without exits."""
     return not block.exits and all(node.kind in (NodeKind.START, NodeKind.ACTIVITY) for node in block.graph.nodes)
 
 
 def _activity_node(
     scope: ProcessScope, element: BpmnElement, content: _Content, exits: tuple[Exit, ...], repeat: Repeat | None
 ) -> Node:
-    """The node of an activity; a block if the activity has content, exits or a repetition."""
+    """Return the node of an activity: a block if the activity has content, exits or a repetition."""
     if isinstance(content, FlowGraph):
         graph = content
     else:

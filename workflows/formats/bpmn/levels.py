@@ -1,4 +1,4 @@
-"""Levels: the direct elements of a process or sub-process, sorted by how they are read."""
+"""Sorts the elements of a level, that is, the direct children of a process or sub-process, by how they are read."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ProcessScope:
     """A process or sub-process with its surroundings.
 
     Attributes:
-        prefix: Prefix of all ids in the scope: the path of the calls that lead to it.
-        catchers: The events around the scope that catch throws in it.
-        calls: The processes from the outermost to the current one, each with its call activity in words.
-        terminator: The exit that ends the scope with its event sub-processes; empty if there is none.
+        prefix: Prefix of all ids in the scope: the path of the calls that lead to the scope.
+        catchers: The events around the scope that catch its throws.
+        calls: The called processes from the outermost to the current one, each with its call activity in words.
+        terminator: The exit that ends the scope together with its event sub-processes; empty if it has none.
     """
 
     element: BpmnElement
@@ -44,12 +44,12 @@ class ProcessScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """The elements of a scope.
+    """The elements of a scope, sorted.
 
     Attributes:
-        nodes: Elements on the path of tokens, by id; without boundary events and event sub-processes.
+        nodes: Elements that tokens pass, by id: all flow nodes except boundary events and event sub-processes.
         boundary: The boundary events of each activity, by the activity's id.
-        links: The ids of the events that catch each link, by the link's name.
+        links: The ids of the events that catch a link, by the link's name.
     """
 
     scope: ProcessScope
@@ -59,7 +59,7 @@ class Level:
     links: Mapping[str, list[str]]
 
     def fragments(self) -> tuple[Level, ...]:
-        """The parts of the level that no flow connects with each other, in the order of the file."""
+        """Return the fragments of the level, in the order of the file. No flow connects one fragment with another."""
         hosts = {event.id: host for host, events in self.boundary.items() for event in events}
         touching: dict[str, set[str]] = {identity: {identity} for identity in self.nodes}
         for identity in (*self.nodes, *hosts):
@@ -72,7 +72,9 @@ class Level:
 
 
 class LevelReader:
-    """Sorts the elements of scopes, and repairs small faults; left-out compensation handlers are in ``handlers``."""
+    """Sorts the elements of scopes and repairs small faults. ``handlers`` has the compensation handlers that are left
+    out.
+    """
 
     def __init__(self, document: Document, findings: Findings, budget: Budget) -> None:
         self._budget = budget
@@ -108,7 +110,7 @@ class LevelReader:
         return level
 
     def _note_loose(self, level: Level) -> None:
-        """Add notices for activities without flows, if other nodes have flows and no start event is drawn."""
+        """Add a notice for each activity without flows, if other nodes have flows and no start event is drawn."""
         kinds = {element.kind for element in level.nodes.values()}
         if "startEvent" in kinds or level.scope.element.kind == "adHocSubProcess":
             return
@@ -123,7 +125,7 @@ class LevelReader:
                 self._findings.note(identity, message)
 
     def _identified(self, scope: ProcessScope) -> list[BpmnElement]:
-        """The flow nodes, each with a unique id."""
+        """Return the flow nodes, each with a unique id."""
         elements = []
         for number, element in enumerate(scope.element):
             kind = element.kind
@@ -156,7 +158,9 @@ class LevelReader:
             self._findings.note(identity, f"this id is used twice; {element.described} is distinguished")
 
     def _handlers(self, scope: ProcessScope, elements: Iterable[BpmnElement]) -> set[str]:
-        """The nodes for compensation only: marked as such, or associated with a compensation event."""
+        """Return the ids of the nodes that serve compensation only: marked as such, or associated with a compensation
+        event.
+        """
         triggers = {
             element.id
             for element in elements
@@ -234,7 +238,7 @@ class LevelReader:
         return dict(caught)
 
     def _check_borders(self, level: Level) -> None:
-        """Check that flows stay in their level and lead to flow nodes."""
+        """Check that every flow ends at a flow node of its own level."""
         for identity in (*level.nodes, *(event.id for events in level.boundary.values() for event in events)):
             for flow in level.scope.flows.leaving(identity):
                 if flow.target not in level.nodes:

@@ -1,4 +1,4 @@
-"""Chooses the process to read from a file."""
+"""Chooses the process of a file that is read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from workflows.naming import normalised
 
 
 def choose_process(document: Document, reference: str | None, findings: Findings) -> BpmnElement:
-    """The process that a reference names: by its id, the id or name of its pool, or its name; None: the only candidate.
+    """Return the process that a reference names by its id, by the id or name of its pool, or by its own name.
 
-    The only candidate is the only process with content, the only process that no other process calls, or the only
-    process with activities.
+    If the reference is None, the file must leave no choice: only one process has content, or one process calls all
+    others, or only one process has activities.
     """
     candidates = [process for process in document.processes if process.has_content]
     if reference is None:
@@ -47,7 +47,7 @@ def choose_process(document: Document, reference: str | None, findings: Findings
 
 
 def _outermost(document: Document, candidates: list[BpmnElement]) -> BpmnElement | None:
-    """The only process that no other process calls, if this process calls all others, directly or indirectly."""
+    """Return the process that calls all others, directly or indirectly, and that none of them calls, or None."""
     calls = {id(process): _called(document, process) for process in candidates}
     roots = [
         candidate
@@ -73,7 +73,7 @@ def _called(document: Document, process: BpmnElement) -> list[BpmnElement]:
 
 
 def note_origin(document: Document, findings: Findings) -> None:
-    """Add notices where a file is not BPMN 2.0, and for its imports of other files."""
+    """Add a notice if the file is not BPMN 2.0, and one for each import of another file."""
     if document.namespace != MODEL:
         namespace = f"the namespace {document.namespace!r}" if document.namespace else "no namespace"
         findings.note("", f"the file has {namespace}; it is read as BPMN 2.0 ({MODEL})")
@@ -97,7 +97,9 @@ def note_collaboration(document: Document, findings: Findings) -> None:
 
 
 def _find(document: Document, reference: str) -> list[BpmnElement]:
-    """The processes found by the first criterion with a match: id, id of the pool, name of the pool, name."""
+    """Return the processes that match a reference. The first criterion with a match decides: id, pool id, pool name,
+    name.
+    """
     name = normalised(reference)
     by_id = _processes_of(pool for pool in document.participants if pool.id == reference)
     by_name = _processes_of(pool for pool in document.participants if name and pool.name == name)

@@ -15,12 +15,13 @@ from workflows.model import ModelFormat, ReadOptions, WorkflowModel
 
 
 def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
-    """One process of a BPMN 2.0 file, as a flow graph.
+    """Read one process of a BPMN 2.0 file as a flow graph.
 
     Events are emitted by tasks, by call activities whose process is not in the file, and by intermediate events that
-    have a name or that the mapping names. Elements irrelevant for the order of activities (data, lanes, annotations)
-    are left out silently, elements that matter only beyond the process (message flows) with a notice. A file is refused
-    if it has several processes and none is chosen, or elements whose meaning would be lost, all of them listed.
+    have a name or a mapping. Elements without influence on the order of activities (data, lanes, annotations) are left
+    out silently. Elements that matter only beyond the process (message flows) are left out with a notice. A file is
+    refused if it has several processes and none is chosen, or if it has elements whose meaning would be lost. The error
+    lists all of these.
     """
     findings = Findings()
     document = Document(content, findings)

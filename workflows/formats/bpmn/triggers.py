@@ -1,8 +1,8 @@
-"""Triggers of events, and the events that catch thrown ones.
+"""Reads the triggers of events, and finds the events that catch a throw.
 
-A thrown error, escalation or cancellation is caught at the nearest level around it with a matching event; an event for
-the same code takes precedence over an event for any code. A throw without a code goes to an event for any code; if the
-level has none, it may go to every event of the level that catches its kind.
+A thrown error, escalation or cancellation is caught at the nearest surrounding level with a matching event. An event
+for the same code takes precedence over an event for any code. A throw without a code is caught by an event for any
+code. If the level has none, any event of the level for the same kind of trigger may catch the throw.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from workflows.formats.bpmn.elements import BpmnElement
 from workflows.nets.graph import Exit
 
 THROWN = {"error": "errorRef", "escalation": "escalationRef", "cancel": ""}
-"""Triggers that are thrown to an outer level -> the attribute with their reference."""
+"""The kinds of triggers that are thrown to an outer level, each with the attribute that holds its reference."""
 _CODES = ("errorCode", "escalationCode")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """A trigger of an event, or its effect: its kind, such as ``message``, ``timer``, ``error``, ``terminate``.
+    """The trigger of an event, or the effect of a throwing event: its kind, such as ``message``, ``timer`` or
+    ``error``.
 
-    ``code`` identifies the error or escalation, empty: any; ``link`` is the name of a link.
+    ``code`` identifies the error or escalation; empty means any. ``link`` is the name of a link.
     """
 
     kind: str
@@ -34,7 +35,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catcher:
-    """An event that catches throws of a kind (a key of ``THROWN``) from a level; an empty code catches any code."""
+    """An event that catches throws of a kind (a key of ``THROWN``) from a level. An empty code catches any code."""
 
     exit: str
     kind: str
@@ -53,7 +54,7 @@ class Catchers:
             self._by_kind[catcher.kind].append(catcher.exit)
 
     def find(self, trigger: Trigger) -> tuple[str, ...]:
-        """The exits that a throw can take; empty if nothing catches it."""
+        """Return the exits that a throw can take, or none if no event catches it."""
         current: Catchers | None = self
         while current is not None:
             for code in (trigger.code, ""):
@@ -66,12 +67,12 @@ class Catchers:
 
 
 def triggers_of(event: BpmnElement, document: Document) -> tuple[Trigger, ...]:
-    """The triggers from the definitions of an event."""
+    """Return the triggers of an event, one for each of its definitions."""
     return tuple(_trigger(definition, event, document) for definition in document.definitions_of(event))
 
 
 def catchers_of(events: Iterable[BpmnElement], prefix: str, document: Document) -> tuple[Catcher, ...]:
-    """The catchers of thrown triggers among boundary or start events."""
+    """Return a catcher for each boundary or start event that reacts to a thrown trigger."""
     return tuple(
         Catcher(exit=prefix + event.id, kind=trigger.kind, code=trigger.code)
         for event in events
@@ -81,7 +82,7 @@ def catchers_of(events: Iterable[BpmnElement], prefix: str, document: Document) 
 
 
 def exit_of(event: BpmnElement, prefix: str, document: Document, thrown: set[str]) -> Exit:
-    """A boundary event, or the start event of an event sub-process, as an exit of the block that it belongs to."""
+    """Convert a boundary event, or the start event of an event sub-process, to an exit of its block."""
     attribute = "cancelActivity" if event.kind == "boundaryEvent" else "isInterrupting"
     kinds = {trigger.kind for trigger in triggers_of(event, document)}
     return Exit(
@@ -93,12 +94,12 @@ def exit_of(event: BpmnElement, prefix: str, document: Document, thrown: set[str
 
 
 def first_of(triggers: Sequence[Trigger], kinds: Iterable[str]) -> Trigger | None:
-    """The first trigger of the first of ``kinds`` that occurs; None if none occurs."""
+    """Return the first trigger of the first kind in ``kinds`` that occurs, or None if none occurs."""
     return next((trigger for kind in kinds for trigger in triggers if trigger.kind == kind), None)
 
 
 def link_of(event: BpmnElement, document: Document) -> str | None:
-    """The name of the link that an event throws or catches; None if the event is not a link."""
+    """Return the name of the link that an event throws or catches, or None if the event is not a link."""
     trigger = first_of(triggers_of(event, document), ("link",))
     return trigger.link if trigger is not None else None
 

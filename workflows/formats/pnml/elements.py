@@ -1,4 +1,4 @@
-"""The elements of a PNML net as values."""
+"""Reads the elements of a PNML net into values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LEFT_OUT = {"name", "toolspecific", "graphics", "text", "finalmarkings", "varia
 
 
 class NetFindings(Findings):
-    """The findings of a net: equal notices are listed once, and the tokens of all markings and arcs are counted."""
+    """The findings of a net. Equal notices are listed once, and the tokens of all markings and arcs are limited."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class NetFindings(Findings):
             super().note(element, message)
 
     def count_tokens(self, count: int) -> None:
-        """Add tokens; refuse the net if there are too many."""
+        """Add to the number of tokens, and refuse the net beyond ``MAX_TOKENS_IN_ALL``."""
         self._tokens += count
         if self._tokens > MAX_TOKENS_IN_ALL:
             raise self.refusal("", f"all markings and weights sum to more than {MAX_TOKENS_IN_ALL:,}")
@@ -62,7 +62,7 @@ class NetFindings(Findings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """The centre and size of a drawn node."""
+    """The centre and the size of a node in the drawing."""
 
     x: float
     y: float
@@ -72,13 +72,13 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetNode:
-    """A place or a transition, as written, with an id that is unique in the net.
+    """A place or a transition as written. Its id is unique in the net.
 
     Attributes:
         kind: ``place`` or ``transition``.
         tokens: Initial tokens of a place.
-        refers_to: The id of a reference node's target; empty for other nodes.
-        page: Id of the page that contains the node; empty for the net itself.
+        refers_to: The id of the target if the node is a reference; otherwise empty.
+        page: Id of the page that contains the node; empty if the net itself contains it.
     """
 
     id: str
@@ -98,13 +98,13 @@ class NetNode:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the node is a transition without an event of its own."""
+        """Whether the node is a transition that emits no event."""
         return self.kind == "transition" and (self.is_invisible or not self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arc:
-    """An arc as written; ``kind`` is ``normal``, ``inhibitor``, ``reset`` or ``read``."""
+    """An arc as written. ``kind`` is ``normal``, ``inhibitor``, ``reset`` or ``read``."""
 
     id: str
     source: str
@@ -116,25 +116,25 @@ class Arc:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The nodes, by id in the order of the file, and the arcs of a net or a page."""
+    """The nodes of a net or page, by id in the order of the file, and its arcs."""
 
     nodes: dict[str, NetNode]
     arcs: tuple[Arc, ...]
 
 
 def local(element: Element) -> str:
-    """The name of an element without its namespace."""
+    """Return the name of an element without its namespace."""
     tag: str = element.tag
     return tag.rpartition("}")[2]
 
 
 def child(element: Element, name: str) -> Element | None:
-    """The first child with a name."""
+    """Return the first child with a name, or None."""
     return next((inner for inner in element if local(inner) == name), None)
 
 
 def label_text(element: Element, name: str) -> str:
-    """The text of a label such as ``<name><text>..``, white space normalised; empty if there is none."""
+    """Return the normalised text of a label such as ``<name><text>...``, or an empty text if the label is missing."""
     label = child(element, name)
     if label is None:
         return ""
@@ -145,7 +145,7 @@ def label_text(element: Element, name: str) -> str:
 
 
 def read_elements(root: Element, findings: NetFindings) -> Drawn:
-    """The nodes and arcs of a net or a page, including its inner pages; problems are added to the findings."""
+    """Read the nodes and arcs of a net or page, including inner pages. Problems are added to the findings."""
     nodes: dict[str, NetNode] = {}
     arcs: list[Arc] = []
     identities: set[str] = set()
@@ -171,7 +171,7 @@ def read_elements(root: Element, findings: NetFindings) -> Drawn:
 
 
 def _walk(root: Element, findings: NetFindings) -> Iterator[tuple[Element, str]]:
-    """The places, transitions, arcs and pages, each with its page; other elements that have a meaning get a notice."""
+    """Yield the places, transitions, arcs and pages, each with the id of its page; refuse or note unknown elements."""
     waiting = deque([(root, root.get("id", "") if local(root) == "page" else "")])
     while waiting:
         holder, page = waiting.popleft()
@@ -229,7 +229,7 @@ def _refuse_colours(identity: str, name: str, findings: NetFindings) -> None:
 
 
 def _is_invisible(element: Element) -> bool:
-    """Whether a transition is marked as silent, as ProM and PM4Py write the mark."""
+    """Check whether a transition has the mark for silent transitions that ProM and PM4Py write."""
     is_marked = any(inner.get("activity") == "$invisible$" for inner in element if local(inner) == "toolspecific")
     return is_marked or element.get("invisible") == "true"
 
@@ -257,7 +257,7 @@ def _read_arc(element: Element, findings: NetFindings) -> Arc:
 
 
 def _arc_type(element: Element) -> str:
-    """The type of an arc, in lower case, as ProM (``arctype``), PIPE (``type``) and others (an attribute) write it."""
+    """Return the type of an arc in lower case, from an inner element (ProM, PIPE) or from the attribute (others)."""
     for name in ("arctype", "type"):
         inner = child(element, name)
         if inner is not None:
@@ -266,7 +266,7 @@ def _arc_type(element: Element) -> str:
 
 
 def read_count(text: str, identity: str, what: str, findings: NetFindings) -> int:
-    """A whole number from 0 to ``MAX_TOKENS``; 1 after a problem."""
+    """Return a whole number from 0 to ``MAX_TOKENS``. An invalid number is refused and read as 1."""
     written = _WHOLE.fullmatch(text)
     if written is None:
         findings.refuse(identity, f"the {what} {text[:30]!r} is not a whole number")

@@ -1,4 +1,4 @@
-"""Reads PNML files: the chosen net, its markings, and its transitions as events."""
+"""Reads PNML files: chooses a net, reads its markings, and maps its transitions to events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LIKE_SILENT = {"tau", "τ", "silent", "invisible", "skip"}
 
 
 def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
-    """The place/transition net of a PNML file; ``options.process`` is the id of a net, or of a page of one."""
+    """Read the place/transition net of a PNML file. ``options.process`` is the id of a net, or of a page of a net."""
     net, part = _chosen(parse_xml(content), options.process)
     findings = NetFindings()
     _check_type(net, findings)
@@ -79,7 +79,7 @@ def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
 
 
 def _chosen(root: Element, identity: str | None) -> tuple[Element, Element]:
-    """The chosen net, and the part to read: the net itself or a page of it."""
+    """Return the chosen net, and the part of it to read: the whole net or one page."""
     if local(root) != "pnml":
         raise ModelRefused([("", f"the root is <{local(root)}>; a PNML file begins with <pnml>")])
     nets = [net for net in root if local(net) == "net"]
@@ -117,7 +117,7 @@ def _check_type(net: Element, findings: NetFindings) -> None:
 
 
 def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
-    """For each node, the id of the node itself or of the node that it refers to; empty for a broken reference."""
+    """Return, for each node, its own id or the id of the node to which it refers; empty for a broken reference."""
     links: dict[str, str] = {}
     for node in drawn.nodes.values():
         way: set[str] = set()
@@ -139,7 +139,7 @@ def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
 
 
 def _misreference(node: NetNode, after: NetNode | None, way: set[str]) -> str:
-    """The problem with the target of a reference node; empty if there is none."""
+    """Return a message about the invalid target of a reference node, or an empty text if the target is valid."""
     if after is None:
         return "which does not exist"
     if after.kind != node.kind:
@@ -149,9 +149,9 @@ def _misreference(node: NetNode, after: NetNode | None, way: set[str]) -> str:
 
 @dataclass(slots=True)
 class _Wired:
-    """The places of a net, numbered by ``index``, and the arcs of each transition by place.
+    """The places of a net, numbered by ``index``, and the arcs of each transition.
 
-    ``inputs`` and ``outputs`` have the weights of arcs.
+    For each transition, ``inputs`` and ``outputs`` map a place to the weight of its arc.
     """
 
     places: list[str]
@@ -207,7 +207,10 @@ def _as_places(counts: Counter[int]) -> Places:
 
 
 def _initial_marking(drawn: Drawn, wired: _Wired, findings: NetFindings) -> Places:
-    """The given marking; otherwise one token in the only place that has outgoing arcs but no incoming ones."""
+    """Return the initial marking of the file. If it has none, put one token into the only source place.
+
+    A source place has outgoing arcs but no incoming ones.
+    """
     counts = Counter({wired.index[place]: drawn.nodes[place].tokens for place in wired.places})
     if counts.total():
         return _as_places(counts)
@@ -227,7 +230,10 @@ def _initial_marking(drawn: Drawn, wired: _Wired, findings: NetFindings) -> Plac
 def _final_markings(
     net: Element, part: Element, drawn: Drawn, wired: _Wired, findings: NetFindings
 ) -> tuple[Places, ...]:
-    """The given markings, of the part or else of the net around it; otherwise, for each sink place, one token in it."""
+    """Return the final markings of the chosen part, otherwise of the whole net, otherwise one for each sink place.
+
+    A sink place has incoming arcs but no outgoing ones. Its final marking is one token in this place.
+    """
     markings = [_read_marking(marking, drawn, wired, findings) for marking in _given_markings(part)]
     if not markings and part is not net:
         names = {element.get("id", "") for element in net.iter() if local(element) in ("place", "referencePlace")}
@@ -259,7 +265,7 @@ def _given_markings(part: Element) -> list[Element]:
 def _read_marking(
     marking: Element, drawn: Drawn, wired: _Wired, findings: NetFindings, outside: Set[str] = frozenset()
 ) -> Places:
-    """The tokens of a final marking; those in places ``outside`` of the chosen page are left out."""
+    """Return the tokens of a final marking. Tokens in places ``outside`` the chosen page are left out."""
     counts: Counter[int] = Counter()
     for entry in (entry for entry in marking if local(entry) == "place"):
         identity = entry.get("idref", "")
@@ -278,7 +284,7 @@ def _read_marking(
 
 
 def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: NetFindings) -> dict[str, str | None]:
-    """The event type of each transition; None for silent ones."""
+    """Return the event type of each transition, or None for a silent transition."""
     labels: dict[str, str | None] = {}
     for node in drawn.nodes.values():
         if node.kind != "transition" or node.refers_to:
@@ -293,7 +299,7 @@ def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: NetFindin
 
 
 def _draw_net(drawn: Drawn, labels: Mapping[str, str | None]) -> Diagram | None:
-    """The drawing; None unless all nodes are drawn on one page, each at a different place."""
+    """Return the drawing of a net, or None unless all nodes are drawn on one page, each at a different position."""
     nodes = drawn.nodes.values()
     spots = {(node.spot.x, node.spot.y) for node in nodes if node.spot is not None}
     if not nodes or len(spots) < len(nodes) or len({node.page for node in nodes}) > 1:
@@ -333,7 +339,7 @@ def _edge(arc: Arc, source: Shape, target: Shape) -> Edge:
 
 
 def _border(shape: Shape, towards: Point) -> Point:
-    """The point where a line from the centre of a shape to another point leaves the shape."""
+    """Return the point where the line from the centre of a shape to another point crosses the border of the shape."""
     x, y = shape.centre
     dx, dy = towards[0] - x, towards[1] - y
     if not dx and not dy:

@@ -1,3 +1,3 @@
-"""Process trees as YAML or JSON text."""
+"""Reads process trees that are written as YAML or JSON."""
 
 from workflows.formats.tree_form.reading import read_tree

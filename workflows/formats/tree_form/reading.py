@@ -1,4 +1,4 @@
-"""Reads tree files: a name, a tree, and simulation settings; documented in docs/workflow-tree.md."""
+"""Reads tree files, which have a name, a tree and simulation settings (see docs/workflow-tree.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SILENT = "tau"
 
 
 def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
-    """The process tree of a YAML or JSON text."""
+    """Read a process tree from YAML or JSON."""
     entry, findings = read_node(content), Findings()
     if options.process is not None:
         raise findings.refusal("", f"a tree file has one process without id; there is no process {options.process!r}")
@@ -53,7 +53,7 @@ def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The simulation settings of a leaf, or the defaults of all leaves."""
+    """The simulation settings of one leaf, or the defaults for all leaves."""
 
     attributes: tuple[Attribute, ...]
     duration: Duration | None
@@ -61,14 +61,14 @@ class _Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A branch of a choice; its probability is None if the file does not give one."""
+    """A branch of a choice. Its probability is None if the file does not give one."""
 
     tree: ProcessTree
     probability: float | None
 
 
 class _Reader:
-    """Converts entries to nodes; a node with a problem becomes silent, so that all problems are found."""
+    """Converts entries to nodes. An entry with a problem becomes a silent node, so that reading finds all problems."""
 
     def __init__(self, findings: Findings, defaults: _Settings, mapping: Mapping[str, str | None]) -> None:
         self.names: set[str] = set()
@@ -87,7 +87,7 @@ class _Reader:
         }
 
     def node(self, entry: yaml.Node, path: str) -> ProcessTree:
-        """Convert an entry to a leaf, or to an operator with everything below it."""
+        """Convert an entry to a leaf, or to an operator with the whole tree below it."""
         self._count += 1
         if self._count > MAX_NODES:
             self._refused(path, entry, f"the tree has more than {MAX_NODES:,} nodes")
@@ -160,7 +160,7 @@ class _Reader:
             return self._refused(path, entry, error.message)
 
     def _items(self, entry: yaml.Node, path: str) -> tuple[tuple[yaml.Node, str], ...]:
-        """The entries of an operator's list with their paths, counted from 1."""
+        """Return the entries of an operator's list, each with its path; the paths count from 1."""
         if not isinstance(entry, yaml.SequenceNode) or not entry.value:
             self._refused(path, entry, "the operator takes a list of at least one node")
             return ()
@@ -170,7 +170,7 @@ class _Reader:
         return tuple(self.node(item, place) for item, place in self._items(entry, path)) or (Silent(),)
 
     def _xor(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
-        """An exclusive choice; branches without a probability share the rest equally."""
+        """Return an exclusive choice. Branches without a probability share the remaining probability equally."""
         branches = [self._branch(*item) for item in self._items(entry, path)]
         probabilities = [branch.probability for branch in branches if branch.probability is not None]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
@@ -184,7 +184,7 @@ class _Reader:
         return ExclusiveChoice(trees, tuple(shares), place)
 
     def _or(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
-        """An inclusive choice; branches without a probability have 1/2."""
+        """Return an inclusive choice. A branch without a probability gets 1/2."""
         branches = [self._branch(*item) for item in self._items(entry, path)]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
         if all(branch.probability is None for branch in branches):
@@ -209,7 +209,7 @@ class _Reader:
         return Loop(body=body, redo=redo, repetitions=repetitions, again=again, origin=place)
 
     def _rounds(self, entry: yaml.Node, path: str) -> tuple[int | None, float]:
-        """The repetition of a loop: the number of times, or the probability of another round."""
+        """Return the settings of a loop: the number of repetitions, or None and the probability of another round."""
         if keys_of(entry) not in (["repetitions"], ["again"]):
             self._refused(path, entry, "a loop's settings are {repetitions: 3} or {again: 0.5}")
             return None, 0.5

@@ -1,4 +1,4 @@
-"""The simulation settings of a tree file: attributes, durations and numbers."""
+"""Reads the simulation settings of a tree file: attributes, durations and numbers."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _TRUTHS = {"true": True, "false": False}
 
 
 class _Unfit(Exception):
-    """A setting has the wrong form; the message names the right form."""
+    """A setting has the wrong form. The message names the right form."""
 
 
 def read_duration(entry: yaml.Node, path: str, findings: Findings) -> Duration | None:
-    """The duration of an activity: ``5 min``, or a mapping with one key; None after a problem."""
+    """Read the duration of an activity: ``5 min``, or a mapping with one key. Return None after a problem."""
     try:
         if isinstance(entry, yaml.ScalarNode):
             return FixedDuration(_duration_us(entry))
@@ -52,7 +52,7 @@ def read_duration(entry: yaml.Node, path: str, findings: Findings) -> Duration |
 
 
 def read_attributes(entry: yaml.Node, path: str, findings: Findings) -> tuple[Attribute, ...]:
-    """Read a mapping from names of attributes to their generators; attributes with problems are left out."""
+    """Read a mapping from attribute names to generators. Attributes with problems are left out."""
     if not isinstance(entry, yaml.MappingNode):
         findings.refuse(
             place_of(entry, path),
@@ -69,7 +69,7 @@ def read_attributes(entry: yaml.Node, path: str, findings: Findings) -> tuple[At
 
 
 def read_probability(entry: yaml.Node, path: str, findings: Findings) -> float | None:
-    """Read a probability, a number from 0 to 1; None after a problem."""
+    """Read a probability, a number from 0 to 1. Return None after a problem."""
     number = number_of(entry)
     if number is None or not 0.0 <= number <= 1.0:
         findings.refuse(place_of(entry, path), "a probability is a number from 0 to 1")
@@ -78,7 +78,7 @@ def read_probability(entry: yaml.Node, path: str, findings: Findings) -> float |
 
 
 def whole_number(entry: yaml.Node) -> int | None:
-    """The whole number of an entry; None for anything else."""
+    """Return the whole number of an entry, or None if it is not a whole number."""
     number = number_of(entry)
     return int(number) if number is not None and number == int(number) and abs(number) <= 2**53 else None
 
