@@ -1,1 +1,3 @@
-"""Models as drawn: graphs of gateways and activities, and nets of places and transitions."""
+"""Models as graphs of gateways and activities, as nets of places and transitions, and the translations between the
+forms.
+"""

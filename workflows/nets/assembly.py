@@ -1,4 +1,4 @@
-"""A net under construction, and the fusion of superfluous silent steps."""
+"""Builds nets and removes superfluous silent steps from them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ MOST_STEPS = 50_000
 
 
 class Assembly:
-    """The places, in words, and the transitions of a net so far; a place's index is its order of addition.
+    """A net under construction. Places are given as descriptions in words, and numbered in the order of addition.
 
-    Tokens of ``bookkeeping`` places only mirror the state of other places. After ``finish``, ``numbers`` has the
-    indices of the remaining places in the net.
+    Attributes:
+        bookkeeping: Places whose tokens only mirror the state of other places.
+        numbers: After ``finish``, the index that each remaining place has in the finished net.
     """
 
     def __init__(self) -> None:
@@ -25,14 +26,16 @@ class Assembly:
         self.numbers: dict[int, int] = {}
 
     def place(self, words: str, is_bookkeeping: bool = False) -> int:
-        """Add a place; returns its index."""
+        """Add a place and return its index."""
         self.places.append(words)
         if is_bookkeeping:
             self.bookkeeping.add(len(self.places) - 1)
         return len(self.places) - 1
 
     def step(self, transition: Transition) -> None:
-        """Add a transition, whose places may be in any order; a net of more than ``MOST_STEPS`` is refused."""
+        """Add a transition, whose places may be in any order. A net with more than ``MOST_STEPS`` transitions is
+        refused.
+        """
         self.transitions.append(
             replace(
                 transition,
@@ -50,7 +53,7 @@ class Assembly:
         self.step(Transition(inputs=tuple(inputs), outputs=tuple(outputs), element=element))
 
     def finish(self, initial: Places, finals: tuple[Places, ...]) -> WorkflowNet:
-        """The net, without superfluous silent steps."""
+        """Return the finished net without superfluous silent steps."""
         fusion = _Fusion(
             WorkflowNet(
                 places=tuple(self.places),
@@ -65,18 +68,24 @@ class Assembly:
 
 
 def fuse_silent(net: WorkflowNet) -> WorkflowNet:
-    """The net with fewer silent steps and places and the same traces.
+    """Return a net with the same traces and fewer silent steps and places.
 
-    Two fusions of T. Murata (Petri nets: properties, analysis and applications, 1989, section V): a place whose only
-    continuation is one silent step is replaced by the step's outputs; and a place that only one silent step fills, and
-    whose takers need nothing else, is replaced by the step's inputs. Both fusions keep deadlocks. Places that steps
-    empty or wait for are removed only if the same steps empty and wait for their replacements.
+    Two fusions of T. Murata (Petri nets: properties, analysis and applications, 1989, section V) are applied:
+
+    - If the only continuation of a place is one silent step, the place is replaced by the outputs of the step.
+    - If only one silent step fills a place, and the steps that take from the place need no other input, the place is
+      replaced by the inputs of the silent step.
+
+    Both fusions preserve deadlocks. If a step empties a place or waits for it to be empty, the place is removed only if
+    the same steps also empty and wait for its replacements.
     """
     return _Fusion(net).result()
 
 
 class _Fusion:
-    """A net as mutable sets of steps by place, while silent steps are fused."""
+    """A net during the fusion of silent steps, with an index of the steps that fill, take from, empty or watch each
+    place.
+    """
 
     def __init__(self, net: WorkflowNet) -> None:
         self._net = net
@@ -104,7 +113,10 @@ class _Fusion:
         return self._renumbered()
 
     def _push_on(self, name: int, step: Transition) -> set[int] | None:
-        """Fuse a silent step with the steps before it: the steps that fill its only input fill its outputs directly."""
+        """Remove a silent step with a single input: the steps that fill this input fill the step's outputs directly.
+
+        Returns the steps to examine again, or None if the fusion is not allowed.
+        """
         if len(step.inputs) != 1:
             return None
         place = step.inputs[0]
@@ -120,7 +132,10 @@ class _Fusion:
         return makers | {taker for other in step.outputs for taker in self._takers[other]}
 
     def _pull_back(self, name: int, step: Transition) -> set[int] | None:
-        """Fuse a silent step with the steps after it: the steps that take its only output take its inputs directly."""
+        """Remove a silent step with a single output: the steps that take this output take the step's inputs directly.
+
+        Returns the steps to examine again, or None if the fusion is not allowed.
+        """
         if len(step.outputs) != 1:
             return None
         place = step.outputs[0]
@@ -174,7 +189,7 @@ class _Fusion:
                 self._watchers[place].discard((name, bool(is_wait)))
 
     def numbers(self) -> dict[int, int]:
-        """The new index of each remaining place."""
+        """Return the new index of each remaining place."""
         remaining = [place for place in range(len(self._net.places)) if place not in self._gone]
         return {place: index for index, place in enumerate(remaining)}
 

@@ -1,13 +1,14 @@
-"""Strongly connected components of a graph."""
+"""Computes the strongly connected components of a graph."""
 
 from __future__ import annotations
 
 
 def components(first: list[int], target: list[int]) -> list[int]:
-    """For each node, the index of its strongly connected component; edges lead to the same or a lower index.
+    """Return, for each node, the index of its strongly connected component.
 
-    R. E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion. ``first`` has the index of
-    each node's first edge, then the number of edges; ``target`` the target node of each edge.
+    An edge leads to a component with the same or a lower index. ``target`` lists the target nodes of all edges, grouped
+    by source. ``first`` gives the index of each node's first edge, and finally the number of edges. The algorithm is R.
+    E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion.
     """
     nodes = len(first) - 1
     component, met, low = [-1] * nodes, [-1] * nodes, [0] * nodes
@@ -37,7 +38,7 @@ def components(first: list[int], target: list[int]) -> list[int]:
 
 
 def _close(stack: list[int], node: int, component: list[int], number: int) -> None:
-    """Take a finished component off the stack."""
+    """Pop the nodes of a finished component from the stack and record the component's number."""
     while True:
         other = stack.pop()
         component[other] = number

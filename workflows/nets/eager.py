@@ -1,13 +1,14 @@
-"""Finds silent steps that may be taken first, so that other orders need not be explored.
+"""Finds silent steps that may be taken first, so that other orders of steps need not be explored.
 
-Eager steps form groups: silent transitions with the same inputs. No other transition takes from these places, and one
-of the places is empty whenever a trace completes. Where a group is enabled, every way to the end fires a step of the
-group at some time (or empties these places), and the way has the same events if this step fires at once. So only the
-group needs to be explored: a stubborn set (A. Valmari, Stubborn sets for reduced state space generation, 1989), which
-preserves the language and also ways that cannot reach an end.
+An eager group is a set of silent transitions with the same inputs. No other transition takes from these places, and
+whenever a trace is complete, one of the places is empty. Where a group is enabled, every continuation to an end fires a
+step of the group at some time (or empties these places), and if the step fires at once instead, the events are the
+same. So only the group needs to be explored. It is a stubborn set (A. Valmari, Stubborn sets for reduced state space
+generation, 1989), which preserves the language and the existence of paths that cannot reach an end.
 
-A step that fires first brings a way nearer to its end, unless the way empties the places of the group instead. Such
-groups must lead away from each other: silent steps that can only continue for ever would hide all other transitions.
+A step that fires first brings a trace nearer to its end, unless another step empties the places of the group instead.
+In this case a cycle of silent steps could continue forever and hide all other transitions. So groups that form such a
+cycle are excluded.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NONE = -1
 
 
 def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
-    """For each transition, the index of its eager group, smaller groups first; -1 for transitions without a group."""
+    """Return the index of each transition's eager group, or -1 without a group. Smaller groups have lower indices."""
     consumers: defaultdict[int, list[int]] = defaultdict(list)
     for number, transition in enumerate(net.transitions):
         for place in set(transition.inputs):
@@ -48,10 +49,10 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
 
 
 def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
-    """Whether it makes no difference to the other transitions when these silent steps fire.
+    """Check that firing these silent steps early makes no difference to the other transitions.
 
     A transition of ``others`` that empties some of the steps' places must empty all of them. A transition that waits
-    for an empty output must also wait for an empty input.
+    for an output to be empty must also wait for an input to be empty.
     """
     if any(member.label is not None or member.resets or member.waits for member in members):
         return False
@@ -66,7 +67,7 @@ def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
 
 
 def _without_endless(net: WorkflowNet, groups: list[list[int]], others: list[Transition]) -> list[list[int]]:
-    """The groups without those that may be emptied and whose steps lead only to each other, again and again."""
+    """Return the groups, except those that can be emptied and whose steps lead only to each other, in a cycle."""
     emptied = frozenset(place for other in others for place in other.resets)
     endless = [members for members in groups if not emptied.isdisjoint(net.transitions[members[0]].inputs)]
     while True:

@@ -1,4 +1,4 @@
-"""Folds flow graphs and nets that are made of blocks into process trees with the same traces."""
+"""Folds flow graphs and nets that consist of blocks into process trees with the same traces."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TERMINATE = "terminate"
 
 
 def fold_net(net: WorkflowNet) -> ProcessTree | None:
-    """The process tree of a net with plain arcs; None if the rules do not reduce the net to blocks.
+    """Return the process tree of a net, or None if the rules do not reduce the net to blocks.
 
-    A net is not folded if steps empty places, wait for empty places, or move several tokens of one place, or if some
-    step or place takes no part in complete traces.
+    A net is not folded if a step empties places, waits for empty places, or moves several tokens of one place. The same
+    holds if a step or place takes no part in complete traces.
     """
     if any(step.resets or step.waits or not step.inputs for step in net.transitions):
         return None
@@ -48,21 +48,21 @@ def fold_net(net: WorkflowNet) -> ProcessTree | None:
 
 
 def fold_graph(graph: FlowGraph) -> ProcessTree | None:
-    """The process tree of a flow graph; None if the rules do not reduce the graph to blocks.
+    """Return the process tree of a flow graph, or None if the rules do not reduce the graph to blocks.
 
-    Graphs in which some activity takes no part in complete traces are not folded. ``Ways`` refuses malformed graphs.
+    A graph is not folded if an activity takes no part in complete traces. ``Ways`` refuses malformed graphs.
     """
     whole = _reduced(graph)
     return whole.tree() if whole is not None else None
 
 
 def _reduced(graph: FlowGraph) -> TreeNet | None:
-    """The net of a graph, reduced as far as possible; None if a ``TreeNet`` cannot express a part of the graph."""
+    """Return the net of a graph, reduced as far as possible, or None if a ``TreeNet`` cannot express the graph."""
     whole = _drawn(graph)
     if whole is None:
         return None
     whole.reduce()
-    if whole.is_single():  # a terminate takes the only token, as an end does
+    if whole.is_single():  # here a terminate removes the only token, as an end does
         for name, step in list(whole.steps.items()):
             if step.signal == _TERMINATE:
                 whole.change(name, replace(step, signal=""))
@@ -76,7 +76,7 @@ def _drawn(graph: FlowGraph) -> TreeNet | None:
 
 
 class _Drawing:
-    """A graph as a net of steps; ``is_complete``: all parts of the graph could be expressed."""
+    """Converts a graph to a net of steps. ``is_complete`` is true if the net expresses every part of the graph."""
 
     def __init__(self, graph: FlowGraph) -> None:
         self.net = TreeNet()
@@ -106,11 +106,11 @@ class _Drawing:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
     def _next(self, flows: tuple[Flow, ...]) -> int | None:
-        """The place after a node with at most one outgoing flow."""
+        """Return the place after a node that has at most one outgoing flow."""
         return self._place_of(flows[0]) if flows else None
 
     def _put_node(self, node: Node) -> bool:
-        """Add a node's steps; returns whether it could be expressed."""
+        """Add the steps of a node, and return whether the net can express the node."""
         place, flows = self._at[node.id], self._ways.out_of(node)
         match node.kind:
             case NodeKind.START:
@@ -178,7 +178,9 @@ class _Drawing:
         return True
 
     def _put_chance(self, place: int, target: int | None) -> int:
-        """Add a non-interrupting exit, taken when the block begins, or never; returns the place where it begins."""
+        """Add a non-interrupting exit, which is taken when the block begins, or never. Return the place where the block
+        begins.
+        """
         begin, chance = self.net.place(""), self.net.place("")
         self.net.add(TreeTransition(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
         self.net.link(chance, target)
@@ -188,9 +190,9 @@ class _Drawing:
     def _put_open_block(
         self, node: Node, block: Block, place: int, target: int | None, leaving: Iterable[Exit]
     ) -> bool:
-        """Add the single steps of a block that can be left while it runs; returns whether it could be expressed.
+        """Add the steps of a block that can be left while it runs, and return whether the net can express the block.
 
-        The block must have one token at a time. If it can be left at any time, no step may have several events.
+        The block must have one token at a time. If it can be left at any time, each step may have at most one event.
         """
         anytime = [leaves for leaves in leaving if not leaves.is_thrown]
         if block.repeat or (anytime and any(within.block for within in block.graph.nodes)):
@@ -208,9 +210,9 @@ class _Drawing:
         return True
 
     def _copy(self, inner: TreeNet, place: int, target: int | None, thrown: dict[str, int | None]) -> list[int]:
-        """Put the net of a block between two places; returns its places except the first.
+        """Insert the net of a block between two places, and return its places except the first.
 
-        ``thrown`` has the targets of the block's own exits by signal; throws to exits of outer blocks remain.
+        ``thrown`` maps the signals of the block's own exits to their targets. Throws to exits of outer blocks are kept.
         """
         number = {inner.source: place}
         for step in inner.steps.values():
@@ -241,7 +243,7 @@ def _has_activity(node: Node) -> bool:
 
 
 def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessTree | None:
-    """The tree of a repeated block; None if there are too many alternatives to write out."""
+    """Return the tree of a repeated block, or None if it has too many alternatives to write out."""
     if repeat is None:
         return tree
     runs = _Runs(tree, repeat.is_parallel and not normal_forms.is_short(tree), origin)
@@ -260,7 +262,7 @@ def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessT
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Several runs of a block, sequential or concurrent."""
+    """Builds trees for several runs of a block, sequential or concurrent."""
 
     body: ProcessTree
     is_parallel: bool
@@ -274,7 +276,9 @@ class _Runs:
         return Loop(body=self.body, origin=self.origin)
 
     def exactly(self, count: int, more: ProcessTree = normal_forms.NOTHING) -> ProcessTree:
-        """``count`` runs of the block, with ``more`` concurrent to the runs or after them."""
+        """Return the tree of ``count`` runs, with ``more`` after the runs, or concurrent to them if they are
+        concurrent.
+        """
         if self.is_parallel:
             return normal_forms.parallel((*((self.body,) * count), more), self.origin)
         runs = self.body if count == 1 else normal_forms.NOTHING

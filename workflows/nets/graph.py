@@ -1,30 +1,32 @@
-"""Flow graphs: the semantics of drawn processes, without parts that only the drawing needs.
+"""Flow graphs: the semantics of drawn processes, without the details that only a drawing needs.
 
-Tokens run along flows. A *start* puts one token on its outgoing flow; of several starts in a graph exactly one does,
-once. Every other node takes tokens from incoming flows and puts tokens on outgoing ones:
+Tokens move along flows. A *start* puts one token on its outgoing flow. If a graph has several starts, exactly one of
+them puts a token, once. Every other node takes tokens from incoming flows and puts tokens on outgoing flows:
 
-- ``activity``, ``silent``, ``block``, ``end``, ``terminate``, ``throw`` take one token from any incoming flow, and put
-  one on their only outgoing flow. Without an outgoing flow, the node is an end.
-- ``exclusive`` takes one token and puts one on one outgoing flow.
-- ``parallel`` waits for a token on each incoming flow and puts one on each outgoing flow.
-- ``inclusive`` waits until each incoming flow has a token or can get none any more (BPMN 2.0, section 13.4.3: no token
-  elsewhere has a way to an empty incoming flow around the gateway, unless the token also has a way to a filled flow).
-  It takes one token from each filled flow, and puts one on each flow of any non-empty set of outgoing flows. Ways are
-  those of the same graph; a running block counts as a token that may leave by any flow of the block.
-- ``end`` only takes; ``terminate`` ends the graph that contains it, with all tokens in it and in its blocks, at once.
-- ``throw`` takes the exit ``throws`` of the nearest block around it that has it.
+- ``activity``, ``silent``, ``block``, ``end``, ``terminate`` and ``throw`` take one token from any incoming flow, and
+  put one token on their only outgoing flow. Without an outgoing flow, the node is an end.
+- ``exclusive`` takes one token and puts one token on one of its outgoing flows.
+- ``parallel`` waits for a token on each incoming flow, and puts one token on each outgoing flow.
+- ``inclusive`` waits until no empty incoming flow can get a token any more. A token elsewhere keeps the gateway waiting
+  if it can reach an empty incoming flow without passing the gateway, unless it can also reach a filled one (BPMN 2.0,
+  section 13.4.3). Then the gateway takes one token from each filled flow, and puts one token on each flow of any
+  non-empty set of outgoing flows. Only paths within the same graph count. A running block counts as a token that may
+  leave by any flow of the block.
+- ``end`` only takes a token. ``terminate`` ends the graph that contains it at once: all tokens in the graph and in its
+  blocks are removed.
+- ``throw`` takes the exit ``throws`` of the nearest surrounding block that has this exit.
 
-A node without incoming flows, other than a start, is never active.
+A node without incoming flows is never active, unless it is a start.
 
-A graph is complete when it has no token. A *block* runs an inner graph and is complete as soon as this graph is. While
-the block runs, it can be left by an *exit*: an interrupting one takes all tokens of the block and puts one on the
-exit's flow; a non-interrupting one puts a token on the exit's flow, and the block continues. An exit without a flow
-puts none. Only ``throw`` nodes take thrown exits, any number of times. Other exits can be taken at any time;
-non-interrupting ones once while the block runs.
+A graph is complete when it has no token. A *block* runs an inner graph, and is complete as soon as this graph is. While
+the block runs, it can be left by an *exit*. An interrupting exit removes all tokens of the block and puts one on the
+flow of the exit. A non-interrupting exit puts a token on its flow, and the block continues. An exit without a flow puts
+no token. Thrown exits are taken by ``throw`` nodes only, any number of times. Other exits can be taken at any time; a
+non-interrupting one can be taken once while the block runs.
 
-A block that *repeats* runs its graph several times. Each run has its own tokens, and ``terminate`` ends one run. The
-block is complete when all runs are; an interrupting exit takes the tokens of all runs, and "once" means once in all
-runs together.
+A block that *repeats* runs its graph several times. Each run has its own tokens, and ``terminate`` ends one run only.
+The block is complete when all runs are complete. An interrupting exit removes the tokens of all runs, and a
+non-interrupting exit can be taken once during all runs together.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from enum import StrEnum
 
 
 class NodeKind(StrEnum):
-    """The kind of a node: how it handles tokens."""
+    """The kind of a node, which determines how the node handles tokens."""
 
     START = "start"
     END = "end"
@@ -55,9 +57,10 @@ GATEWAYS = frozenset({NodeKind.EXCLUSIVE, NodeKind.PARALLEL, NodeKind.INCLUSIVE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """An exit of a running block; its id is unique in the whole model, and flows that leave by the exit name it.
+    """An exit of a running block. Its id is unique in the whole model; a flow that leaves by the exit has this id as
+    ``exit``.
 
-    An interrupting exit ends the block; a thrown exit is taken only by ``throw`` nodes in the block.
+    An interrupting exit ends the block. A thrown exit is taken only by ``throw`` nodes in the block.
     """
 
     id: str
@@ -68,7 +71,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """The repetition of a block: ``least`` to ``most`` runs (None: any number), one after the other or concurrently."""
+    """The repetition of a block: from ``least`` to ``most`` runs (None: any number), sequential or concurrent."""
 
     least: int = 1
     most: int | None = None
@@ -77,7 +80,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A graph within a graph, with its exits and its repetition."""
+    """A graph inside a node, with its exits and its repetition."""
 
     graph: FlowGraph
     exits: tuple[Exit, ...] = ()
@@ -89,8 +92,9 @@ class Node:
     """A node of a flow graph.
 
     Attributes:
-        id: Id of the model's element, unique in the whole model; ids of generated nodes extend the id of their element.
-        name: Name in the model, white space normalised; mostly empty for gateways.
+        id: Id of the model's element, unique in the whole model. The id of a generated node extends the id of its
+            element.
+        name: Name in the model, with normalised white space. Gateways mostly have no name.
         label: Event type of an activity; None for other kinds.
         throws: The exit that a ``throw`` node takes.
         described: The element in words for messages, such as ``exclusive gateway 'In stock?' (G_1)``.
@@ -110,9 +114,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """A flow from one node to another, with an id that is unique in the whole model.
+    """A flow from one node to another. Its id is unique in the whole model.
 
-    ``exit`` is the exit by which the flow leaves a block; empty: the flow leaves when the block is complete.
+    ``exit`` is the exit by which the flow leaves a block. If it is empty, the flow leaves when the block is complete.
     """
 
     id: str
@@ -123,7 +127,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowGraph:
-    """One level of a process: nodes and flows with the semantics of this module."""
+    """One level of a process: nodes and flows, with the semantics that this module describes."""
 
     id: str
     name: str = ""
@@ -132,7 +136,7 @@ class FlowGraph:
 
 
 def reached_by_flows(nodes: Iterable[Node], flows: Iterable[Flow]) -> set[str]:
-    """The ids of the nodes to which flows lead from some start, starts included."""
+    """Return the ids of all nodes that are reachable from a start, including the starts."""
     following: dict[str, list[str]] = defaultdict(list)
     for flow in flows:
         following[flow.source].append(flow.target)

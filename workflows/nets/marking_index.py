@@ -1,4 +1,4 @@
-"""Gives packed markings numbers, by a hash table, many markings at a time."""
+"""Numbers packed markings by a vectorised hash table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HALF = np.uint64(32)
 
 
 class MarkingIndex:
-    """Gives each distinct marking a number, in the order of first addition; a marking has ``words`` words."""
+    """Assigns a number to each distinct marking, in the order of first addition. A marking has ``words`` words."""
 
     def __init__(self, words: int) -> None:
         self._rows = np.zeros((1 << 10, words), np.uint64)
@@ -27,11 +27,11 @@ class MarkingIndex:
 
     @property
     def rows(self) -> Words:
-        """All markings by number; a view that the next addition invalidates."""
+        """All markings in the order of their numbers, as a view that the next addition invalidates."""
         return self._rows[: self._count]
 
     def add(self, markings: Words) -> NDArray[np.int32]:
-        """The number of each marking, in order; new markings get the next numbers."""
+        """Return the number of each marking. Markings that are not yet in the index get the next numbers."""
         keys = self._keys(markings)
         numbers = np.full(len(markings), _FREE, np.int32)
         self._make_room(len(markings))
@@ -51,7 +51,7 @@ class MarkingIndex:
         return numbers
 
     def _claim(self, claimed: NDArray[np.int64], markings: Words, slots: NDArray[np.int64]) -> None:
-        """Give each free slot to the first of the markings that need it."""
+        """Assign each free slot to the first of the markings that claim it."""
         _, first = np.unique(slots[claimed], return_index=True)
         winners = claimed[np.sort(first)]
         end = self._count + len(winners)
@@ -68,7 +68,7 @@ class MarkingIndex:
         return mixed ^ (mixed >> _HALF)
 
     def _make_room(self, more: int) -> None:
-        """Make room for more markings; the table stays at most half full."""
+        """Enlarge the arrays for more markings. The table remains at most half full."""
         needed = self._count + more
         if needed > len(self._rows):
             wider = np.zeros((max(needed, 2 * len(self._rows)), self._rows.shape[1]), np.uint64)

@@ -1,4 +1,4 @@
-"""The reachable markings of a net, explored once for all analyses."""
+"""Explores the reachable markings of a net, once for all analyses."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from workflows.nets.packing import FIELD_BITS, PackedTransitions, Packing, Words
 
 Progress: TypeAlias = Callable[[int], None]
 
-_CELLS = 1 << 21  # pairs of a marking and a transition that are processed together
+_CELLS = 1 << 21  # limit of pairs of a marking and a transition that are processed at once
 _REPORT_EVERY = 20_000
 _ROOT = -1
 
 
-# No slots: cached properties need a dictionary.
+# Without slots, because cached properties need a dictionary.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Markings:
-    """Enough markings of a net to decide its language and its soundness.
+    """Enough reachable markings of a net to decide its language and its soundness.
 
-    Where silent steps may be taken first (``eager_groups``), other orders are left out. Then some reachable markings
-    are missing, but the complete traces are the same; and if some way cannot reach an end, the markings contain such a
-    way.
+    If silent steps may be taken first (``eager_groups``), other orders of steps are not explored. Some reachable
+    markings are then missing, but the complete traces are the same. If some path cannot reach an end, the explored
+    markings contain such a path.
 
     Attributes:
-        rows: (markings, words), in breadth-first order from the initial one, number 0.
+        rows: (markings, words), in breadth-first order; the initial marking has number 0.
         offsets: (markings + 1,), index of the first step from each marking.
         transitions: int32, the transition of each step.
         targets: int32, the marking after each step.
-        found_by: int64, the step that found a marking; -1 for the initial one.
+        found_by: int64, the step by which each marking was first reached; -1 for the initial marking.
     """
 
     net: WorkflowNet
@@ -60,7 +60,7 @@ class Markings:
 
     @cached_property
     def completes(self) -> Flags:
-        """Mask of the markings from which a final one can be reached."""
+        """Mask of the markings from which a final marking can be reached."""
         back = Adjacency.of(self.targets, self.sources, len(self))
         return back.reached(np.flatnonzero(self.is_final))
 
@@ -68,12 +68,12 @@ class Markings:
         return self.packing.tokens(self.rows[marking])
 
     def has_two(self, place: int) -> bool:
-        """Whether a place has more than one token in some marking."""
+        """Check whether a place has more than one token in some marking."""
         more = self.packing.fields([(place, self.packing.most & ~1)])
         return bool((self.rows & more).any())
 
     def way_to(self, marking: int) -> list[int]:
-        """The transitions of a short path from the initial marking to a marking."""
+        """Return the transitions of a short path from the initial marking to another."""
         way: list[int] = []
         while (step := int(self.found_by[marking])) != _ROOT:
             way.append(int(self.transitions[step]))
@@ -82,9 +82,10 @@ class Markings:
 
 
 def explore(net: WorkflowNet, limits: CompileLimits, progress: Progress | None = None) -> Markings:
-    """The markings of a net; ``progress`` is called now and then with their number so far.
+    """Explore the markings of a net. ``progress`` is called from time to time with the number of markings so far.
 
-    A place that is unbounded, or can have more than 127 tokens, makes the net unsound; the message names the place.
+    Raises ``UnsoundWorkflow`` if a place is unbounded or has more than 127 tokens; the message names the place. Raises
+    ``AutomatonTooLarge`` beyond the limit of markings.
     """
     heaviest_arc = max(heaviest(places) for places in _all_places(net))
     for bits in FIELD_BITS:
@@ -103,7 +104,7 @@ def _all_places(net: WorkflowNet) -> list[tuple[int, ...]]:
 
 
 class _Search:
-    """A breadth-first search with one width of fields."""
+    """A breadth-first search over markings that are packed with one field width."""
 
     def __init__(self, net: WorkflowNet, packing: Packing, max_markings: int, progress: Progress | None) -> None:
         self._net, self._packing = net, packing
@@ -122,7 +123,7 @@ class _Search:
         self._growth = _Growth(net)
 
     def run(self) -> Markings | None:
-        """All markings; None if the packed fields are too narrow."""
+        """Explore all markings, or return None if the packed fields are too narrow."""
         self._index.add(self._packing.pack(self._net.initial)[None, :])
         size = max(1, _CELLS // max(1, len(self._net.transitions)))
         done = level_end = 0
@@ -137,7 +138,7 @@ class _Search:
         return self._result()
 
     def _expand(self, begin: int, end: int) -> bool:
-        """Take all steps from some markings; returns whether their tokens fit the fields."""
+        """Fire all enabled transitions of a range of markings, and return whether the tokens fit the fields."""
         markings = self._index.rows[begin:end]
         enabled = self._packed.enabled(markings)
         grown = self._growth.grown(begin, self._keep_eager(enabled))
@@ -160,7 +161,7 @@ class _Search:
         return True
 
     def _refuse(self) -> NoReturn:
-        """End the search at the limit: the net is unsound if its largest marking shows that it is unbounded."""
+        """Stop the search at the limit. The net is reported as unsound if its largest marking proves it unbounded."""
         largest = self._growth.largest(len(self._index))
         if largest is not None:
             self._check_growth(largest)
@@ -170,7 +171,7 @@ class _Search:
         )
 
     def _keep_eager(self, enabled: Flags) -> Flags:
-        """Disable all but one eager group in markings where any is enabled; returns the mask of these markings."""
+        """Keep only one eager group enabled in each marking that enables any, and return the mask of these markings."""
         if not len(self._eager):
             return np.zeros(len(enabled), np.bool_)
         candidates = enabled[:, self._eager]
@@ -192,7 +193,7 @@ class _Search:
         self._step_count += len(transitions)
 
     def _check_growth(self, marking: int) -> None:
-        """Reject a marking with all tokens of an earlier marking on its path, and more: the path can repeat forever."""
+        """Reject the net if this marking contains an earlier one on its path: the path can then repeat forever."""
         found_by, offsets = np.concatenate(self._found_by), self._offsets()
         tokens = self._packing.tokens(self._index.rows[marking])
         step = int(found_by[marking])
@@ -230,10 +231,10 @@ class _Search:
 
 
 class _Growth:
-    """Detects markings with more tokens than any before, a sign of an unbounded net.
+    """Detects markings with more tokens than all earlier markings, which indicate an unbounded net.
 
-    With resets and waits, a marking that contains an earlier marking proves nothing; then only the width of the fields
-    bounds the tokens.
+    In a net with resets or waits, a marking that contains an earlier one proves nothing. For such a net only the field
+    width bounds the tokens.
     """
 
     def __init__(self, net: WorkflowNet) -> None:
@@ -244,7 +245,7 @@ class _Growth:
         self._record = len(net.initial)
 
     def note(self, sources: Numbers, transitions: Numbers, targets: NDArray[np.int32]) -> None:
-        """Record the numbers of tokens of the markings to which steps lead."""
+        """Record the number of tokens in the target marking of each step."""
         if not self._is_monotone or not len(targets):
             return
         needed = int(targets.max()) + 1
@@ -253,13 +254,13 @@ class _Growth:
         self._totals[targets] = self._totals[sources] + self._gains[transitions]
 
     def largest(self, count: int) -> int | None:
-        """The marking with the most tokens among the first ``count``; None if a large marking proves nothing."""
+        """Return the marking with the most tokens among the first ``count``, or None if its size proves nothing."""
         return int(self._totals[:count].argmax()) if self._is_monotone else None
 
     def grown(self, begin: int, is_passing: Flags) -> int | None:
-        """The marking with the most tokens from ``begin`` on, if it has more than any before; otherwise None.
+        """Return the marking with the most tokens from ``begin`` on, or None if an earlier one has at least as many.
 
-        Markings of ``is_passing``, which eager steps leave at once, are not considered.
+        Markings in ``is_passing`` are ignored, because eager steps leave them at once.
         """
         if not self._is_monotone or is_passing.all():
             return None

@@ -1,8 +1,8 @@
-"""Workflow nets: places that hold tokens, and transitions that move them, some of which are events.
+"""Workflow nets: places that hold tokens, and transitions that move tokens. A transition with a label is an event.
 
-A plain place/transition net with duplicate labels and silent transitions (W. M. P. van der Aalst, The application of
-Petri nets to workflow management, 1998), with two additions that drawn processes need: a transition may empty places
-(reset arcs), and may have to wait until places are empty (inhibitor arcs).
+The nets are place/transition nets in which several transitions may have the same label, and silent ones have none (W.
+M. P. van der Aalst, The application of Petri nets to workflow management, 1998). Drawn processes need two additions: a
+transition may empty places (reset arcs), and it may wait until places are empty (inhibitor arcs).
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-Places: TypeAlias = tuple[int, ...]  # places by index, sorted; repeated for several tokens
+Places: TypeAlias = tuple[int, ...]  # sorted indices of places; a place with several tokens is repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A transition, silent without a label; ``element`` is the model's element in words.
+    """A transition, which is silent if it has no label. ``element`` describes the model's element in words.
 
-    It is enabled when every place of ``inputs`` has its tokens and every place of ``waits`` has none. Firing takes the
-    inputs, then empties ``resets``, then adds ``outputs``.
+    A transition is enabled when each place of ``inputs`` has its tokens and each place of ``waits`` is empty. Firing
+    takes the inputs, then empties ``resets``, then adds ``outputs``.
     """
 
     inputs: Places
@@ -31,9 +31,9 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowNet:
-    """A net with its initial marking, its final markings, and its places in words.
+    """A net with its initial marking, its final markings, and a description of each place in words.
 
-    A trace is complete with exactly the tokens of a final marking and no others. ``((),)`` means that no token is left.
+    A trace is complete when the tokens are exactly those of a final marking. ``((),)`` means that no token is left.
     """
 
     places: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Constructors of process trees in a normal form: no nested sequences, no parts without effect."""
+"""Builds process trees in a normal form: without nested sequences and without parts that have no effect."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ NOTHING = Silent()
 
 
 def sequence(parts: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """All parts, one after the other."""
+    """Return the sequence of all parts."""
     flat = _flat([*part.parts] if isinstance(part, Sequence) else [part] for part in parts)
     return Sequence(flat, origin=origin) if len(flat) > 1 else flat[0] if flat else NOTHING
 
 
 def _flat(groups: Iterable[list[ProcessTree]]) -> tuple[ProcessTree, ...]:
-    """The parts of all groups, without silent ones."""
+    """Return the parts of all groups without silent parts."""
     return tuple(part for group in groups for part in group if not isinstance(part, Silent))
 
 
 def choice(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """Exactly one branch; equal leaves are merged, and the silent branch comes last."""
+    """Return an exclusive choice between the branches. Equal leaves are merged, and a silent branch is the last one."""
     flat: list[ProcessTree] = []
     seen: set[str | None] = set()
     for branch in branches:
@@ -49,13 +49,13 @@ def choice(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
 
 
 def parallel(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """All branches, interleaved."""
+    """Return the interleaving of all branches."""
     flat = _flat([*branch.branches] if isinstance(branch, Parallel) else [branch] for branch in branches)
     return Parallel(flat, origin=origin) if len(flat) > 1 else flat[0] if flat else NOTHING
 
 
 def inclusive(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
-    """Any branches, at least one."""
+    """Return an inclusive choice: one or more of the branches."""
     flat: list[ProcessTree] = []
     for branch in branches:
         parts = branch.branches if isinstance(branch, InclusiveChoice) else (branch,)
@@ -64,14 +64,14 @@ def inclusive(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
 
 
 def loop(body: ProcessTree, redo: ProcessTree, origin: str = "") -> ProcessTree:
-    """The body once, and any number of times the redo part and the body again."""
+    """Return a loop: the body once, then any number of times the redo part followed by the body."""
     if isinstance(body, Silent) and isinstance(redo, Silent):
         return NOTHING
     return Loop(body=body, redo=redo, origin=origin)
 
 
 def is_short(tree: ProcessTree) -> bool:
-    """Whether every trace of a tree has at most one event."""
+    """Check that every trace of a tree has at most one event."""
     match tree:
         case Activity() | Silent():
             return True

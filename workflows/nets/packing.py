@@ -1,4 +1,4 @@
-"""Packs markings into few machine words, many at a time."""
+"""Packs markings into few machine words, and fires transitions on many markings at a time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FIELD_BITS = (2, 4, 8)  # widths of the field of a place; the highest bit of eac
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """A layout of markings: a field of bits for each place, of a width in ``FIELD_BITS``, several fields to a word.
+    """A layout of markings: each place has a field of ``bits`` bits, and a word holds several fields.
 
-    The highest bit of a field stays free. So one subtraction compares all fields of a word, and an addition that sets
-    the bit shows that a place has more than ``most`` tokens.
+    The highest bit of a field is a guard, which is 0 in a valid marking. So one subtraction compares all fields of a
+    word, and an addition that sets the guard bit shows that a place has more than ``most`` tokens.
     """
 
     places: int
@@ -34,11 +34,11 @@ class Packing:
 
     @property
     def words(self) -> int:
-        """Number of words per marking, at least one."""
+        """Number of words of a marking, at least one."""
         return max(1, -(-self.places * self.bits // 64))
 
     def fields(self, values: Iterable[tuple[int, int]]) -> Words:
-        """The words of a marking with each given value in the field of its place."""
+        """Return a marking with the given values in the fields of their places."""
         words = [0] * self.words
         per_word = 64 // self.bits
         for place, value in values:
@@ -46,19 +46,19 @@ class Packing:
         return np.array(words, np.uint64)
 
     def pack(self, places: Places) -> Words:
-        """The words of a marking with one token for each mention of a place, at most ``most`` on a place."""
+        """Return the marking with one token for each mention of a place, limited to ``most`` per place."""
         return self.fields((place, min(places.count(place), self.most)) for place in set(places))
 
     def guards(self) -> Words:
-        """The words with the guard bit of each field set."""
+        """Return the words in which the guard bit of each field is set."""
         return self.fields((place, 1 << (self.bits - 1)) for place in range(self.places))
 
     def mask(self, places: Places) -> Words:
-        """The words with all bits set in the fields of the given places."""
+        """Return the words in which all bits of the given places are set."""
         return self.fields((place, (1 << self.bits) - 1) for place in set(places))
 
     def tokens(self, marking: Words) -> dict[int, int]:
-        """The places of one marking that have tokens, and their numbers."""
+        """Return the places of a marking that have tokens, with the number of their tokens."""
         per_word, field = 64 // self.bits, (1 << self.bits) - 1
         words = [int(word) for word in marking]
         counts = (
@@ -69,10 +69,13 @@ class Packing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedTransitions:
-    """The effect of a net's transitions on packed markings; arrays are (transitions, words), ``guards`` (words,).
+    """The effects of a net's transitions on packed markings, as arrays (transitions, words).
 
-    ``kept`` fields are not emptied, ``waits`` fields must be empty; ``can_fire``, (transitions,), is the mask of the
-    transitions whose inputs fit the fields.
+    Attributes:
+        guards: (words,), the guard bits of all fields.
+        kept: The fields that are not emptied.
+        waits: The fields that must be empty.
+        can_fire: (transitions,), a mask of the transitions whose inputs fit the fields.
     """
 
     guards: Words
@@ -95,7 +98,7 @@ class PackedTransitions:
         )
 
     def enabled(self, markings: Words) -> NDArray[np.bool_]:
-        """A mask (markings, transitions) of the transitions that may fire in each marking."""
+        """Return a mask (markings, transitions) of the transitions that are enabled in each marking."""
         is_enabled = np.broadcast_to(self.can_fire, (len(markings), len(self.can_fire))).copy()
         for word, guard in enumerate(self.guards):
             tokens = markings[:, word]
@@ -109,11 +112,14 @@ class PackedTransitions:
         return is_enabled
 
     def fire(self, markings: Words, transitions: NDArray[np.integer]) -> Words:
-        """The marking after each pair of a marking and an enabled transition; a set guard bit shows too many tokens."""
+        """Return the marking after each pair of a marking and an enabled transition.
+
+        If a guard bit is set in the result, a place has too many tokens for its field.
+        """
         after: Words = ((markings - self.inputs[transitions]) & self.kept[transitions]) + self.outputs[transitions]
         return after
 
 
 def heaviest(places: Places) -> int:
-    """The largest number of tokens on one place."""
+    """Return the largest number of tokens on one place."""
     return max((places.count(place) for place in set(places)), default=0)

@@ -1,13 +1,14 @@
-"""Nets whose steps are process trees, and rules that reduce them without changing their traces.
+"""Nets whose steps are process trees, with rules that reduce a net without changing its traces.
 
-Source of the idea: S. J. van Zelst, S. J. J. Leemans, Translating workflow nets to process trees: an algorithmic
-approach (2020). A step takes its tokens, performs a trace of its tree, and puts its tokens. Each rule replaces a few
-steps by one with a larger tree; if only one step is left, its tree is the language of the net. Besides places and
-transitions there are splits that put tokens on any non-empty set of their places, joins that wait as inclusive gateways
-do, and steps that end everything at once; and a net may end with no token instead of one in a sink.
+A step takes its tokens, performs a trace of its tree, and puts its tokens. Each rule replaces a few steps by one step
+with a larger tree. If only one step is left, its tree is the language of the net. The idea is from S. J. van Zelst, S.
+J. J. Leemans, Translating workflow nets to process trees: an algorithmic approach (2020).
 
-The rules for inclusive gateways require that no part of the net runs twice at once. A net that reduces to one step
-satisfies this: the one step fills no place twice, and undoing a rule does not change that.
+Beside plain steps there are splits that put tokens on any non-empty set of their outputs, joins that wait as inclusive
+gateways do, and steps that end everything at once. A net may also end with no token instead of one token in a sink.
+
+The rules for inclusive gateways require that no part of the net runs twice at the same time. A net that reduces to one
+step satisfies this: the one step fills no place twice, and undoing a rule does not change that.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ class TreeTransition:
     """A transition (a step) that performs a trace of a process tree.
 
     Attributes:
-        tree: The process tree; the step performs one of its traces between taking and putting tokens.
-        is_open_join: The step takes a token from each filled input, once the empty inputs can get none.
-        is_open_split: The step puts tokens on one or more of its outputs.
-        signal: If not empty, the step also ends other steps, as a terminate or throw does; the caller interprets it.
+        tree: The process tree. The step performs one of its traces between taking and putting tokens.
+        is_open_join: Whether the step takes a token from each filled input, as soon as no empty input can get a token.
+        is_open_split: Whether the step puts tokens on any one or more of its outputs, instead of all.
+        signal: If not empty, the step also ends other steps, as a terminate or throw does. The caller interprets the
+            value.
         splits: The model's element that splits, in words.
     """
 
@@ -44,13 +46,15 @@ class TreeTransition:
 
     @property
     def is_link(self) -> bool:
-        """Whether the step only takes a single token and puts at most one."""
+        """Whether the step takes a single token, puts at most one, and has no signal."""
         return len(self.inputs) == 1 and len(self.outputs) <= 1 and not self.signal
 
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A branch from a split to a join, or to an end: its first place, its step if any, its last place."""
+    """A branch from a split to a join or to an end: its first place, its only step if any, its last place, and its
+    tree.
+    """
 
     begin: int
     step: int | None
@@ -59,9 +63,10 @@ class _Branch:
 
 
 class TreeNet:
-    """A net of steps; a trace begins with one token on ``source`` and ends with one on ``sink`` (no sink: no token).
+    """A net of steps. A trace begins with one token on ``source`` and ends with one token on ``sink``.
 
-    No step puts a token on ``source``. ``words`` are the descriptions of gateways at places; empty for other places.
+    If ``sink`` is None, a trace ends with no token. No step puts a token on ``source``. ``words`` has, for each place,
+    the description of the gateway there, or an empty text.
     """
 
     def __init__(self) -> None:
@@ -76,7 +81,7 @@ class TreeNet:
         self.source = self.place("")
 
     def place(self, words: str) -> int:
-        """Add a place; returns its index."""
+        """Add a place and return its index."""
         self.words.append(words)
         self._makers.append(set())
         self._takers.append(set())
@@ -88,7 +93,7 @@ class TreeNet:
         return self._count
 
     def link(self, source: int, target: int | None, tree: ProcessTree = normal_forms.NOTHING) -> int:
-        """Add a step from one place to another, or to an end; returns its key in ``steps``."""
+        """Add a step from one place to another, or to an end if the target is None. Return the key of the step."""
         outputs = frozenset() if target is None else frozenset({target})
         return self.add(TreeTransition(inputs=frozenset({source}), outputs=outputs, tree=tree))
 
@@ -96,7 +101,10 @@ class TreeNet:
         self._set_step(name, step)
 
     def tree(self) -> ProcessTree | None:
-        """The tree, if a single step is left that leads from source to sink (without sink: to no place); else None."""
+        """Return the tree of the only step if it leads from source to sink, or None if the net is not fully reduced.
+
+        Without a sink, the step must put no token.
+        """
         if len(self.steps) != 1:
             return None
         (step,) = self.steps.values()
@@ -105,11 +113,11 @@ class TreeNet:
         return step.tree if is_all else None
 
     def is_single(self) -> bool:
-        """Whether the net never has more than one token."""
+        """Check that the net never has more than one token."""
         return all(len(step.outputs) <= 1 for step in self.steps.values())
 
     def reduce(self) -> None:
-        """Apply the rules as long as a rule fits."""
+        """Apply the rules until none applies."""
         rules: tuple[Callable[[int], bool], ...] = (
             self._choose,
             self._spin,
@@ -133,7 +141,7 @@ class TreeNet:
                 self._wake((place,))
 
     def _choose(self, place: int) -> bool:
-        """Rule: steps between the same places become an exclusive choice."""
+        """Rule: steps with the same inputs, outputs and signal become an exclusive choice."""
         groups: dict[tuple[Tokens, Tokens, str], list[int]] = defaultdict(list)
         for name in self._takers[place]:
             step = self.steps[name]
@@ -150,7 +158,7 @@ class TreeNet:
         return False
 
     def _spin(self, place: int) -> bool:
-        """Rule: steps from a place back to itself become a loop from the place to a new place."""
+        """Rule: steps from a place back to the same place become a loop, which leads from this place to a new place."""
         spinning = sorted(
             name
             for name in self._takers[place]
@@ -172,7 +180,7 @@ class TreeNet:
         return True
 
     def _pass_on(self, place: int) -> bool:
-        """Rule: a place whose only continuation is a silent link is replaced by the link's target."""
+        """Rule: if the only continuation of a place is a silent link, the place is replaced by the link's target."""
         if place == self.source or len(self._takers[place]) != 1:
             return False
         (name,) = self._takers[place]
@@ -190,7 +198,7 @@ class TreeNet:
         return True
 
     def _pass_back(self, place: int) -> bool:
-        """Rule: a place that only a silent link fills is replaced by the link's source."""
+        """Rule: if only a silent link fills a place, the place is replaced by the source of the link."""
         if place == self.sink or len(self._makers[place]) != 1 or not self._takers[place]:
             return False
         (name,) = self._makers[place]
@@ -207,7 +215,7 @@ class TreeNet:
         return True
 
     def _chain(self, place: int) -> bool:
-        """Rule: two steps with only a place between them become a sequence."""
+        """Rule: if one step fills a place and one step takes from it, both become a sequence."""
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return False
         (first_name,), (second_name,) = self._makers[place], self._takers[place]
@@ -220,7 +228,7 @@ class TreeNet:
         return True
 
     def _loop(self, place: int) -> bool:
-        """Rule: the only step from a place to another, and the steps back, become a loop."""
+        """Rule: the only step from one place to another, together with the steps back, becomes a loop."""
         if len(self._takers[place]) != 1 or place == self.source:
             return False
         (name,) = self._takers[place]
@@ -245,7 +253,7 @@ class TreeNet:
         return True
 
     def _vanish(self, place: int) -> bool:
-        """Rule: remove a place whose tokens can only disappear without an event."""
+        """Rule: a place is removed if its tokens can only disappear without an event."""
         if place in {self.source, self.sink} or len(self._takers[place]) != 1:
             return False
         (name,) = self._takers[place]
@@ -261,7 +269,9 @@ class TreeNet:
         return True
 
     def _run_beside(self, place: int) -> bool:
-        """Rule: branches from one split to one join, or to their own ends, become parallel, or an inclusive choice."""
+        """Rule: branches of one split with a common join, or with ends of their own, become parallel or an inclusive
+        choice.
+        """
         near = self._makers[place] | self._takers[place]
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
         for split in near.union(*(self._makers[other] for other in before)):
@@ -290,9 +300,10 @@ class TreeNet:
         return False
 
     def _branch_from(self, place: int) -> tuple[int | None, _Branch] | None:
-        """The join and the branch that begins at a split's output, if the branch has at most one link; else None.
+        """Return the join and the branch that begin at an output of a split, or None if the branch is more than one
+        link.
 
-        A branch that has its own end has no join.
+        For a branch with an end of its own, the join is None.
         """
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place == self.sink:
             return None
@@ -327,7 +338,7 @@ class TreeNet:
         self.link(begin, end, tree)
 
     def _merge_inputs(self, place: int) -> bool:
-        """Rule: merge two inputs of an inclusive join if one choice fills exactly one of them."""
+        """Rule: two inputs of an inclusive join are merged if a choice fills exactly one of them."""
         for name in sorted(self._takers[place]):
             if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or not self.steps[name].is_open_join:
                 return False
@@ -346,7 +357,10 @@ class TreeNet:
         return False
 
     def _gather_splits(self, place: int) -> bool:
-        """Rule: one split for each choice of branches to a join becomes an inclusive choice, or optional branches."""
+        """Rule: if each selection of branches to a join has a split of its own, the splits become an inclusive choice.
+
+        If the empty selection is also possible, they become parallel optional branches instead.
+        """
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
         return any(self._gather_splits_of(other) for other in sorted(before | {place}))
 
@@ -378,7 +392,9 @@ class TreeNet:
         return False
 
     def _chosen_by(self, name: int) -> tuple[int, Tokens] | None:
-        """The join of a silent split, and the first places of the branches that the split does not skip; else None."""
+        """Return the join of a silent split and the first places of the branches that it does not skip, or None
+        otherwise.
+        """
         step = self.steps[name]
         if len(step.inputs) > 1 or len(step.outputs) < 2 or step.is_open_split or not isinstance(step.tree, Silent):
             return None
@@ -400,7 +416,7 @@ class TreeNet:
         return join, frozenset(place for end, place in ends.items() if end != place)
 
     def _is_closed(self, join: int, family: dict[int, Tokens]) -> bool:
-        """Whether only the splits of ``family``, and their branches, fill the inputs of the join."""
+        """Check that only the splits in ``family``, and their branches, fill the inputs of the join."""
         branches: set[int] = set()
         for begin in frozenset().union(*family.values()):
             if not self._makers[begin] <= family.keys():
@@ -411,7 +427,7 @@ class TreeNet:
         return all(self._makers[end] <= allowed and self._takers[end] == {join} for end in inputs)
 
     def _share_split(self, place: int) -> bool:
-        """Rule: steps that all fill the same places, which no other step fills, get a common split after them."""
+        """Rule: if several steps fill the same places, and no other step does, the steps get one common split."""
         makers = self._makers[place]
         if len(makers) < 2 or any(self.steps[name].is_open_split for name in makers):
             return False
@@ -427,7 +443,7 @@ class TreeNet:
         return True
 
     def _share_join(self, place: int) -> bool:
-        """Rule: several steps that all take from the same places, from which no other step takes, get a common join."""
+        """Rule: if several steps take from the same places, and no other step does, the steps get one common join."""
         takers = self._takers[place]
         if len(takers) < 2 or any(self.steps[name].is_open_join for name in takers) or place == self.sink:
             return False
@@ -443,7 +459,7 @@ class TreeNet:
         return True
 
     def _split_further(self, place: int) -> bool:
-        """Rule: a branch that only splits again is merged with the split before it."""
+        """Rule: a branch that only splits again is merged into the split before it."""
         names = self._between(place)
         if names is None:
             return False
@@ -451,13 +467,13 @@ class TreeNet:
         if len(second.inputs) > 1 or not isinstance(second.tree, Silent) or first.outputs & second.outputs:
             return False
         if any(len(self._takers[other]) > 1 for other in first.inputs):
-            return False  # a choice between splits is handled as a whole
+            return False  # another rule handles a choice between splits as a whole
         self._remove([names[1]])
         self._set_step(names[0], replace(first, outputs=first.outputs - {place} | second.outputs))
         return True
 
     def _join_further(self, place: int) -> bool:
-        """Rule: a join that leads only to another join is merged with that join."""
+        """Rule: a join that leads only to another join is merged into the second join."""
         names = self._between(place)
         if names is None:
             return False
@@ -465,13 +481,13 @@ class TreeNet:
         if len(first.outputs) > 1 or not isinstance(first.tree, Silent) or first.inputs & second.inputs:
             return False
         if any(len(self._makers[other]) > 1 for other in first.inputs):
-            return False  # places that several splits fill are handled as a whole, too
+            return False  # another rule handles places that several splits fill as a whole
         self._remove([names[0]])
         self._set_step(names[1], replace(second, inputs=second.inputs - {place} | first.inputs))
         return True
 
     def _between(self, place: int) -> tuple[int, int] | None:
-        """The only step before a place and the only step after the place, if both are plain; else None."""
+        """Return the only step before a place and the only step after it, or None unless both steps are plain."""
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return None
         (first,), (second,) = self._makers[place], self._takers[place]
@@ -506,7 +522,7 @@ class TreeNet:
         self._wake(step.outputs)
 
     def _wake(self, places: Iterable[int]) -> None:
-        """Queue places for another examination, because their neighbourhood has changed."""
+        """Queue places for another examination after a change of their steps."""
         for place in places:
             if place not in self._is_waiting:
                 self._is_waiting.add(place)

@@ -1,6 +1,7 @@
-"""Warnings about nets that can complete but are not sound: ways that get stuck, events that never occur.
+"""Warns about nets that can complete but are not sound: paths that get stuck, events that never occur.
 
-After W. M. P. van der Aalst, Workflow verification: finding control-flow errors using Petri-net-based techniques, 2000.
+The checks follow W. M. P. van der Aalst, Workflow verification: finding control-flow errors using Petri-net-based
+techniques, 2000.
 """
 
 from __future__ import annotations
@@ -21,20 +22,23 @@ _MOST_STUCK = 3
 
 
 def check(markings: Markings) -> tuple[str, ...]:
-    """Warnings about a net, which name its elements; a sound net has none. Refuses a net without complete traces."""
+    """Return warnings that name the faulty elements of a net, or none for a sound net.
+
+    A net without complete traces is refused.
+    """
     check_completion(markings)
     return (*_dead(markings), *_stuck(markings))
 
 
 def check_completion(markings: Markings) -> None:
-    """Reject a net without complete traces; the message names where traces get stuck."""
+    """Refuse a net without complete traces. The message names the places where traces get stuck."""
     if not markings.completes[0]:
         where = "; ".join(_stuck(markings)) or "no step can be taken at all"
         raise UnsoundWorkflow(f"no trace of the model completes: {where}")
 
 
 def _dead(markings: Markings) -> list[str]:
-    """Warnings for the labelled transitions that are in no complete trace."""
+    """Return a warning for each labelled transition that is in no complete trace."""
     transitions = markings.net.transitions
     lives = np.zeros(len(transitions), np.bool_)
     lives[markings.transitions[markings.completes[markings.targets]]] = True
@@ -55,7 +59,7 @@ def _dead(markings: Markings) -> list[str]:
 
 
 def _stuck(markings: Markings) -> list[str]:
-    """Warnings for ways that cannot reach an end, the shortest first; one for each set of waiting elements."""
+    """Return warnings for paths that cannot reach an end, the shortest first, one for each set of waiting elements."""
     is_lost = ~markings.completes
     if not is_lost.any():
         return []
@@ -73,7 +77,9 @@ def _stuck(markings: Markings) -> list[str]:
 
 
 def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
-    """The warning for tokens that circle for ever: markings that are never left, and how the first is reached."""
+    """Return the warning for tokens that circulate forever: the circulating elements, and the path to the first
+    marking.
+    """
     component = np.array(components(markings.offsets.tolist(), markings.targets.tolist()), np.int64)
     leaves = component[markings.sources] != component[markings.targets]
     is_left = np.zeros(int(component.max()) + 1, np.bool_)
@@ -90,7 +96,7 @@ def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
 
 
 def _dead_end(markings: Markings, marking: int) -> str:
-    """The reason why no step can be taken in a marking that is not final."""
+    """Return the reason why no step is enabled in a marking that is not final."""
     tokens = markings.tokens(marking)
     net = markings.net
     held = _places(markings, marking)
@@ -107,7 +113,7 @@ def _dead_end(markings: Markings, marking: int) -> str:
 
 
 def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -> str:
-    """A sentence about what a transition waits for: tokens in its inputs, and places that must become empty."""
+    """Return in words for what a transition waits: tokens in its inputs, and places that must become empty."""
     inputs = Counter(transition.inputs)
     lacks = [net.places[place] for place, count in sorted(inputs.items()) if tokens.get(place, 0) < count]
     blocked = [net.places[place] for place in sorted(set(transition.waits)) if tokens.get(place, 0)]
@@ -120,7 +126,7 @@ def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -
 
 
 def _after(markings: Markings, marking: int) -> str:
-    """A short sequence of events that leads to a marking, in words."""
+    """Return a short sequence of events that leads to a marking, in words."""
     transitions = markings.net.transitions
     events = [label for number in markings.way_to(marking) if (label := transitions[number].label) is not None]
     if not events:

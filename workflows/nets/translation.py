@@ -1,19 +1,19 @@
 """Translates flow graphs to nets.
 
-Flows are places; if a node takes one token from any incoming flow, its incoming flows share one place. Blocks are
+Flows become places. If a node takes one token from any incoming flow, its incoming flows share one place. Blocks are
 inlined:
 
-- A graph that always has exactly one token passes it on.
+- A graph that always has exactly one token passes on this token.
 - Any other graph that folds to a process tree is replaced by the net of the tree, unless it can be left at any time.
-- Any other graph is completed by a step that waits for all places of the graph to be empty.
+- For any other graph, a step that waits until all places of the graph are empty completes the graph.
 
-An inclusive gateway with several incoming flows has one step for each set of filled flows. The step waits until no
-token can come to the other flows any more: until the places from which a token could come are empty (BPMN 2.0, section
-13.4.3). Interrupting exits, and terminate ends, empty the places of their block or graph.
+An inclusive gateway with several incoming flows gets one step for each set of filled flows. The step waits until no
+token can reach the other flows: until all places from which a token could reach them are empty (BPMN 2.0, section
+13.4.3). Interrupting exits and terminate ends empty the places of their block or graph.
 
-If a token enters a block while an earlier one is in it, both runs of the block share the same places. Then a join can
-take tokens of both runs, and a step that waits for the end of one run, or empties its places, also does so for the
-other. A place counts the runs of each block for which this is possible (``RunCounter``).
+If a token enters a block while the block still runs, both runs share the same places. Then a join can take tokens of
+both runs, and a step that waits for the end of one run, or empties its places, also affects the other run. For each
+block in which this is possible, a place counts the current runs (``RunCounter``).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ MOST_COPIES = 20
 
 @dataclass(frozen=True, slots=True)
 class RunCounter:
-    """A place that has a token for each current run of the block ``node``.
+    """A place that has one token for each current run of the block ``node``.
 
-    With two tokens on it, the net can have traces that the graph lacks; and it can lack traces of the graph if
-    ``is_mixing``: steps of the block wait for places to be empty, or empty them.
+    If the place has two tokens, the net can have traces that the graph does not have. If ``is_mixing``, steps of the
+    block wait for empty places or empty places themselves, so the net can also lack traces of the graph.
     """
 
     place: int
@@ -51,11 +51,12 @@ class RunCounter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """A net, and the parts of a graph that it does not express exactly.
+    """The net of a graph, and the parts of the graph that the net does not express exactly.
 
-    As long as no place of ``counters`` has two tokens, the net has at least the complete traces of the graph, and no
-    others if there are no ``notices``: pairs of an element's id and the part of its meaning that was read more loosely
-    than drawn. With two tokens on one, it has at least these traces if waits are ignored and resets may leave tokens.
+    As long as no place of ``counters`` has two tokens, the net has all complete traces of the graph. It has no others
+    if ``notices`` is empty. If such a place has two tokens, the net has all complete traces only if waits are ignored
+    and resets may leave tokens. A notice is the id of an element, and the part of its meaning that is read more loosely
+    than drawn.
     """
 
     net: WorkflowNet
@@ -64,7 +65,7 @@ class Translation:
 
 
 def translate(graph: FlowGraph) -> Translation:
-    """A net with the traces of a graph; a trace is complete when no token is left.
+    """Return a net with the traces of a graph. A trace is complete when no token is left.
 
     A model is refused if ``Ways`` refuses a graph, if no block around a throw has its exit, if an inclusive gateway
     joins more than ``MOST_JOINED`` or splits into more than ``MOST_SPLIT`` flows, or if the net is too large.
@@ -80,7 +81,7 @@ def translate(graph: FlowGraph) -> Translation:
 
 
 def is_single(graph: FlowGraph) -> bool:
-    """Whether a run of a graph always has exactly one token; a running block counts as one token."""
+    """Check that a run of a graph always has exactly one token. A running block counts as one token."""
     ways = Ways(graph)
     splits = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return not any(
@@ -91,7 +92,9 @@ def is_single(graph: FlowGraph) -> bool:
 
 
 def is_single_throughout(graph: FlowGraph) -> bool:
-    """Whether ``is_single`` holds for a graph and for all blocks in it, with one run at a time."""
+    """Check that ``is_single`` holds for a graph and for all blocks in the graph, and that no block has concurrent
+    runs.
+    """
     return is_single(graph) and all(
         is_single_throughout(node.block.graph) and not (node.block.repeat and node.block.repeat.is_parallel)
         for node in graph.nodes
@@ -100,7 +103,7 @@ def is_single_throughout(graph: FlowGraph) -> bool:
 
 
 def _keeps_apart(block: Block) -> bool:
-    """Whether runs of a block never meet: each has a single token, and no gateway joins tokens."""
+    """Check that runs of a block never interact: each run has a single token, and no gateway joins tokens."""
     gateways = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return (
         is_single_throughout(block.graph)
@@ -110,16 +113,18 @@ def _keeps_apart(block: Block) -> bool:
     )
 
 
-_Begins = list[tuple[str, Places]]  # alternatives to begin: the element in words, and the tokens that it puts
+_Begins = list[tuple[str, Places]]  # alternatives to begin a graph: an element in words, and the places that it fills
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A block that is being inlined; ``exits`` has the places in which each exit puts a token.
+    """A block that is being inlined.
 
-    ``is_alone``: no two tokens can be in the block, or on the way to it, at the same time.
-    ``throws`` has one entry for each throw: the place that it takes from, the places in which it puts tokens itself,
-    the exit, and the throwing node in words.
+    Attributes:
+        exits: The places that each exit fills.
+        is_alone: Whether no two tokens can be in the block, or on the path to it, at the same time.
+        throws: For each throw: the place from which it takes, the places that it fills itself, the exit, and the
+            throwing node in words.
     """
 
     node: Node
@@ -145,13 +150,13 @@ class _Way:
 
     @property
     def is_left_anywhere(self) -> bool:
-        """Whether a surrounding block can be left at any time, and so in every place of the run."""
+        """Whether a surrounding block can be left at any time, and therefore from every place of the run."""
         blocks = [frame.node.block for frame in self.frames if frame.node.block]
         return any(not leaves.is_thrown for block in blocks for leaves in block.exits)
 
 
 class _Translator:
-    """Inlines runs of blocks into one net."""
+    """Inlines the runs of blocks into one net."""
 
     def __init__(self) -> None:
         self.assembly = Assembly()
@@ -177,7 +182,7 @@ class _Translator:
         return self._one_by_one(node, block.graph, self._bounded(node, repeat), way)
 
     def _bounded(self, node: Node, repeat: Repeat) -> Repeat:
-        """The repetition; if it needs more than ``MOST_COPIES`` copies, an open repetition instead, with a notice."""
+        """Return the repetition, or an open one, with a notice, if it needs more than ``MOST_COPIES`` copies."""
         if max(repeat.least, repeat.most or 0) <= MOST_COPIES:
             return repeat
         least = min(repeat.least, MOST_COPIES)
@@ -206,7 +211,10 @@ class _Translator:
         return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
 
     def _one_by_one(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add copies of a run in sequence, the last copy first, which may repeat if the number of runs is open."""
+        """Add copies of a run in sequence, from the last copy to the first.
+
+        If the number of runs is open, the last copy may repeat.
+        """
         begins: _Begins = []
         for count in range(repeat.least or 1 if repeat.most is None else repeat.most, 0, -1):
             gate = self.assembly.place(f"after run {count} of {node}", is_bookkeeping=True)
@@ -237,9 +245,10 @@ class _Translator:
         return [("", tuple(starts))]
 
     def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add any number of concurrent runs, as activities in any order: only a required run keeps its order.
+        """Add any number of concurrent runs, read as their activities in any order, any number of times.
 
-        A net cannot tell concurrent runs apart.
+        A net cannot distinguish concurrent runs, so the order within a run is lost. If one run is required, this run
+        keeps its order.
         """
         message = "runs any number of times at once; read as any of its activities, any number of times, in any order"
         self.notices.append((node.id, message if not repeat.least else f"{message}, beside one run"))
@@ -260,7 +269,7 @@ class _Translator:
 
 
 class _Scope:
-    """One run of one graph; the translator adds its blocks."""
+    """One run of a graph. The translator adds the blocks of the graph."""
 
     def __init__(self, translator: _Translator, graph: FlowGraph, way: _Way) -> None:
         self._translator = translator
@@ -277,7 +286,7 @@ class _Scope:
             self._put_places(node)
 
     def add_steps(self) -> _Begins:
-        """Add the steps of all nodes; returns the alternative ways to begin."""
+        """Add the steps of all nodes, and return the alternatives to begin the graph."""
         for node in self._graph.nodes:
             self._put_node(node)
         for node in self._graph.nodes:
@@ -309,7 +318,7 @@ class _Scope:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
     def _out(self, node: Node, leaves: str = "") -> Places:
-        """The tokens that a node puts on its outgoing flows, or on those of an exit; an end puts those of ``_done``."""
+        """Return the places that a node or an exit fills: its outgoing flows, or ``_done`` if it has none."""
         return tuple(map(self._place_of, self._ways.out_of(node, leaves))) or self._done
 
     def _step(
@@ -404,7 +413,7 @@ class _Scope:
         return self._assembly.place(words, is_bookkeeping=True)
 
     def _put_exits(self, block: Block, frame: _Frame, places: range, chances: dict[str, int]) -> None:
-        """Add the steps that leave a block: throws, and exits that can be taken with any token of the block."""
+        """Add the steps that leave a block: the throws, and the exits that any token of the block can take."""
         is_plain = is_single_throughout(block.graph) and not chances
         is_plain = is_plain and not (block.repeat and block.repeat.is_parallel)
         is_plain = is_plain and (frame.is_alone or _keeps_apart(block))
@@ -429,6 +438,6 @@ class _Scope:
 
 
 def _subsets(flows: tuple[Flow, ...]) -> Iterator[tuple[Flow, ...]]:
-    """All subsets except the empty one."""
+    """Yield all non-empty subsets."""
     for size in range(1, len(flows) + 1):
         yield from combinations(flows, size)

@@ -1,4 +1,4 @@
-"""Converts process trees to nets: one source, one sink, and only plain places and transitions."""
+"""Converts process trees to nets with one source, one sink, and only plain places and transitions."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MOST_LISTED = 4
 
 
 def can_be_net(tree: ProcessTree) -> bool:
-    """Whether ``put_tree`` accepts a tree."""
+    """Check whether ``put_tree`` accepts a tree."""
     return is_short(tree.body) if isinstance(tree, Instances) else all(map(can_be_net, parts_of(tree)))
 
 
 def put_tree(assembly: Assembly, tree: ProcessTree, source: int, sink: int) -> None:
-    """Add the steps of a tree, each of whose traces leads a token from ``source`` to ``sink``.
+    """Add the steps of a tree. Each trace of the tree moves a token from ``source`` to ``sink``.
 
     The tree must satisfy ``can_be_net``.
     """
@@ -83,7 +83,7 @@ def _put_inclusive(assembly: Assembly, tree: InclusiveChoice, source: int, sink:
 
 
 def _put_instances(assembly: Assembly, tree: Instances, source: int, sink: int) -> None:
-    """Add concurrent instances of at most one event each, which are equivalent to a loop."""
+    """Add concurrent instances as a loop, which is equivalent if each instance has at most one event."""
     if not is_short(tree.body):
         names = activity_names(tree)
         raise UnderivableWorkflow(
@@ -94,7 +94,7 @@ def _put_instances(assembly: Assembly, tree: Instances, source: int, sink: int) 
 
 
 def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
-    """Add one split for each choice of branches."""
+    """Add one split for each selection of branches."""
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"
     for choice in product((True, False), repeat=len(ends)):
@@ -105,7 +105,9 @@ def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: in
 
 
 def _put_one_by_one(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
-    """Decide branch after branch; if no branch was taken before (place ``none``), the last branch must be taken."""
+    """Add steps that decide branch after branch. If no branch was taken before (place ``none``), the last one is
+    required.
+    """
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"
     none, some = source, -1

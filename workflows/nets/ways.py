@@ -1,4 +1,4 @@
-"""Predecessors and successors in a flow graph."""
+"""Finds the predecessors and successors of nodes in a flow graph."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from workflows.nets.graph import GATEWAYS, Exit, Flow, FlowGraph, Node, NodeKind
 
 
 class Ways:
-    """The nodes and flows of one graph, indexed by node; blocks are single nodes.
+    """The nodes and flows of one graph, indexed by node. A block counts as a single node.
 
-    A graph is refused if a flow leads from or to a node outside it, or if several flows leave an exit, or a node that
-    is not a gateway.
+    A graph is refused if a flow leads from or to a node outside the graph, or if several flows leave the same exit or
+    the same node, unless the node is a gateway.
     """
 
     def __init__(self, graph: FlowGraph) -> None:
@@ -44,16 +44,16 @@ class Ways:
         return tuple(self._incoming.get(node.id, ()))
 
     def out_of(self, node: Node, leaves: str = "") -> tuple[Flow, ...]:
-        """The flows by which a node continues, or by which a block is left at exit ``leaves``."""
+        """Return the outgoing flows of a node, or the flows by which the exit ``leaves`` leaves a block."""
         return tuple(self._outgoing.get((node.id, leaves), ()))
 
     def all_out_of(self, node: Node) -> tuple[Flow, ...]:
-        """The flows by which a node continues, including the flows of its exits."""
+        """Return the outgoing flows of a node and of all its exits."""
         exits = node.block.exits if node.block else ()
         return self.out_of(node) + tuple(flow for leaves in exits for flow in self.out_of(node, leaves.id))
 
     def reached(self) -> tuple[Node, ...]:
-        """The nodes reachable from some start, in the order of the graph, without the starts."""
+        """Return the nodes that are reachable from a start, in the order of the graph, without the starts."""
         seen: set[str] = set()
         waiting = [flow.target for start in self.starts for flow in self.out_of(start)]
         while waiting:
@@ -64,7 +64,7 @@ class Ways:
         return tuple(node for node in self.nodes.values() if node.id in seen)
 
     def heading_for(self, gateway: Node) -> dict[str, frozenset[str]]:
-        """For each flow, the incoming flows of a gateway that a token on the flow can reach around the gateway."""
+        """Map each flow to the incoming flows of a gateway that a token there can reach without passing the gateway."""
         heading: dict[str, set[str]] = defaultdict(set)
         for incoming in self.into(gateway):
             waiting = [incoming]
@@ -79,7 +79,7 @@ class Ways:
 
 
 def iterate_nodes(graph: FlowGraph) -> Iterator[Node]:
-    """All nodes of a graph and of the blocks in it."""
+    """Yield all nodes of a graph and of the blocks in it."""
     for node in graph.nodes:
         yield node
         if node.block:
@@ -87,12 +87,12 @@ def iterate_nodes(graph: FlowGraph) -> Iterator[Node]:
 
 
 def thrown_in(graph: FlowGraph) -> frozenset[str]:
-    """Ids of the exits that nodes of a graph, or of blocks in it, throw."""
+    """Return the ids of the exits that nodes of a graph, or of blocks in it, throw."""
     return frozenset(node.throws for node in iterate_nodes(graph) if node.kind is NodeKind.THROW)
 
 
 def find_exit(blocks: tuple[Node, ...], exit_id: str) -> tuple[Node, Exit] | None:
-    """The innermost of the nested ``blocks`` (outermost first) that has an exit, and the exit."""
+    """Return the innermost block that has an exit, and the exit, or None. The outermost of the ``blocks`` is first."""
     for node in reversed(blocks):
         for leaves in node.block.exits if node.block else ():
             if leaves.id == exit_id:
