@@ -1,1 +1,1 @@
-"""Languages of workflows: from blocks or markings to the minimal automaton."""
+"""Computes the languages of workflows: from blocks or markings to the minimal automaton."""

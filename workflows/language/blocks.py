@@ -1,4 +1,4 @@
-"""Operations on languages, each given by its minimal automaton."""
+"""Operations on languages, each given by its minimal automaton. ``most`` is the limit of the number of states."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NOTHING = ProcessAutomaton.of((), [{}], [0])
 
 
 def one_event(name: str) -> ProcessAutomaton:
-    """The language of a single word: one event."""
+    """Return the language of a single word that consists of one event."""
     return ProcessAutomaton.of((name,), [{name: 1}, {}], [1])
 
 
 def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Concatenation: a word of each part, in order; ``most``, in all functions here, is the limit of states."""
+    """Return the concatenation: a word of each part, in order."""
     if len(parts) == 1:
         return parts[0]
     _check_length(sum(map(_shortest_length, parts)), most)
@@ -35,7 +35,7 @@ def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAu
 
 
 def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Union: a word of any branch."""
+    """Return the union: a word of any branch."""
     if len(branches) == 1:
         return branches[0]
     union, begins = side_by_side(branches)
@@ -43,7 +43,7 @@ def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """Loop: a word of the body, then any number of times a word of ``redo`` and a word of the body."""
+    """Return the loop: a word of the body, then any number of times a word of ``redo`` and a word of the body."""
     union, (first, second) = side_by_side((body, redo))
     is_body = np.arange(len(union)) < second
     ends = np.flatnonzero(union.accepting)
@@ -52,7 +52,10 @@ def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -
 
 
 def repetition(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most: int) -> ProcessAutomaton:
-    """Repetition: ``count`` words of the body, with a word of ``redo`` between them; built by doubling."""
+    """Return the repetition: ``count`` words of the body, with a word of ``redo`` between each two of them.
+
+    It is built by doubling.
+    """
     _check_length(count * _shortest_length(body) + (count - 1) * _shortest_length(redo), most)
     automaton, power = body, one_after_another((redo, body), most)
     rounds = count - 1
@@ -66,10 +69,10 @@ def repetition(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most:
 
 
 def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Shuffle: a word of each branch, in any interleaving.
+    """Return the shuffle: a word of each branch, in any interleaving.
 
-    The product of branches without common letters is already minimal, so its size is known in advance; branches with
-    common letters are determinised two by two.
+    The product of branches without common letters is already minimal, so its size is known in advance. Branches with
+    common letters are combined and determinised one after the other.
     """
     letters = {place: branch.letters for place, branch in enumerate(branches)}
     groups = [_mixed([branches[place] for place in group], most) for group in overlapping(letters)]
@@ -88,9 +91,9 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
 
 
 def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Inclusive choice: a word of each of one or more branches, in any interleaving.
+    """Return the inclusive choice: a word of each of one or more branches, in any interleaving.
 
-    Built as the interleaving of optional branches, without the empty word unless some branch contains it.
+    It is built as the interleaving of optional branches. The empty word is removed unless a branch contains it.
     """
     if len(branches) == 1:
         return branches[0]
@@ -99,12 +102,11 @@ def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """One or more words of the body, interleaved.
+    """Return the language of one or more interleaved words of the body.
 
-    This language is regular if it equals the sequential repetition of the body, that is, if interleaving one more word
-    adds nothing. This holds for words of at most one event, for a single letter, and for all sequences over some
-    letters. In other cases instances count each other's events, which no finite automaton can do, and
-    ``AutomatonTooLarge`` is raised.
+    The language equals the sequential repetition of the body if interleaving one more word adds nothing. This holds for
+    words of at most one event, for a single letter, and for all sequences over some letters. Otherwise the instances
+    count each other's events, which no finite automaton can express, and ``AutomatonTooLarge`` is raised.
     """
     repeated = again_and_again(body, NOTHING, most)
     if len(body.letters) <= 1 or _has_short_words(body):
@@ -123,9 +125,10 @@ def _has_short_words(body: ProcessAutomaton) -> bool:
 
 
 def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
-    """Whether two instances of one word may alternate step by step; tested with a shortest word for each first letter.
+    """Check whether two instances of the same word may alternate step by step.
 
-    If not, some interleaving is not a sequential repetition of the body.
+    A shortest word is tested for each first letter. If the test fails, some interleaving is not a sequential repetition
+    of the body.
     """
     for letter in body.allowed(0):
         state = body.step(0, letter)
@@ -137,7 +140,7 @@ def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
 
 
 def _check_length(events: int, most: int) -> None:
-    """Reject a language whose shortest word is too long: the states along this word are all different."""
+    """Reject a language whose shortest word is too long, because all states along this word are different."""
     if events >= most:
         raise AutomatonTooLarge(
             f"every trace has {events} events or more, and there are more states than that; "
@@ -174,7 +177,7 @@ def _with_silent(moves: Moves, sources: Numbers, targets: Numbers) -> Moves:
 
 
 def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """All words except the empty one."""
+    """Return the language without the empty word."""
     moves = moves_of(automaton)
     begin = moves.sources == 0
     fresh = len(moves)
@@ -192,7 +195,7 @@ def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
 
 
 def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """The interleaving of branches with common letters."""
+    """Return the interleaving of branches with common letters."""
     automaton, *others = sorted(branches, key=len)
     for branch in others:
         if len(automaton) * len(branch) > 4 * most:
@@ -236,7 +239,7 @@ def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def _product(first: ProcessAutomaton, second: ProcessAutomaton) -> ProcessAutomaton:
-    """The interleaving of two automata without common letters."""
+    """Return the interleaving of two automata without common letters."""
     letters = tuple(sorted(first.letters + second.letters))
     codes = {letter: code for code, letter in enumerate(letters)}
     height, width = len(first), len(second)

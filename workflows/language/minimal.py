@@ -1,4 +1,4 @@
-"""The minimal automaton of a language, with a canonical numbering."""
+"""Computes the minimal automaton of a language, with a canonical numbering of its states."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from workflows.language.reduction import is_stable, split
 
 
 def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
-    """The minimal automaton of the same language, which must not be empty.
+    """Return the minimal automaton of the same language, which must not be empty.
 
-    Only letters and states of complete words remain, numbered breadth-first over the sorted letters: automata of one
-    language become equal. States are merged by Moore's refinement (E. F. Moore, Gedanken-experiments on sequential
-    machines, 1956) with hashes, and the result is verified. The first classes are the distances to acceptance.
+    Only letters and states of complete words remain. States are numbered breadth-first over the sorted letters, so two
+    automata of one language become equal. States are merged by Moore's refinement (E. F. Moore, Gedanken-experiments on
+    sequential machines, 1956) with hashes, and the result is verified. The refinement starts with one class for each
+    distance to acceptance.
     """
     moves = moves_of(automaton)
     forward = moves.forward().reached(np.zeros(1, np.int64))
@@ -36,9 +37,9 @@ def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
 def canonical(
     letters: tuple[str, ...], table: NDArray[np.integer], accepting: NDArray[np.bool_], start: int
 ) -> ProcessAutomaton:
-    """Renumber the reachable states of a trimmed automaton breadth-first from ``start``, and leave out unused letters.
+    """Renumber the reachable states of a trimmed automaton breadth-first from ``start``, and remove unused letters.
 
-    The letters are sorted; ``table`` is (states, letters), ``accepting`` is (states,).
+    The letters are sorted. ``table`` is (states, letters), ``accepting`` is (states,).
     """
     sources, labels = np.nonzero(table != NOWHERE)
     states = Adjacency(offsets_of(sources, len(table)), table[sources, labels]).order(start)
@@ -56,12 +57,13 @@ def _table(moves: Moves) -> NDArray[np.int64]:
 
 
 def _class_table(classes: Numbers, table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The transition table with classes in place of states."""
+    """Return the transition table with classes in place of states."""
     return np.append(classes, NOWHERE)[table]
 
 
 def _refined(moves: Moves, classes: Numbers) -> Numbers:
-    """The coarsest refinement of the given classes in which each letter leads from one class to one class, or nowhere.
+    """Return the coarsest refinement of the given classes in which each letter leads from a class to one class or
+    nowhere.
 
     Moves are sorted by state and letter.
     """

@@ -1,4 +1,4 @@
-"""Automata under construction: nondeterministic, with silent moves."""
+"""Nondeterministic automata with silent moves, as an intermediate form."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SILENT = -1
 class Moves:
     """A nondeterministic finite automaton with silent moves.
 
-    A move leads from a state of ``sources`` to a state of ``targets``; its label is the index of a letter, or
-    ``SILENT``. Words begin in the ``initial`` states, and may end in the states of the mask ``accepting``, (states,).
+    A move leads from a state in ``sources`` to a state in ``targets``. Its label is the index of a letter, or
+    ``SILENT``. Words begin in the ``initial`` states. They may end in the states of the mask ``accepting``, (states,).
     """
 
     letters: tuple[str, ...]
@@ -33,20 +33,23 @@ class Moves:
         return len(self.accepting)
 
     def forward(self) -> Adjacency:
-        """The targets of moves, by source state."""
+        """Return the targets of the moves from each state."""
         return Adjacency.of(self.sources, self.targets, len(self))
 
     def backward(self) -> Adjacency:
-        """The sources of moves, by target state."""
+        """Return the sources of the moves to each state."""
         return Adjacency.of(self.targets, self.sources, len(self))
 
     def silent(self) -> Adjacency:
-        """The targets of silent moves, by source state."""
+        """Return the targets of the silent moves from each state."""
         is_silent = self.labels == SILENT
         return Adjacency.of(self.sources[is_silent], self.targets[is_silent], len(self))
 
     def renumbered(self, numbers: NDArray[np.int64], states: int) -> Moves:
-        """The automaton with states renumbered, -1 to leave a state out; moves that become equal are merged."""
+        """Return the automaton with renumbered states; the number -1 removes a state.
+
+        Moves that become equal are merged. A silent move from a state to itself is removed.
+        """
         sources, targets = numbers[self.sources], numbers[self.targets]
         stays = (sources >= 0) & (targets >= 0) & ~((self.labels == SILENT) & (sources == targets))
         width = len(self.letters) + 1
@@ -67,7 +70,7 @@ class Moves:
 
 
 def moves_of(automaton: ProcessAutomaton) -> Moves:
-    """A deterministic automaton as moves, sorted by state and letter."""
+    """Return the moves of a deterministic automaton, sorted by state and letter."""
     sources, labels = np.nonzero(automaton.table != NOWHERE)
     return Moves(
         letters=automaton.letters,
@@ -80,7 +83,10 @@ def moves_of(automaton: ProcessAutomaton) -> Moves:
 
 
 def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
-    """The disjoint union of automata, starting in the first automaton; and the index of each one's first state."""
+    """Return the disjoint union of automata, and the index of each automaton's first state in it.
+
+    Words begin in the first automaton.
+    """
     letters = tuple(sorted({letter for part in parts for letter in part.letters}))
     codes = {letter: code for code, letter in enumerate(letters)}
     begins = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

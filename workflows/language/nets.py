@@ -1,4 +1,4 @@
-"""The automaton of a workflow net, from its markings."""
+"""Builds the automaton of a workflow net from its markings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from workflows.nets.soundness import check_completion
 
 
 def automaton_of(markings: Markings, limits: CompileLimits) -> ProcessAutomaton:
-    """The minimal automaton of the language of a net with known markings."""
+    """Return the minimal automaton of the language of a net, given the markings of the net."""
     check_completion(markings)
     return deterministic(_moves_of(markings), limits.max_states)
 
 
 def _moves_of(markings: Markings) -> Moves:
-    """The markings from which a trace can complete, as states; silent steps are silent moves."""
+    """Return the markings from which a trace can complete as states, and silent steps as silent moves."""
     letters = tuple(sorted(markings.net.labels))
     codes = {letter: code for code, letter in enumerate(letters)}
     labels = np.array(

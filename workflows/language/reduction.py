@@ -1,8 +1,8 @@
 """Reduces the states of a nondeterministic automaton without changing its language.
 
 Two states that are bisimilar, forwards or backwards, can be merged (L. Ilie, S. Yu, Reducing NFAs by invariant
-equivalences, 2003); silent moves within a class do not count. Classes are found by refining with hashes, as in
-``minimal``, and are verified.
+equivalences, 2003). Silent moves within a class of states are ignored. As in ``minimal``, classes are found by
+refinement with hashes, and then verified.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _NOBODY = -1
 
 
 def reduced(moves: Moves) -> Moves:
-    """A smaller automaton of the same language with all states on complete words; no states for an empty language."""
+    """Return a smaller automaton of the same language in which all states are on complete words.
+
+    For an empty language the result has no states.
+    """
     moves = trimmed(moves)
     while len(moves):
         before = len(moves)
@@ -40,14 +43,14 @@ def reduced(moves: Moves) -> Moves:
 
 
 def trimmed(moves: Moves) -> Moves:
-    """The automaton restricted to the states of complete words."""
+    """Return the automaton without the states that are on no complete word."""
     useful = moves.forward().reached(moves.initial)
     useful &= moves.backward().reached(np.flatnonzero(moves.accepting))
     return moves.renumbered(np.where(useful, np.cumsum(useful) - 1, _NOBODY), int(useful.sum()))
 
 
 def _accepting_silently(moves: Moves) -> Moves:
-    """Make each state accepting from which silent moves lead to an accepting state."""
+    """Mark a state as accepting if silent moves lead from there to an accepting state."""
     is_silent = moves.labels == SILENT
     back = Adjacency.of(moves.targets[is_silent], moves.sources[is_silent], len(moves))
     return replace(moves, accepting=back.reached(np.flatnonzero(moves.accepting)))
@@ -60,7 +63,7 @@ def _without_detours(moves: Moves) -> Moves:
     is_silent = (moves.labels == SILENT) & (ways[moves.sources] == 1) & ~moves.accepting[moves.sources]
     after = np.arange(states, dtype=np.int64)
     after[moves.sources[is_silent]] = moves.targets[is_silent]
-    while True:  # each round doubles the steps; terminates, because the automaton is trimmed
+    while True:  # each round doubles the jumps; ends, because a trimmed automaton has no cycle of these
         further = after[after]
         if (further == after).all():
             break
@@ -102,7 +105,7 @@ def _merged(moves: Moves) -> Moves:
 
 
 def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.random.Generator) -> Numbers:
-    """Split classes as long as the least or the greatest hash of a state's moves distinguishes states."""
+    """Split classes repeatedly by the least and the greatest hash of each state's moves, until no class splits."""
     has_moves = np.flatnonzero(np.diff(offsets) > 0)
     begins = offsets[:-1][has_moves]
     is_silent = moves.labels == SILENT
@@ -128,7 +131,7 @@ def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.
 
 
 def split(class_moves: _ClassMoves, classes: Numbers, random: np.random.Generator) -> Numbers:
-    """Split classes by all moves of their states."""
+    """Split each class into the states that have the same hash of all their moves."""
     sources, labels, targets = class_moves
     count = int(classes.max()) + 1
     offsets = offsets_of(sources, len(classes))
@@ -140,12 +143,12 @@ def split(class_moves: _ClassMoves, classes: Numbers, random: np.random.Generato
 
 
 def _weights(random: np.random.Generator, count: int) -> NDArray[np.uint64]:
-    """Random odd numbers."""
+    """Return random odd numbers."""
     return random.integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
-    """Whether all states of a class have the same moves to classes."""
+    """Check that all states of a class have the same moves, with targets given as classes."""
     sources, labels, targets = class_moves
     offsets = offsets_of(sources, len(classes))
     _, first = np.unique(classes, return_index=True)
@@ -157,7 +160,7 @@ def is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
 
 
 def _class_moves(moves: Moves, classes: Numbers, count: int) -> _ClassMoves:
-    """The distinct moves (state, label + 1, class after) in order, without silent moves within a class."""
+    """Return the distinct moves (state, label + 1, target class) in order, without silent moves within a class."""
     after = classes[moves.targets]
     counts = (moves.labels != SILENT) | (after != classes[moves.sources])
     width = len(moves.letters) + 1

@@ -1,7 +1,8 @@
-"""Determinises automata: the subset construction, many sets at a time.
+"""Determinises automata by the subset construction, for many sets of states at a time.
 
-(M. O. Rabin, D. Scott, Finite automata and their decision problems, 1959.) A whole level of the breadth-first search is
-processed at once in flat arrays. Sets are distinguished by their size and two random sums of 64 bits.
+The construction is from M. O. Rabin, D. Scott, Finite automata and their decision problems, 1959. A whole level of the
+breadth-first search is processed at once in flat arrays. Two sets are considered equal if they agree in their size and
+in two random sums of 64 bits.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from workflows.language.minimal import minimal
 from workflows.language.moves import SILENT, Moves
 from workflows.language.reduction import reduced
 
-_WORK = 40_000_000  # limit of states of all sets plus moves from them
-_CHUNK = 500_000  # states of sets that are processed at once
-_MOST_CLOSED = 4  # average size of silent closures up to which they are computed beforehand
+_WORK = 40_000_000  # limit of the work: states in all sets, plus the moves from them
+_CHUNK = 500_000  # limit of the states in the sets that are processed at once
+_MOST_CLOSED = 4  # silent closures of at most this average size are computed in advance
 _WORTH_REDUCING = 200
-_MORE = 50_000  # sets allowed in addition to four times the limit of states
+_MORE = 50_000  # sets that are allowed beyond four times the limit of states
 _Key: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sets:
-    """Numbered sets of states; their members are in one array, set after set."""
+    """Numbered sets of states. One array holds the members of all sets, one set after the other."""
 
     numbers: Numbers
     offsets: Numbers
@@ -46,7 +47,7 @@ class _Sets:
 
 
 def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
-    """The minimal automaton of the language of ``moves``, from each of whose states acceptance can be reached.
+    """Return the minimal automaton of the language of ``moves``. Acceptance must be reachable from every state.
 
     Raises ``AutomatonTooLarge`` if the automaton has more than ``max_states`` states, or if its construction needs too
     many sets.
@@ -61,7 +62,7 @@ def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
 
 
 def check_size(states: int, max_states: int) -> None:
-    """Reject an automaton that is too large."""
+    """Reject an automaton that has more than ``max_states`` states."""
     if states > max_states:
         raise AutomatonTooLarge(
             f"the automaton has {states} states, at most {max_states} are allowed", states=states, max_states=max_states
@@ -69,7 +70,9 @@ def check_size(states: int, max_states: int) -> None:
 
 
 def _plain(moves: Moves) -> ProcessAutomaton | None:
-    """The automaton without silent moves; None if it is still nondeterministic, or if the closures are too large."""
+    """Return the automaton without silent moves, or None if this automaton is nondeterministic or the closures are too
+    large.
+    """
     states, width = len(moves), max(1, len(moves.letters))
     if len(moves.initial) != 1:
         return None
@@ -97,7 +100,7 @@ def _plain(moves: Moves) -> ProcessAutomaton | None:
 
 
 def _closures(silent: Adjacency, most: int) -> tuple[Numbers, Numbers]:
-    """The silent closures as sorted pairs: a state, and the state itself or a state to which silent moves lead.
+    """Return the silent closures as sorted pairs: a state, and a state that silent moves reach from there, or itself.
 
     The result is empty if there are more than ``most`` pairs.
     """
@@ -160,9 +163,9 @@ class _Determinisation:
         self._edges.append((sets.numbers[ways // width], ways % width, self._number(reached, len(ways))))
 
     def _closed(self, keys: Numbers) -> Numbers:
-        """Extend sets by silent moves, then keep only members that have events or accept.
+        """Extend sets by silent moves, and then keep only the members that have events or accept.
 
-        Sets are sorted keys: set * states + member.
+        Sets are given as sorted keys: set * states + member.
         """
         states = len(self._moves)
         frontier = keys
@@ -180,7 +183,7 @@ class _Determinisation:
         return keys[self._is_solid[keys % states]]
 
     def _number(self, keys: Numbers, groups: int) -> Numbers:
-        """The indices of sets that are given by sorted keys; new sets are queued."""
+        """Return the indices of sets that are given by sorted keys, and queue the new sets."""
         self._spend(len(keys))
         group, members = np.divmod(keys, len(self._moves))
         offsets = offsets_of(group, groups)

@@ -1,4 +1,4 @@
-"""The automaton of a process tree, block by block."""
+"""Builds the automaton of a process tree, block by block."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _SLACK = 4  # a block may have more states than the final automaton if events re
 
 
 def automaton_of_tree(tree: ProcessTree, limits: CompileLimits, progress: Progress | None = None) -> ProcessAutomaton:
-    """The minimal automaton of a tree's language; activities may share names.
+    """Return the minimal automaton of a tree's language. Activities may share names.
 
-    Every block is determinised and minimised before it becomes part of the next, so sizes depend on languages, never on
-    markings. ``progress`` is called after each block with the states of all blocks so far.
+    Every block is determinised and minimised before it becomes part of an outer block, so sizes depend on languages,
+    not on markings. ``progress`` is called after each block with the total number of states of all blocks so far.
     """
     automaton = _Builder(limits.max_states * _SLACK, progress).build(tree)
     check_size(len(automaton), limits.max_states)

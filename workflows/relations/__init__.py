@@ -1,1 +1,1 @@
-"""Constraints that hold on every trace of a model: orders, exclusions, requirements, clauses, ends; their origins."""
+"""Finds the constraints that hold on every trace of a model, and the origin of each constraint in the model."""

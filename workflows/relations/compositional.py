@@ -16,16 +16,18 @@ from workflows.relations.provenance import Origins, TreeExplanation
 from workflows.relations.table import RelationTable, too_many_triples
 from workflows.tree import ProcessTree
 
-MAX_TYPES = 160  # most types for which clauses over three types are derived: their number is cubic
+MAX_TYPES = 160  # with more types, clauses over three types are not derived, because their number is cubic
 
 _ALL = 7
 
 
 def extraction_of_tree(tree: ProcessTree) -> Extraction:
-    """The constraints that hold on every trace of a tree, possibly with repeated labels: sound and complete.
+    """Return the constraints that hold on every trace of a tree, whose labels may repeat. The result is sound and
+    complete.
 
-    Orders are found between leaves and transferred to their names. Occurrence is decided for all sets of up to three
-    names; with more than ``MAX_TYPES`` names only up to two, and a warning is added.
+    Orders are found between leaves, and then transferred to the names of the leaves. Joint occurrence is decided for
+    all sets of up to three names. With more than ``MAX_TYPES`` names only sets of up to two are examined, and a warning
+    is added.
     """
     outline = Outline.of(tree)
     table = relations_of_outline(outline)
@@ -38,9 +40,10 @@ def extraction_of_tree(tree: ProcessTree) -> Extraction:
 
 
 def derive_constraints(tree: ProcessTree) -> ConstraintSet:
-    """The constraints over pairs of event types and the end events of a tree, in the order of the activities in it.
+    """Return the constraints of a tree over pairs of event types, and its end events.
 
-    Orders first, then exclusions, then requirements; longer clauses are left out.
+    Types are in the order of the activities. Orders come first, then exclusions, then requirements. Longer clauses are
+    left out.
     """
     table = relations_of_outline(Outline.of(tree))
     priors = (Prior(*pair) for pair in table.priors)
@@ -50,7 +53,7 @@ def derive_constraints(tree: ProcessTree) -> ConstraintSet:
 
 
 def relations_of_outline(outline: Outline) -> RelationTable:
-    """The relations between any two event types of a tree; types are in the order of their first leaves."""
+    """Return the relations between any two event types of a tree, with the types in the order of their first leaves."""
     events = tuple(dict.fromkeys(outline.labels))
     count = len(events)
     places = {name: place for place, name in enumerate(events)}
@@ -71,16 +74,16 @@ def relations_of_outline(outline: Outline) -> RelationTable:
 
 
 def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
-    """The mask of the groups of which some trace has exactly the given subset."""
+    """Return a mask of the groups of which some trace has exactly the given subset."""
     holds: NDArray[np.bool_] = (groups.families >> subset) & 1 == 1
     return holds
 
 
 def _long_clauses(outline: Outline, events: tuple[str, ...]) -> Iterator[Clause]:
-    """Clauses over three types, none of which follows from a shorter clause.
+    """Yield the clauses over three types that do not follow from a shorter clause.
 
-    Either three types never meet, though any two of them do; or two types that meet require the third together, and
-    neither requires it alone.
+    Such a clause says that three types never occur in one trace, though any two of them can. Or two types that can
+    occur together require the third, though neither type alone requires it.
     """
     triples = GroupFamilies(outline, events, 3)
     apart = ~_has(triples, _ALL)

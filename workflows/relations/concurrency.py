@@ -1,8 +1,8 @@
-"""The concurrency relation of a net: places that may have tokens at the same time, and concurrent steps.
+"""Computes the concurrency relation of a net: the pairs of places that may have tokens at the same time.
 
-The least concurrency relation of A. Kovalyov and J. Esparza (A polynomial algorithm to compute the concurrency relation
-of free-choice signal transition graphs, 1996): for any net it contains every pair that is marked together in some
-reachable marking, and possibly others. Sets of places are integers, bit ``p`` for the place ``p``.
+This is the least concurrency relation of A. Kovalyov and J. Esparza (A polynomial algorithm to compute the concurrency
+relation of free-choice signal transition graphs, 1996). For any net it contains every pair of places that a reachable
+marking marks together, and possibly more pairs. A set of places is an integer with bit ``p`` for the place ``p``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from workflows.nets.net import Places, Transition
 
 
 def concurrency(places: int, initial: Places, transitions: Sequence[Transition]) -> list[int]:
-    """For each place, the places that may be marked at the same time; the place itself, if it may have two tokens.
+    """Return, for each place, the set of places that may be marked at the same time.
 
-    Reset and inhibitor arcs are ignored, which only allows more. Impossible transitions may be left out.
+    The set contains the place itself if the place may have two tokens. Reset and inhibitor arcs are ignored, so the
+    result can only become larger. The caller may leave out transitions that never fire.
     """
     return _Concurrency(places, initial, transitions).beside
 
@@ -40,7 +41,7 @@ class _Concurrency:
             self._fire(transitions[number])
 
     def _fire(self, transition: Transition) -> None:
-        """Add the pairs of a step: places marked together with all its inputs may be marked with its outputs."""
+        """Add the pairs of a step: a place that may be marked with all inputs may also be marked with each output."""
         if not self._can_happen(transition):
             return
         others = common(self.beside, transition.inputs, (1 << len(self.beside)) - 1)
@@ -86,7 +87,7 @@ class _Concurrency:
 
 
 def common(beside: Sequence[int], places: Places, everything: int) -> int:
-    """The places that may be marked together with each of the given places; all places if none are given."""
+    """Return the places that may be marked together with each of the given places, or all places if none are given."""
     for place in set(places):
         everything &= beside[place]
     return everything

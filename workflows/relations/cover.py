@@ -1,9 +1,12 @@
-"""Finds a small part of the constraints of a model from which all others follow.
+"""Finds a small subset of a model's constraints from which all others follow.
 
-Constraints are left out one by one, if they follow from the rest and the end events. Consequences are decided as for
-any constraint set. Occurrence follows by Horn clauses. The order of two types follows if a chain of the remaining
-orders leads from the first to the second through types that must occur with them (orders alone are not transitive,
-because the type in between may be absent).
+Constraints are examined one by one, and left out if they follow from the remaining ones and the end events. What
+follows is decided as for any constraint set:
+
+- Occurrence follows by Horn clauses.
+- The order of two types follows if a chain of remaining orders leads from the first type to the second, through types
+  that must occur with both. Without this condition, orders are not transitive, because the type in between may be
+  absent.
 """
 
 from __future__ import annotations
@@ -16,9 +19,9 @@ from workflows.relations.extraction import Extraction
 
 
 def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
-    """Constraints that imply, with the end events, all constraints of an extraction; nearly minimal.
+    """Return constraints that, together with the end events, imply all constraints of an extraction; nearly minimal.
 
-    Orders come first, then exclusions, requirements, clauses, each kind in the order of the extraction.
+    Orders come first, then exclusions, requirements and clauses, each in the order of the extraction.
     """
     occurrence = _Occurrence(extraction)
     return (
@@ -28,7 +31,10 @@ def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
 
 
 class _Occurrence:
-    """Horn clauses over types, which are numbered by their index in the extraction; sets of types are bit masks."""
+    """Reduces the occurrence constraints of an extraction, as Horn clauses over types.
+
+    A type is numbered by its index in the extraction. Sets of types are bit masks.
+    """
 
     def __init__(self, extraction: Extraction) -> None:
         self._parts: list[Constraint] = [part for part in extraction.constraints if not isinstance(part, Prior)]
@@ -37,7 +43,7 @@ class _Occurrence:
         ends = frozenset(extraction.end)
         always = self.bits(part.names[0] for part in self._parts if isinstance(part, Clause) and not part.body)
         self.always = always
-        self._base = 0  # the closure of the types that always occur, once computed
+        self._base = 0  # the closure of the types that occur in every trace, set after the reductions
         self.requires = [0] * len(self.places)
         self.excludes = [0] * len(self.places)
         self.kept: dict[Constraint, None] = {}  # the constraints that cannot be left out
@@ -54,7 +60,7 @@ class _Occurrence:
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
-        """The closure of a set of types: the types of every trace that has all types of the set.
+        """Return the closure of a set of types: all types that occur in every trace which contains the set.
 
         The rule ``without`` is not applied.
         """
@@ -73,13 +79,13 @@ class _Occurrence:
         return closed
 
     def is_impossible(self, types: int, without: int = 0) -> bool:
-        """Whether no trace has all types of a closed set."""
+        """Check whether no trace has all types of a closed set."""
         return any(self.excludes[place] & types for place in members(types)) or any(
             ban & ~types == 0 and ban != without for ban in self._bans
         )
 
     def _reduce_requires(self, extraction: Extraction) -> None:
-        """Keep existence clauses, and only the requirements around rings and from each ring to the nearest rings.
+        """Keep existence clauses, and the requirements along each ring and from each ring to the nearest other rings.
 
         A ring is a set of types that require each other.
         """
@@ -96,9 +102,9 @@ class _Occurrence:
                     self._require(ring[0], rings[other][0])
 
     def _rings(self, extraction: Extraction) -> dict[int, list[int]]:
-        """The rings: types with the same requirements, by these requirements, which include the ring itself.
+        """Return the rings, each under the set of types that its members require, including the ring itself.
 
-        Types that always occur are left out.
+        Types that occur in every trace are left out.
         """
         needs = [1 << place for place in range(len(self.places))]
         for trigger, required in extraction.require:
@@ -126,7 +132,7 @@ class _Occurrence:
                 self.kept[part] = None
 
     def _reduce_rings(self) -> None:
-        """Remove requirements that follow from longer clauses together with other requirements."""
+        """Drop requirements that follow from longer clauses together with other requirements."""
         requirements = [part for part in self.kept if isinstance(part, Require)] if self.rules else []
         for part in requirements:
             trigger, bit = self.places[part.trigger], 1 << self.places[part.required]
@@ -137,7 +143,7 @@ class _Occurrence:
                 self.requires[trigger] |= bit
 
     def _reduce_exclusives(self, extraction: Extraction, ends: frozenset[str]) -> None:
-        """Remove exclusions that follow from other constraints, or because both types are ends."""
+        """Drop exclusions that follow from other constraints, and exclusions between two end events."""
         pairs = [pair for pair in extraction.exclusive if not ends.issuperset(pair)]
         for first, second in extraction.exclusive:
             self._exclude(first, second)
@@ -163,9 +169,10 @@ class _Occurrence:
 
 
 def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, str]]:
-    """The orders that cannot be left out.
+    """Return the orders that cannot be left out.
 
-    An order follows from exclusions, from ends, or from a chain of orders through types that must occur.
+    An order can be left out if it follows from exclusions, from end events, or from a chain of orders through types
+    that must occur.
     """
     places = occurrence.places
     ends, apart = frozenset(extraction.end), frozenset(extraction.exclusive)
@@ -191,7 +198,7 @@ def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, 
 
 
 def _leads(after: list[int], first: int, last: int, through: int) -> bool:
-    """Whether a chain of orders leads from one type to another, through types in ``through`` only."""
+    """Check whether a chain of orders leads from one type to another, through types in ``through`` only."""
     reached, waiting = 0, after[first] & through
     while waiting:
         if waiting & last:

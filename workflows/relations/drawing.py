@@ -1,7 +1,7 @@
-"""Origins of constraints in a model that is not made of blocks, explained by ways in its drawing.
+"""Explains the origins of constraints by paths through the drawing of a model that is not made of blocks.
 
-The statements are true of the drawing: a gateway at which two tasks part, a task that every way passes. If ways alone
-do not show why a constraint holds, the origin names the elements and the method of extraction.
+The explanations are true of the drawing: a gateway at which the paths to two tasks part, or a task that every path
+passes. If paths alone do not show why a constraint holds, the origin names the elements and the method of extraction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workflows.relations.provenance import Origins
 
 
 class Drawing:
-    """Nodes with the ways between them: all ways that tokens can take, and possibly more."""
+    """A directed graph of the elements of a model. It contains all paths that tokens can take, and possibly more."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -28,14 +28,14 @@ class Drawing:
 
     @classmethod
     def of_graph(cls, graph: FlowGraph) -> Drawing:
-        """A flow graph with all blocks in it expanded."""
+        """Create the drawing of a flow graph in which all blocks are expanded."""
         drawing = cls()
         drawing._begins = _Opening(drawing).open(graph, None)
         return drawing
 
     @classmethod
     def of_net(cls, net: WorkflowNet) -> Drawing:
-        """A net, without its reset and inhibitor arcs."""
+        """Create the drawing of a net without its reset and inhibitor arcs."""
         drawing = cls()
         places = [drawing.add(words) for words in net.places]
         for transition in net.transitions:
@@ -50,7 +50,7 @@ class Drawing:
         return drawing
 
     def add(self, words: str, label: str | None = None) -> int:
-        """Add a node; returns its index."""
+        """Add a node and return its index."""
         number = len(self._words)
         self._words.append(words)
         self._after.append([])
@@ -64,14 +64,14 @@ class Drawing:
         self._before[target].append(source)
 
     def without_way_out(self) -> list[str]:
-        """The elements that tokens can reach, and from which no way leads to an end."""
+        """Return the reachable elements from which no path leads to an end."""
         ends = [node for node, after in enumerate(self._after) if not after]
         saved = self._distances(ends, self._before)
         reached = self._distances(self._begins, self._after)
         return list(dict.fromkeys(self._words[node] for node in reached if node not in saved and self._words[node]))
 
     def explain(self, constraint: Constraint) -> str:
-        """The reason why a constraint holds, if ways show it; otherwise empty."""
+        """Return the reason why a constraint holds, or an empty text if paths do not show the reason."""
         if not all(name in self._labels for name in constraint.names):
             return ""
         match constraint:
@@ -87,7 +87,9 @@ class Drawing:
                 return ""
 
     def restate(self, constraint: Constraint, reason: str) -> str:
-        """The origin of a constraint that ways do not explain: the elements that emit its types, and ``reason``."""
+        """Return the origin of a constraint that paths do not explain: the elements that emit its types, then
+        ``reason``.
+        """
         if not all(name in self._labels for name in constraint.names):
             return ""
         listed = [self._emitted_by(name) for name in constraint.names]
@@ -105,7 +107,7 @@ class Drawing:
         return f"{statement}: {reason}"
 
     def _emitted_by(self, name: str) -> str:
-        """A type in words: the element that emits it; of several elements, the first and the number of the others."""
+        """Describe an event type by the first element that emits it, and the number of other such elements."""
         nodes = self._labels[name]
         more = f" (and {len(nodes) - 1} more)" if len(nodes) > 1 else ""
         return f"{self._words[nodes[0]] or name}{more}"
@@ -120,7 +122,7 @@ class Drawing:
         return self._parting(earlier, later)
 
     def _parting(self, first: str, second: str) -> str:
-        """The nearest node at which the ways to two types part, in words; empty if the drawing has no such node."""
+        """Describe the nearest node at which the paths to two types part. The text is empty if no such node exists."""
         if self._leads(first, second) or self._leads(second, first):
             return ""
         first_distances = self._distances(self._labels[first], self._before)
@@ -183,7 +185,7 @@ class _Opening:
         self._inside: list[list[int]] = []
 
     def open(self, graph: FlowGraph, done: int | None) -> list[int]:
-        """Add a graph, whose last nodes lead to ``done``; returns its starts."""
+        """Add a graph whose last nodes lead to ``done``, and return its starts."""
         entries: dict[str, int] = {}
         leaves: dict[tuple[str, str], list[int]] = {}
         for node in graph.nodes:
@@ -204,7 +206,7 @@ class _Opening:
         return [entries[node.id] for node in graph.nodes if node.kind is NodeKind.START]
 
     def _open_block(self, identity: str, entry: int, block: Block) -> dict[tuple[str, str], list[int]]:
-        """Add the graph of a block; returns the nodes from which each of its exits leaves."""
+        """Add the graph of a block, and return for each of its exits the nodes from which the exit leaves."""
         done = self._drawing.add("")
         inside = [entry]
         self._inside.append(inside)
@@ -219,7 +221,7 @@ class _Opening:
 
 
 def lazily(draw: Callable[[], Drawing], extraction: Extraction) -> Origins:
-    """Origins from a drawing that is built when the first origin is requested."""
+    """Return origins from a drawing that is built when the first origin is requested."""
     drawings: list[Drawing] = []
 
     def explain(constraint: Constraint) -> str:

@@ -1,4 +1,4 @@
-"""The constraints that hold in a model, as a value."""
+"""The value type for the constraints that hold in a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Pair: TypeAlias = tuple[str, str]
 
 
 class Method(StrEnum):
-    """The method by which relations between event types were found."""
+    """The method by which the relations between event types were found."""
 
     COMPOSITIONAL = "compositional"  # block by block: sound and complete
     AUTOMATON = "automaton"  # from the automaton of the language: sound and complete
@@ -26,15 +26,16 @@ class Extraction:
 
     Attributes:
         events: The event types that occur in some complete trace, sorted.
-        prior: (A, B) if no B is ever followed by an A, sorted; (A, A) if A occurs at most once. Types that never occur
-            together are listed in both orders.
-        exclusive: (A, B), A before B in the alphabet, if no trace has both; sorted.
-        require: (A, B), two different types, if every trace with an A has a B; sorted.
-        horn: The clauses that pairs cannot express, none of which follows from a shorter one: types that always occur
-            (empty body), two types that together require a third, three that never meet. Sorted by body and head.
-        end: The types that nothing ever follows, sorted.
-        warnings: Warnings in words: dead tasks, deadlocks, parts that were left out.
-        origins: Origins of constraints, in words that name elements of the model; a constraint without an origin comes
+        prior: (A, B) if no B is ever followed by an A, sorted. (A, A) means that A occurs at most once. Types that
+            never occur together are listed in both orders.
+        exclusive: (A, B) if no trace has both, where A precedes B in the alphabet; sorted.
+        require: (A, B) for two different types if every trace with an A has a B; sorted.
+        horn: The clauses that pairs cannot express and that do not follow from a shorter clause: types that always
+            occur (empty body), two types that together require a third, three types that never occur together. Sorted
+            by body and head.
+        end: The types after which no event occurs, sorted.
+        warnings: Warnings in words: dead tasks, deadlocks, parts of the model that were left out.
+        origins: Origins of constraints, in words that name elements of the model. A constraint without an origin comes
             from the model as a whole.
     """
 
@@ -50,7 +51,7 @@ class Extraction:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """All constraints, orders first, then occurrence."""
+        """All constraints: first orders, then occurrence."""
         return (
             *(Prior(*pair) for pair in self.prior),
             *(Exclusive(*pair) for pair in self.exclusive),
@@ -59,7 +60,9 @@ class Extraction:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """The JSON contract of ``forestall constraints --output json``; members may be added, never changed."""
+        """Return the document that ``forestall constraints --output json`` prints. Members may be added, but never
+        changed.
+        """
         return {
             "prior": [list(pair) for pair in self.prior],
             "exclusive": [list(pair) for pair in self.exclusive],

@@ -1,9 +1,12 @@
-"""Joint occurrence of event types: for each small set of types, the subsets that occur together in some trace.
+"""Computes which event types occur together: for each small set of types, the subsets that occur in some trace.
 
 A *group* is a set of 1 to 3 event types. Its *family* contains a subset if some trace has exactly this subset of the
-group. A subset is a number with bit ``i`` for the member ``i``; a family is a number with bit ``s`` for the subset
-``s``. Sequential or parallel blocks unite their subsets in every way; alternatives unite their families; repetition
-closes a family under union. Families of all groups are computed at once, by tables.
+group. For example, if every trace has A, and only some traces have B, the family of {A, B} consists of {A} and {A, B}.
+A subset is a number with bit ``i`` for the member ``i``. A family is a number with bit ``s`` for the subset ``s``.
+
+The families of a block follow from the families of its parts. Sequential or parallel parts: each union of one subset
+per part. Alternatives: the subsets of all parts. Repetition: the closure under union. The families of all groups are
+computed at once, by tables.
 """
 
 from __future__ import annotations
@@ -27,16 +30,16 @@ Families = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class _BlockFamilies:
-    """The families of a block, for the groups with a member in the block; ``groups`` are ascending indices."""
+    """The families of a block, for the groups that have a member in the block. ``groups`` are ascending indices."""
 
     groups: Numbers
     families: Families
 
 
 class GroupFamilies:
-    """The families of all groups of one size, 1 to 3, over the whole tree.
+    """The families of all groups of one size, from 1 to 3, for a whole tree.
 
-    ``members``, (groups, size), are the members of each group, as ascending indices into the list of types.
+    ``members``, (groups, size), lists the members of each group as ascending indices into the list of types.
     """
 
     def __init__(self, outline: Outline, labels: tuple[str, ...], size: int) -> None:
@@ -65,7 +68,7 @@ class GroupFamilies:
         return families
 
     def _of_blocks(self, outline: Outline) -> _BlockFamilies:
-        """The families of all blocks bottom-up; returns those of the last block, the whole tree."""
+        """Compute the families of all blocks bottom-up, and return those of the whole tree."""
         waiting: dict[int, _BlockFamilies] = {}
         for place, block in enumerate(outline.blocks):
             waiting[place] = self._of_block(block, [waiting.pop(part) for part in block.parts])
@@ -91,7 +94,7 @@ class GroupFamilies:
                 return self._looped(body, redo, again, is_open=count is None)
 
     def _together(self, parts: Iterable[_BlockFamilies]) -> _BlockFamilies:
-        """The families of all parts together, whose choices are independent."""
+        """Return the families of parts that all occur, and whose choices are independent of each other."""
         whole, touched = self._blank()
         for part in parts:
             whole[part.groups] = unions(self._size)[whole[part.groups], part.families]
@@ -100,7 +103,7 @@ class GroupFamilies:
         return _BlockFamilies(groups, whole[groups])
 
     def _either(self, parts: list[_BlockFamilies], *, is_inclusive: bool) -> _BlockFamilies:
-        """The families of a choice of exactly one part; if inclusive, of one or more parts."""
+        """Return the families of a choice of exactly one part, or of one or more parts if the choice is inclusive."""
         whole, touched = self._blank()
         whole[:] = 0
         for part in parts:
@@ -113,14 +116,17 @@ class GroupFamilies:
         return _BlockFamilies(groups, whole[groups] | others)
 
     def _repeated(self, part: _BlockFamilies, most: int) -> _BlockFamilies:
-        """The families of one to ``most`` rounds; more rounds than a group has members add nothing."""
+        """Return the families of one to ``most`` rounds. More rounds than a group has members change nothing."""
         table, families = unions(self._size), part.families
         for _ in range(most - 1):
             families = part.families | table[families, part.families]
         return _BlockFamilies(part.groups, families)
 
     def _looped(self, body: _BlockFamilies, redo: _BlockFamilies, again: int, *, is_open: bool) -> _BlockFamilies:
-        """The families of a loop: the body, then ``again`` times (exactly, or at most) the redo part and the body."""
+        """Return the families of a loop: the body, then ``again`` times the redo part and the body.
+
+        If ``is_open``, fewer than ``again`` rounds are also possible.
+        """
         if not again:
             return body
         once = self._together([redo, body])
@@ -137,7 +143,7 @@ class GroupFamilies:
 
 @cache
 def unions(size: int) -> Families:
-    """A table (families, families): the family of all unions of a subset in the first and a subset in the second."""
+    """Return a table (families, families) with the family of all unions of a subset from each of two families."""
     subsets = range(1 << size)
     families = np.arange(1 << (1 << size))
     table = np.zeros((len(families), len(families)), np.uint8)

@@ -1,4 +1,4 @@
-"""A flattened process tree: its blocks, parts before wholes, over leaves numbered from left to right."""
+"""Flattens process trees: inner blocks before outer blocks, over leaves that are numbered from left to right."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Block:
     """A node of a tree.
 
     Attributes:
-        parts: Indices of its parts in the outline, from left to right; of a loop the body, then the redo part.
+        parts: Indices of the inner blocks in the outline, from left to right. A loop has its body, then its redo part.
         parent: Index of the block that contains this block; ``NO_BLOCK`` for the whole tree.
-        last: The index of its last leaf, plus 1.
+        last: The index of the block's last leaf, plus 1.
     """
 
     node: ProcessTree
@@ -36,7 +36,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """All blocks of a tree, each after its inner blocks; ``labels`` and ``leaf_blocks`` have an entry per leaf."""
+    """All blocks of a tree, inner blocks before outer ones. ``labels`` and ``leaf_blocks`` have one entry per leaf."""
 
     blocks: tuple[Block, ...]
     labels: tuple[str, ...]
@@ -69,14 +69,15 @@ class Outline:
         return cls(blocks=_with_parents(blocks), labels=tuple(labels), leaf_blocks=tuple(leaf_blocks))
 
     def ancestors(self, leaf: int) -> Iterator[int]:
-        """The blocks around a leaf, from the leaf itself to the whole tree."""
+        """Yield the blocks around a leaf, from the leaf itself to the whole tree."""
         place = self.leaf_blocks[leaf]
         while place != NO_BLOCK:
             yield place
             place = self.blocks[place].parent
 
     def orders(self) -> NDArray[np.bool_]:
-        """A mask (leaves, leaves): whether in some trace the first leaf comes, and later the second.
+        """Return a mask (leaves, leaves): whether some trace has an event of the first leaf, and later one of the
+        second.
 
         The result is exact, because choices in different blocks are independent, and every leaf occurs in some trace.
         """

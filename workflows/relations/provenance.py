@@ -1,4 +1,4 @@
-"""Origins of the constraints of a tree: the blocks that order its activities or make them alternatives."""
+"""Explains the constraints of a tree by the blocks that order activities or make them alternatives."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from workflows.relations.outline import Block, Outline
 from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Instances, Loop, Parallel, Sequence, Silent
 
 MOST_NAMED = 3  # largest number of blocks named in one text
-_MOST_EXAMINED = 64  # the most pairs of places to examine; a repeated label has many
+_MOST_EXAMINED = 64  # largest number of pairs of leaves to examine; a repeated label has many
 
 
 class Origins(Mapping[Constraint, str]):
-    """The origins of constraints in words, computed by ``explain`` on request; an empty explanation means no origin."""
+    """Maps constraints to their origins in words. ``explain`` computes an origin on request; empty means no origin."""
 
     def __init__(self, extraction: Extraction, explain: Callable[[Constraint], str]) -> None:
         self._extraction = extraction
@@ -45,7 +45,7 @@ class TreeExplanation:
         self._certain: list[frozenset[str]] = []
 
     def of(self, constraint: Constraint) -> str:
-        """The origin of a constraint; empty for types that the tree does not have."""
+        """Return the origin of a constraint, or an empty text for types that the tree does not have."""
         if not all(name in self._leaves for name in constraint.names):
             return ""
         match constraint:
@@ -63,7 +63,7 @@ class TreeExplanation:
                 return self._meeting(list(constraint.names))
 
     def _meeting(self, names: list[str]) -> str:
-        """The blocks in which leaves of several types meet, each with the effect of the block."""
+        """Describe the smallest common blocks of leaves of several types, and the effect of each block."""
         pairs = (
             pair
             for first, second in combinations(names, 2)
@@ -84,7 +84,7 @@ class TreeExplanation:
                 return f"{first} and {second} meet in {described(block)}"
 
     def _common(self, leaf: int, other_leaf: int) -> Block:
-        """The smallest block around two leaves."""
+        """Return the smallest block that contains two leaves."""
         for place in self._outline.ancestors(leaf):
             block = self._outline.blocks[place]
             if block.first <= other_leaf < block.last:
@@ -111,7 +111,9 @@ class TreeExplanation:
         return _listed([words for words in reasons if words])
 
     def _companion(self, leaf: int, required: str) -> str:
-        """The smallest block around a leaf in which the required type always occurs, in words; empty without one."""
+        """Describe the smallest block around a leaf in which the required type always occurs; empty without such a
+        block.
+        """
         for place in self._outline.ancestors(leaf):
             if required in self._certain_of(place):
                 label, block = self._outline.labels[leaf], self._outline.blocks[place]
@@ -119,7 +121,7 @@ class TreeExplanation:
         return ""
 
     def _certainty(self, name: str) -> str:
-        """The smallest block with all leaves of a type, in which the type always occurs, in words."""
+        """Describe the smallest block with all leaves of a type. The type occurs whenever this block does."""
         leaves = self._leaves[name]
         block = self._common(leaves[0], leaves[-1])
         if isinstance(block.node, Activity):
@@ -127,7 +129,7 @@ class TreeExplanation:
         return f"every way through {described(block)} has {name}"
 
     def _certain_of(self, place: int) -> frozenset[str]:
-        """The types that occur whenever a block does."""
+        """Return the types that occur whenever a block does."""
         if not self._certain:
             for block in self._outline.blocks:
                 self._certain.append(self._certain_in(block))
@@ -149,7 +151,7 @@ class TreeExplanation:
 
 
 def described(block: Block) -> str:
-    """A block in words: the element that it was read from, or its kind."""
+    """Describe a block in words: the element from which it was read, or its kind."""
     node = block.node
     if isinstance(node, Silent):
         return "a silent step"

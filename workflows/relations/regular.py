@@ -1,9 +1,10 @@
 """Derives exactly the constraints of a language that is given as an automaton.
 
-Sets of event types are propagated over the states. Forward from the start, each state gets the types that some word to
-the state has, and the types that some word to the state lacks. For clauses over three types it also gets, for each type
-T, the types that some word with T lacks, and the types that come before T. Backward from the accepting states, each
-state gets the types that some word from the state to the end lacks.
+Sets of event types are propagated over the states. Forward from the start, a state receives two sets: the types that
+occur in some word from the start to the state, and the types that are absent from some such word. For clauses over
+three types, it also receives two sets for each type T: the types that are absent from some such word with T, and the
+types that occur before T. Backward from the accepting states, a state receives the types that are absent from some word
+that leads from the state to the end.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from workflows.relations.extraction import Extraction, Method
 from workflows.relations.spreading import Bits, Graph, spread
 from workflows.relations.table import Relation, RelationTable
 
-MAX_WORDS = 1 << 24  # limit of words of 64 bits for clauses over three types
+MAX_WORDS = 1 << 24  # limit of memory for clauses over three types, in words of 64 bits
 
-_HAS = 0  # rows of a state's value: types that some word to the state has
-_AVOIDS = 1  # types that some word to the state lacks
-_PAIRS = 2  # a row per type: types that some word with it lacks; then a row per type: types that come before it
+_HAS = 0  # row of a state's value: types that occur in some word to the state
+_AVOIDS = 1  # types that are absent from some word to the state
+_PAIRS = 2  # per type: types absent from some word with this type; then per type: types that occur before
 
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """The edges of an automaton over its used letters, sorted by source."""
+    """The edges of an automaton, sorted by source. ``events`` are the letters that some edge uses."""
 
     events: tuple[str, ...]
     source: Numbers
@@ -49,10 +50,10 @@ class _Edges:
 
 
 def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
-    """The constraints that hold on every word of an automaton whose states are all reachable: sound and complete.
+    """Return the constraints that hold on every word of an automaton. The result is sound and complete.
 
-    Clauses over three types need memory for each state and pair of types; beyond ``MAX_WORDS`` they are left out, with
-    a warning. Letters that no word has are not events.
+    All states must be reachable. Letters without an edge are not events. Clauses over three types need memory for each
+    state and each pair of types. Beyond ``MAX_WORDS`` they are left out, and a warning is added.
     """
     edges = _Edges.of(automaton)
     words = max(1, (len(edges.events) + 63) // 64)
@@ -73,7 +74,7 @@ def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
 
 
 def _single_bits(count: int, words: int) -> Bits:
-    """For each type, the set of this type alone, as bits (types, words)."""
+    """Return for each type the set that contains only this type, as bits (types, words)."""
     bits = np.zeros((count, words), np.uint64)
     places = np.arange(count)
     bits[places, places // 64] = np.uint64(1) << (places % 64).astype(np.uint64)
@@ -81,7 +82,7 @@ def _single_bits(count: int, words: int) -> Bits:
 
 
 def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) -> Bits:
-    """The sets that are propagated forward, as an array (states, rows, words)."""
+    """Return the sets that are propagated forward, as an array (states, rows, words)."""
     count = len(edges.events)
     values = np.zeros((len(automaton), rows, bits.shape[1]), np.uint64)
     values[0, _AVOIDS] = _union(bits)
@@ -103,7 +104,7 @@ def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) 
 
 
 def _backward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits) -> Bits:
-    """The types that some word from each state to the end lacks, as an array (states, words)."""
+    """Return, for each state, the types absent from some word that leads from the state to the end: (states, words)."""
     order = np.argsort(edges.target, kind="stable")
     source, letter, target = edges.source[order], edges.letter[order], edges.target[order]
     values = np.zeros((len(automaton), bits.shape[1]), np.uint64)
@@ -138,7 +139,7 @@ def _pair_relations(edges: _Edges, forward: Bits, backward: Bits, bits: Bits) ->
 
 
 def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: Bits) -> Iterator[Clause]:
-    """Clauses over three types, none of which follows from a shorter clause."""
+    """Yield the clauses over three types that do not follow from a shorter clause."""
     count = len(edges.events)
     without = np.zeros((count, count, count), np.bool_)  # (A, B, C): some trace has A and B, and no C
     together = np.zeros((count, count, count), np.bool_)
@@ -146,7 +147,7 @@ def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: 
         pairs = forward[source, _PAIRS : _PAIRS + count] & backward[target][:, None]
         without[:, letter] |= _unpacked(_union(pairs), count)
         together[letter] = _unpacked(_union(forward[source, _PAIRS + count :]), count)
-    # the part of a word before an edge may lack the edge's letter, the word does not
+    # the prefix of a word before an edge may lack the edge's letter, but the whole word has this letter
     places = np.arange(count)
     without[:, places, places] = False
     without |= without.transpose(1, 0, 2)
@@ -160,7 +161,7 @@ def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: 
 
 
 def _apart(table: RelationTable, together: Relation) -> Iterator[Clause]:
-    """Clauses of three types that never meet, though any two do."""
+    """Yield a clause for each three types that never occur together, though any two of them do."""
     meets = table.meets & ~np.eye(len(table.events), dtype=np.bool_)
     holds = ~together & meets[:, :, None] & meets[:, None, :] & meets[None, :, :]
     for group in np.argwhere(holds).tolist():
@@ -169,7 +170,7 @@ def _apart(table: RelationTable, together: Relation) -> Iterator[Clause]:
 
 
 def _by_letter(edges: _Edges) -> Iterator[tuple[int, Numbers, Numbers]]:
-    """Each letter with the sources and targets of its edges."""
+    """Yield each letter with the sources and targets of its edges."""
     order = np.argsort(edges.letter, kind="stable")
     bounds = np.searchsorted(edges.letter[order], np.arange(len(edges.events) + 1))
     for letter, (first, last) in enumerate(pairwise(bounds)):
@@ -178,6 +179,6 @@ def _by_letter(edges: _Edges) -> Iterator[tuple[int, Numbers, Numbers]]:
 
 
 def _unpacked(sets: Bits, count: int) -> NDArray[np.bool_]:
-    """The members of sets, one truth value each, on the last axis."""
+    """Return the members of bit sets as truth values on the last axis."""
     as_bytes = np.ascontiguousarray(sets.astype("<u8")).view(np.uint8)
     return np.unpackbits(as_bytes, axis=-1, count=count, bitorder="little").astype(np.bool_)

@@ -1,4 +1,4 @@
-"""Propagates sets along the edges of a graph to a fixed point, over many nodes at a time."""
+"""Propagates sets along the edges of a graph to a fixed point, for many nodes at a time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 from constraints import Numbers, edges_at
 from workflows.nets.components import components
 
-Bits: TypeAlias = NDArray[np.uint64]  # the last axis has sets, 64 members to a word
+Bits: TypeAlias = NDArray[np.uint64]  # the last axis holds a set, with 64 members per word
 Carry: TypeAlias = Callable[[Bits, Numbers], Bits]
 
-_AT_A_TIME = 1 << 22  # words of one step
+_AT_A_TIME = 1 << 22  # limit of words that are carried at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """Edges between nodes numbered from 0, sorted by source; the edges of a node begin at ``first``, (nodes + 1,).
+    """The edges of a graph, sorted by source. Nodes are numbered from 0.
 
-    The level of a node is the largest number of strongly connected components on a path to the node's component.
+    ``first``, (nodes + 1,), is the index of the first edge of each node. The level of a node is the largest number of
+    strongly connected components on a path that leads to the node's component.
     """
 
     source: Numbers
@@ -33,7 +34,7 @@ class Graph:
 
     @classmethod
     def of(cls, nodes: int, source: Numbers, target: Numbers) -> Graph:
-        """The graph of the given edges, whose sources ascend."""
+        """Create a graph from edges in ascending order of their sources."""
         first = np.searchsorted(source, np.arange(nodes + 1))
         return cls(source=source, target=target, first=first, level=_levels(first.tolist(), target.tolist()))
 
@@ -42,11 +43,13 @@ class Graph:
 
 
 def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
-    """Add to each node's value the values that incoming edges carry, until nothing changes; ``values``: (nodes, ..).
+    """Propagate values along edges until no value changes; ``values``, (nodes, ...), is changed in place.
 
-    Nodes of low level are processed first, so that without cycles each is processed once. Edges of nodes in ``begin``
-    carry from the beginning; edges of other nodes carry once the node's value has changed. ``carry`` takes the values
-    of the sources of some edges, and these edges, and returns the carried values; it may write into its first argument.
+    Nodes of low level are processed first, so each node is processed once if the graph has no cycle. Edges of nodes in
+    ``begin`` are followed at the beginning. Other edges are followed when the value of their source has changed.
+
+    ``carry`` takes the values of the sources of a block of edges, and the indices of these edges, and returns the
+    values for their targets. It may overwrite its first argument.
     """
     waiting: dict[int, list[Numbers]] = {}
     for level, nodes in _by_level(graph, begin):
@@ -67,7 +70,7 @@ def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
 
 
 def _unite(values: Bits, targets: Numbers, carried: Bits) -> Numbers:
-    """Add the carried values; returns the nodes whose value has changed."""
+    """Add the carried values to the values of their targets, and return the nodes whose value has changed."""
     order = np.argsort(targets, kind="stable")
     nodes, starts = np.unique(targets[order], return_index=True)
     before = values[nodes]
@@ -87,7 +90,7 @@ def _by_level(graph: Graph, nodes: Numbers) -> Iterator[tuple[int, Numbers]]:
 
 
 def _levels(first: list[int], target: list[int]) -> Numbers:
-    """The levels of nodes by strongly connected components, which are found sinks first."""
+    """Compute the levels of nodes by strongly connected components, whose numbers ascend from the sinks."""
     component = components(first, target)
     count = max(component, default=-1) + 1
     members: list[list[int]] = [[] for _ in range(count)]

@@ -1,9 +1,9 @@
-"""Derives constraints of a net from its structure: sound for every net, but not complete.
+"""Derives constraints of a net from its structure. The result is sound for every net, but not complete.
 
-An event can come after another only if a token has a way from one to the other, or if both steps could be concurrent. A
-trace can lack an event type only if steps of other labels can complete it, as far as single places show
-(``useful_steps``). Inhibitor arcs are ignored, and reset arcs may dispose of tokens but need not: this allows more
-traces, never fewer.
+An event may follow another one only if a path for tokens leads from one step to the other, or if both steps may be
+concurrent. A trace may lack an event type only if the steps with other labels can complete a trace, as far as single
+places show (``useful_steps``). Inhibitor arcs are ignored, and reset arcs may remove tokens but need not. Both allow
+more traces, never fewer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WARNING = "found from the structure of the net: all of these constraints hold, o
 
 
 def extraction_of_structure(net: WorkflowNet) -> Extraction:
-    """Constraints that hold on every complete trace of a net, in time that is polynomial in its size.
+    """Return constraints that hold on every complete trace of a net, in time polynomial in the size of the net.
 
     Raises ``UnsoundWorkflow`` if the structure shows that no trace completes.
     """
@@ -45,7 +45,7 @@ def extraction_of_structure(net: WorkflowNet) -> Extraction:
 
 
 def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Relation:
-    """A mask over (A, B): whether, by the structure, an A may come and later a B."""
+    """Return a mask (A, B): whether the structure allows an A and later a B."""
     beside = _beside(net, steps)
     ahead = ways_ahead(net, steps)
     members = [bits_of(group) for group in groups]
@@ -59,7 +59,10 @@ def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Rel
 
 
 def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
-    """For each step, the steps (as bits) that may be concurrent with it; itself, if two of its firings may be."""
+    """Return, for each step, the steps that may be concurrent with it, as bits.
+
+    A step is in its own set if two of its firings may be concurrent.
+    """
     transitions = [net.transitions[step] for step in steps]
     places = concurrency(len(net.places), net.initial, transitions)
     everything = (1 << len(net.places)) - 1
@@ -72,7 +75,7 @@ def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
 
 
 def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
-    """Two masks by the structure: whether an A may come without a B, (A, B); whether a trace may lack a B."""
+    """Return two masks by the structure: A may occur without a B, (A, B); and a trace may have no B, (B,)."""
     lacks = np.zeros((len(groups), len(groups)), np.bool_)
     optional = np.zeros(len(groups), np.bool_)
     for number, group in enumerate(groups):

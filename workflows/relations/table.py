@@ -1,4 +1,4 @@
-"""Relations between event types as tables, and the constraints that they imply."""
+"""Relations between event types as tables, and the constraints that follow from them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MOST_LONG = 5_000  # limit of clauses over three types, because comparing them t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationTable:
-    """Relations between the event types of a model, all of which occur in some trace.
+    """Relations between the event types of a model. Every type occurs in some trace.
 
     Attributes:
-        events: The types, in any order, which is the order of rows and columns.
-        follows: (A, B): in some trace an A comes, and later a B.
+        events: The types, in the order of rows and columns.
+        follows: (A, B): some trace has an A, and later a B.
         lacks: (A, B): some trace has an A and no B; false on the diagonal.
-        optional: The types that some trace lacks.
+        optional: The types that are absent from some trace.
     """
 
     events: tuple[str, ...]
@@ -36,22 +36,22 @@ class RelationTable:
 
     @property
     def meets(self) -> Relation:
-        """A mask over (A, B): whether some trace has both types; symmetric, and true on the diagonal."""
+        """A mask (A, B): whether some trace has both types. The mask is symmetric, and true on the diagonal."""
         return self.follows | self.follows.T | np.eye(len(self.events), dtype=np.bool_)
 
     @property
     def priors(self) -> Iterator[Pair]:
-        """The pairs (A, B) where no B is ever followed by an A, in the order of the types."""
+        """The pairs (A, B) for which no B is ever followed by an A, in the order of the types."""
         return self._pairs(~self.follows.T)
 
     @property
     def exclusives(self) -> Iterator[Pair]:
-        """Pairs that never meet, each once, in the order of the types."""
+        """The pairs of types that never occur in one trace, each pair once, in the order of the types."""
         return self._pairs(np.triu(~self.meets, 1))
 
     @property
     def requires(self) -> Iterator[Pair]:
-        """The pairs (A, B) of different types where no trace has an A without a B, in the order of the types."""
+        """The pairs (A, B) of different types for which every trace with an A has a B, in the order of the types."""
         return self._pairs(~self.lacks & ~np.eye(len(self.events), dtype=np.bool_))
 
     @property
@@ -60,7 +60,7 @@ class RelationTable:
 
     @property
     def existences(self) -> tuple[Clause, ...]:
-        """Types that always occur, as clauses with an empty body."""
+        """The types that occur in every trace, as clauses with an empty body."""
         return tuple(
             Clause(frozenset(), name)
             for name, is_optional in zip(self.events, self.optional, strict=True)
@@ -71,7 +71,7 @@ class RelationTable:
         return ((self.events[first], self.events[second]) for first, second in np.argwhere(holds).tolist())
 
     def to_extraction(self, method: Method, warnings: Iterable[str] = ()) -> Extraction:
-        """The relations as constraints, sorted."""
+        """Return the relations as sorted constraints."""
         return Extraction(
             events=tuple(sorted(self.events)),
             prior=tuple(sorted(self.priors)),
@@ -84,7 +84,10 @@ class RelationTable:
         )
 
     def with_long_clauses(self, clauses: Iterable[Clause]) -> tuple[RelationTable, tuple[str, ...]]:
-        """The table with long clauses; if there are more than ``MOST_LONG``, the table without them, and a warning."""
+        """Return the table with long clauses and no warning.
+
+        If there are more than ``MOST_LONG`` clauses, return the unchanged table and a warning.
+        """
         long_clauses = tuple(islice(clauses, MOST_LONG + 1))
         if len(long_clauses) <= MOST_LONG:
             return replace(self, long_clauses=long_clauses), ()
@@ -96,12 +99,12 @@ class RelationTable:
 
 
 def clause_order(clause: Clause) -> tuple[list[str], bool, str]:
-    """Sort key of clauses: by body, then by head; clauses without a head first."""
+    """Return a sort key for clauses: by body, then by head. A clause without a head precedes clauses with one."""
     return sorted(clause.body), clause.head is not None, clause.head or ""
 
 
 def too_many_triples(count: int, most: int) -> str:
-    """The warning that clauses over three event types were left out."""
+    """Return the warning that clauses over three event types were left out."""
     return (
         f"{count} event types: what holds of three of them together was left out, beyond {most}; "
         "orders, exclusions, requirements and ends are complete"

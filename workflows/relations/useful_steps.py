@@ -1,9 +1,9 @@
 """Finds the steps of a net that can belong to a complete trace, as far as single places show.
 
-In a complete trace, every token that a step takes is initial or was added by another step, and every token that a step
-adds stays to the end or is taken, or reset, by another step. So a step is excluded if the remaining steps cannot
-provide its tokens, or cannot dispose of its outputs. Excluded steps are in no complete trace; others may be useless,
-too.
+In a complete trace, every token that a step takes is an initial token or was added by another step. Every token that a
+step adds remains until the end, or another step takes or resets it. So a step is excluded if the remaining steps cannot
+provide its tokens, or cannot remove its outputs. An excluded step is in no complete trace. A step that is not excluded
+may be useless nevertheless.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workflows.nets.net import Places, Transition, WorkflowNet
 
 
 def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
-    """The steps that can belong to a complete trace of allowed steps only; None if no such trace is possible."""
+    """Return the steps that can belong to a complete trace of allowed steps, or None if no such trace is possible."""
     steps = frozenset(allowed)
     endings = frozenset(place for final in net.finals for place in final)
     while True:
@@ -40,7 +40,10 @@ def _closure(
     gives: Callable[[Transition], Places],
     begin: frozenset[int],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The steps whose needed places are all in ``begin`` or given by steps of the result; and all provided places."""
+    """Return the steps whose needed places can all be provided, and all places that can be provided.
+
+    A place is provided if it is in ``begin``, or if a step of the result gives it.
+    """
     missing = {step: set(needs(net.transitions[step])) for step in steps}
     waiting_for: dict[int, list[int]] = {}
     for step, places in missing.items():
@@ -68,7 +71,7 @@ def _closure(
 
 
 def ways_ahead(net: WorkflowNet, steps: Sequence[int]) -> dict[int, int]:
-    """For each step, the steps (as bits) that its output tokens can reach through the given steps."""
+    """Return, for each step, the steps (as bits) that its output tokens can reach through the given steps."""
     readers: dict[int, list[int]] = {}
     for step in steps:
         for place in set(net.transitions[step].inputs):
