@@ -1,4 +1,4 @@
-"""Input of a layout: boxes of known size and arrows between them."""
+"""The input of a layout: boxes of known size, and arrows between them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ _MARGIN = 16.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A shape without a position, of a kind as in ``workflows.diagram``; ``inner`` is the drawing inside it.
+    """A shape without a position. ``kind`` is as in ``workflows.diagram``.
 
-    ``ports`` are ids and names of the exits on its right edge; ``event`` is the event type that the element emits.
+    Attributes:
+        event: The event type that the element emits.
+        inner: The drawing inside the box, if any.
+        ports: Ids and names of the exits on the right edge of the box.
     """
 
     element: str
@@ -36,7 +39,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A flow between two boxes, by index; ``port`` is the exit by which the flow leaves a box, from 1 on (0: none)."""
+    """A flow between two boxes, which are given by their indices.
+
+    ``port`` is the number of the exit by which the flow leaves its source, counted from 1; 0 means no exit.
+    """
 
     element: str
     source: int
@@ -48,14 +54,14 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class PictureDraft:
-    """The boxes and arrows that are laid out together."""
+    """The boxes and arrows of one layout."""
 
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
 
 
 def task_box(element: str, label: str, *, kind: str = "task", event: str | None = None) -> Box:
-    """A box for a text, wider and higher for long texts."""
+    """Return a box for a text. Longer texts get wider and higher boxes."""
     width = _TASK_WIDTH
     while width < _WIDEST_TASK and len(wrapped(label, width - _MARGIN, TEXT_SIZE, 99)) > 2:
         width += 20.0
@@ -66,13 +72,13 @@ def task_box(element: str, label: str, *, kind: str = "task", event: str | None 
 
 
 def small_box(element: str, kind: str, label: str = "") -> Box:
-    """A box for a gateway, an event or a place; its text is outside."""
+    """Return a box for a gateway, an event or a place, whose text is drawn outside the box."""
     size = _SIZES.get(kind, (36.0, 36.0))
     return Box(element=element, kind=kind, label=label, width=size[0], height=size[1])
 
 
 def room_of(box: Box) -> tuple[float, float]:
-    """The width and height that the text below a box needs beyond the box's width and lower edge."""
+    """Return the width and height by which the text below a box exceeds the box."""
     shape = Shape(element="", kind=box.kind, label=box.label, x=0.0, y=0.0, width=box.width, height=box.height)
     label = label_below(shape)
     if label is None:

@@ -1,4 +1,4 @@
-"""Drafts of models without a drawing: trees, flow graphs and nets as boxes and arrows."""
+"""Drafts models that have no drawing: trees, flow graphs and nets become boxes and arrows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _EVENTS = {
 
 
 def draft_of(source: Source) -> PictureDraft:
-    """The draft of a tree, a flow graph or a net."""
+    """Return the boxes and arrows of a tree, a flow graph or a net."""
     match source:
         case FlowGraph():
             return _of_graph(source)
@@ -51,7 +51,7 @@ def draft_of(source: Source) -> PictureDraft:
 
 
 def size_of(source: Source) -> int:
-    """The number of boxes and arrows, including nested ones; for a tree, roughly the number of boxes."""
+    """Return the number of boxes and arrows, including nested ones. For a tree, it is roughly the number of boxes."""
     match source:
         case FlowGraph():
             inner = sum(size_of(node.block.graph) for node in source.nodes if node.block is not None)
@@ -68,24 +68,24 @@ def size_of(source: Source) -> int:
             return 2 + isinstance(source, Instances) + sum(map(size_of, parts_of(source)))
 
 
-_Ends: TypeAlias = list[tuple[int, str]]  # boxes that wait for their successor, each with the text of its arrow
+_Ends: TypeAlias = list[tuple[int, str]]  # boxes without a successor yet, each with the text of its arrow
 
 
 @dataclass(slots=True)
 class _Growing:
-    """A draft under construction; elements are numbered, because a tree has no ids."""
+    """A draft under construction. Elements are numbered, because the nodes of a tree have no ids."""
 
     boxes: list[Box] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
 
     def add(self, box: Box, ends: _Ends) -> _Ends:
-        """Add a box and the arrows that lead to it from some open ends; returns the box's open end."""
+        """Add a box and the arrows to it from open ends, and return the open end of the box."""
         self.boxes.append(box)
         self.join(ends, len(self.boxes) - 1)
         return [(len(self.boxes) - 1, "")]
 
     def join(self, ends: _Ends, target: int) -> None:
-        """Add arrows from some open ends to a box."""
+        """Add arrows from open ends to a box."""
         for source, label in ends:
             element = f"arrow-{len(self.arrows) + 1}"
             self.arrows.append(Arrow(element=element, source=source, target=target, label=label))
@@ -106,7 +106,7 @@ def _of_tree(tree: ProcessTree) -> PictureDraft:
 
 
 def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
-    """Add the boxes of a tree after some open ends; returns the open ends of the tree."""
+    """Add the boxes of a tree after the given open ends, and return the open ends of the tree."""
     match tree:
         case Activity(name):
             return growing.add(task_box(growing.name("task"), name, event=name), ends)
@@ -132,7 +132,7 @@ def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
 
 
 def _branched(growing: _Growing, kind: str, branches: list[tuple[ProcessTree, str]], ends: _Ends) -> _Ends:
-    """Add a gateway, the branches, and a gateway where they join; a single branch gets no gateways."""
+    """Add a gateway, the branches, and a gateway that joins the branches. A single branch gets no gateways."""
     if len(branches) == 1:
         return _grow(growing, branches[0][0], ends)
     ((split, _),) = growing.add(small_box(growing.name(kind), kind), ends)
@@ -201,7 +201,7 @@ def _repeats(block: Block) -> str:
 
 
 def _of_net(net: WorkflowNet) -> PictureDraft:
-    """Places, then transitions; reset and inhibitor arcs are dashed."""
+    """Return the draft of a net: first places, then transitions. Reset and inhibitor arcs are dashed."""
     final = {place for marking in net.finals for place in marking}
     boxes = [_place(number, net.initial, final) for number in range(len(net.places))]
     arrows: list[Arrow] = []
@@ -220,7 +220,7 @@ def _of_net(net: WorkflowNet) -> PictureDraft:
 
 
 def _entering(element: str, kind: str, places: Places, target: int) -> Iterator[Arrow]:
-    """The arcs of one kind from places to a transition."""
+    """Yield the arcs of one kind that lead from places to a transition."""
     for place in dict.fromkeys(places):
         yield Arrow(
             element=f"{element}-{kind}-{place + 1}",

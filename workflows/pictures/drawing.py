@@ -1,4 +1,4 @@
-"""Draws the picture of a model."""
+"""Draws a model as an SVG picture."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from workflows.pictures.symbols import Mark, symbol
 from workflows.pictures.text import MOST_IN_TITLE, escaped, shortened
 
 MAX_ELEMENTS = 3_000
-"""Largest number of shapes and lines of a picture."""
+"""Largest number of shapes and lines in a picture."""
 MAX_SIDE = 60_000.0
-"""Longest side of a drawing in its own unit; larger drawings get a new layout."""
+"""Longest side of a drawing in its own unit. A model with a larger drawing gets a new layout."""
 MAX_PIXELS = 4_000.0
-"""Longest side of a picture in pixels; larger pictures are scaled down."""
+"""Longest side of a picture in pixels. Larger pictures are scaled down."""
 
 _MARGIN = 16.0
 _NOTICE = Rectangle(left=0.0, top=0.0, right=480.0, bottom=60.0)
@@ -32,11 +32,13 @@ def draw(
     highlighted: Mapping[str, int] | Collection[str] = (),
     expected: Collection[str] = (),
 ) -> str:
-    """A picture of a model, as SVG.
+    """Draw a model as SVG.
 
-    The model's own drawing is used if it has a usual size; otherwise the model gets a layout, in rows if it is long. A
-    model with too many elements becomes a picture with a notice. Highlighted event types are filled; a mapping puts its
-    number beside each. Expected event types, which may come next, are outlined.
+    The model's own drawing is used unless its size is unusual. Otherwise the model gets a new layout, which is broken
+    into rows if it is long. If a model has too many elements, the picture only has a notice.
+
+    Shapes of ``highlighted`` event types are filled; if it is a mapping, the number of each type is drawn beside the
+    shape. Shapes of ``expected`` event types, which may occur next, are outlined.
     """
     marks = _marks(highlighted, expected)
     diagram = model.diagram if model.diagram is not None and _is_usual(model.diagram) else None
@@ -59,7 +61,7 @@ def _marks(highlighted: Mapping[str, int] | Collection[str], expected: Collectio
 
 
 def _is_usual(diagram: Diagram) -> bool:
-    """Whether a drawing can be shown unchanged."""
+    """Check whether a drawing can be shown unchanged."""
     if not diagram.shapes or len(diagram.shapes) + len(diagram.edges) > MAX_ELEMENTS:
         return False
     places = [value for shape in diagram.shapes for value in (shape.x, shape.y, shape.width, shape.height)]
@@ -71,7 +73,7 @@ def _is_usual(diagram: Diagram) -> bool:
 
 
 def _content(diagram: Diagram, labels: Mapping[int, Label], marks: Mapping[str, Mark]) -> Iterator[str]:
-    """Areas, lines, other shapes, and the texts of the lines, in drawing order."""
+    """Yield areas, lines, other shapes, and the texts of the lines, in drawing order."""
     for index, shape in enumerate(diagram.shapes):
         if shape.kind in AREAS:
             later = diagram.shapes[index + 1 :]
@@ -90,7 +92,9 @@ def _mark(shape: Shape, marks: Mapping[str, Mark]) -> Mark:
 
 
 def _holds(area: Shape, other: Shape) -> bool:
-    """Whether an area holds a shape: pools hold only lanes, other areas all shapes but boundary events."""
+    """Check whether an area contains a shape. A pool contains only lanes, other areas all shapes except boundary
+    events.
+    """
     if area.kind == "pool" and other.kind != "lane":
         return False
     x, y = other.centre

@@ -1,4 +1,4 @@
-"""Labels outside their shapes: at a free place, preferably below."""
+"""Places labels outside their shapes, at a free position, preferably below the shape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workflows.pictures.text import LINE_STEP, MOST_LETTERS, is_whole, width_of,
 
 LABEL_SIZE = 11.0
 SMALLEST_TEXT = 8.0
-"""Smallest font size of a text inside its shape."""
+"""Smallest font size for a text inside its shape."""
 
 GATEWAYS = frozenset({"exclusive", "parallel", "inclusive", "event-based", "complex"})
 EVENTS = frozenset({"start", "end", "terminate", "intermediate", "boundary"})
@@ -20,17 +20,17 @@ AREAS = frozenset({"pool", "lane", "subprocess", "group"})
 
 _OUTSIDE = GATEWAYS | EVENTS | PLACES | {"silent", "data"}
 _SMALL = 60.0
-"""Narrower transitions have their name outside if it would be cut inside."""
+"""Width below which a transition gets its name outside, if the name would be cut inside."""
 _WIDEST, _WIDEST_OF_SMALL, _MOST_LINES = 110.0, 72.0, 4
 _STEP = LABEL_SIZE * LINE_STEP
 _SPACE, _SPACE_OF_SMALL = 4.0, 10.0
 _LARGEST = 400
-"""Largest number of labels for which free places are searched; in larger drawings all labels are below."""
+"""Largest number of labels for which free positions are searched. In larger drawings every label is below its shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rectangle:
-    """A rectangle by its upper left and lower right corner."""
+    """A rectangle, given by its upper left and its lower right corner."""
 
     left: float
     top: float
@@ -38,14 +38,16 @@ class Rectangle:
     bottom: float
 
     def meets(self, other: Rectangle) -> bool:
-        """Whether two rectangles overlap; touching is not enough."""
+        """Check whether two rectangles overlap. Rectangles that only touch do not."""
         is_beside = self.right <= other.left or other.right <= self.left
         return not (is_beside or self.bottom <= other.top or other.bottom <= self.top)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A text at a position; ``at`` is its vertical middle and, by ``anchor``, its horizontal start, middle or end."""
+    """A text at a position. ``at`` is its vertical middle, and horizontally its start, middle or end, as ``anchor``
+    says.
+    """
 
     lines: tuple[str, ...]
     at: Point
@@ -60,12 +62,12 @@ class Label:
 
 
 def label_below(shape: Shape) -> Label | None:
-    """The label of a shape, below it; None if its text is inside, or empty."""
+    """Return the label below a shape, or None if the text of the shape is inside or empty."""
     return next(_places(shape), None)
 
 
 def outside_labels(diagram: Diagram) -> dict[int, Label]:
-    """The labels outside their shapes, by index of the shape."""
+    """Return the labels that are outside their shapes, by the index of the shape."""
     below = {index: label for index, shape in enumerate(diagram.shapes) if (label := label_below(shape)) is not None}
     if len(below) > _LARGEST:
         return below
@@ -81,7 +83,7 @@ def outside_labels(diagram: Diagram) -> dict[int, Label]:
 
 
 def _free(places: Sequence[Label], obstacles: Sequence[Rectangle]) -> Label:
-    """The first label without overlaps, otherwise the label with the fewest."""
+    """Return the first label without overlaps, or the label with the fewest overlaps."""
     meetings = []
     for label in places:
         rectangle = label.rectangle
@@ -92,8 +94,8 @@ def _free(places: Sequence[Label], obstacles: Sequence[Rectangle]) -> Label:
 
 
 def _places(shape: Shape) -> Iterator[Label]:
-    """A shape's label at each possible position, the best position first."""
-    is_small = shape.kind == "transition"  # leaves space: a highlight adds an outline or a number around it
+    """Yield a shape's label at each possible position, the best position first."""
+    is_small = shape.kind == "transition"  # needs more space, because a highlight adds an outline or a number
     widest, space = (_WIDEST_OF_SMALL, _SPACE_OF_SMALL) if is_small else (max(_WIDEST, shape.width), _SPACE)
     lines = tuple(wrapped(shape.label, widest, LABEL_SIZE, _MOST_LINES))
     if not lines or not _stands_outside(shape):
@@ -121,7 +123,7 @@ def _covered(shape: Shape) -> Rectangle:
 
 
 def _heading(shape: Shape) -> Rectangle:
-    """The area of the name of a sub-process or group."""
+    """Return the area of the name of a sub-process or group."""
     middle, half = (
         shape.x + shape.width / 2,
         min(shape.width, width_of(shape.label[:MOST_LETTERS], LABEL_SIZE + 1.0)) / 2,
@@ -130,16 +132,16 @@ def _heading(shape: Shape) -> Rectangle:
 
 
 def _lines(diagram: Diagram) -> Iterator[Rectangle]:
-    """The bounding rectangle of each segment of each line."""
+    """Yield the bounding rectangle of each segment of each line."""
     for edge in diagram.edges:
         for (x1, y1), (x2, y2) in pairwise(edge.points):
             yield Rectangle(left=min(x1, x2), top=min(y1, y2), right=max(x1, x2), bottom=max(y1, y2))
 
 
 def extent(diagram: Diagram, labels: Iterable[Label] | None = None) -> Rectangle:
-    """The smallest rectangle that contains all shapes, lines and labels; a default rectangle for an empty drawing.
+    """Return the smallest rectangle that contains all shapes, lines and labels, or a default rectangle without any.
 
-    Without ``labels``, all outside labels are assumed to be below their shapes.
+    If ``labels`` is None, all outside labels are assumed to be below their shapes.
     """
     if labels is None:
         labels = [label for shape in diagram.shapes if (label := label_below(shape)) is not None]

@@ -1,8 +1,8 @@
-"""Arranges boxes in layers and orders each layer.
+"""Arranges boxes in layers, and orders the boxes of each layer.
 
-The method of layers (K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system
-structures, 1981): arrows that close a cycle are set aside, a box comes one layer after the last of its predecessors,
-long arrows get a node in every layer that they cross, and each layer is ordered by the barycentres of its neighbours.
+This is the layer method of K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system
+structures, 1981. Arrows that close a cycle are set aside. A box is placed one layer after the last of its predecessors.
+A long arrow gets a node in every layer that it crosses. Each layer is ordered by the barycentres of its neighbours.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layered:
-    """A draft in layers. Its nodes are the boxes, by index, and after them the crossings of long arrows with layers.
+    """A draft in layers. Its nodes are the boxes, by index, followed by the crossings of long arrows with layers.
 
     Attributes:
-        layers: Nodes of each layer from top to bottom; layers from left to right.
-        links: Pairs of nodes in neighbouring layers.
+        layers: The nodes of each layer from top to bottom; layers from left to right.
+        links: Pairs of linked nodes in neighbouring layers.
         chains: For each forward arrow, its nodes from source to target.
+        back: The arrows that lead backwards.
     """
 
     layers: tuple[tuple[int, ...], ...]
@@ -37,9 +38,9 @@ class Layered:
 
 
 def layered(draft: PictureDraft, max_places: int) -> Layered:
-    """Give every box a layer, and a position in the layer.
+    """Assign a layer, and a position in this layer, to every box.
 
-    Long arrows get at most ``max_places`` nodes in total; arrows beyond that are straight, across other boxes.
+    Long arrows get at most ``max_places`` nodes in total. The remaining arrows are straight, and may cross boxes.
     """
     forward, back = _without_cycles(draft)
     layer_of = _longest_paths(len(draft.boxes), forward)
@@ -64,9 +65,9 @@ def layered(draft: PictureDraft, max_places: int) -> Layered:
 
 
 def _without_cycles(draft: PictureDraft) -> tuple[list[Arrow], list[Arrow]]:
-    """Split the arrows into forward and backward ones.
+    """Split the arrows into forward and backward arrows.
 
-    Backward arrows close a cycle in a depth-first walk, which begins with boxes without predecessors.
+    Backward arrows close a cycle in a depth-first walk that starts at boxes without predecessors.
     """
     leaving: list[list[Arrow]] = [[] for _ in draft.boxes]
     entered = set()
@@ -135,7 +136,7 @@ def _ordered(layer_of: Sequence[int], links: Sequence[Link]) -> tuple[tuple[int,
 
 
 def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
-    """Nodes in the order of a depth-first walk, so that branches stay together."""
+    """Return the nodes in the order of a depth-first walk, which keeps branches together."""
     _, after = neighbours(len(layer_of), links)
     order: dict[int, None] = {}
     for root in sorted(range(len(layer_of)), key=lambda number: layer_of[number]):
@@ -149,7 +150,7 @@ def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
 
 
 def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
-    """The linked nodes before each node, and the linked nodes after each node."""
+    """Return the linked nodes before each node, and the linked nodes after each node."""
     before: list[list[int]] = [[] for _ in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
     for first, second in links:
@@ -159,7 +160,9 @@ def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list
 
 
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
-    """Order a layer by the mean position of each node's neighbours in ``fixed``; nodes without neighbours stay."""
+    """Order a layer by the mean position of each node's neighbours in ``fixed``. Nodes without neighbours keep their
+    place.
+    """
     place = {number: index for index, number in enumerate(fixed)}
     position = {number: index * len(fixed) / len(layer) for index, number in enumerate(layer)}
 
@@ -171,13 +174,13 @@ def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[
 
 
 def _crossings(layers: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> int:
-    """The number of crossings of links between neighbouring layers."""
+    """Return the number of crossings of links between neighbouring layers."""
     total = 0
     for layer, following in pairwise(layers):
         place = {number: index for index, number in enumerate(following)}
         ends = [place[other] for number in layer for other in sorted(after[number], key=place.__getitem__)]
         seen: list[int] = []
-        for end in ends:  # earlier ends below this one
+        for end in ends:  # count the earlier ends below this end
             total += len(seen) - bisect_right(seen, end)
             insort(seen, end)
     return total

@@ -1,4 +1,4 @@
-"""Computes a layout for models without a drawing: layers from left to right, horizontal and vertical arrows."""
+"""Lays out models that have no drawing: layers from left to right, with horizontal and vertical arrows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workflows.pictures.placing import extents, heights
 from workflows.pictures.routing import Hop, lanes_below, tracks_of, without_detours
 
 MAX_PLACES = 3_000
-"""Largest number of places for long arrows; arrows beyond it are straight."""
+"""Largest number of nodes for long arrows. Arrows beyond this number are straight."""
 
 PORT_DISTANCE = 56.0
 
@@ -23,10 +23,14 @@ _BETWEEN_TRACKS = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Placed:
-    """A draft with all coordinates: ``middle`` height of each node, ``left`` edge and ``width`` of each layer.
+    """A draft with all coordinates.
 
-    ``tracks`` has the x coordinate of the vertical part of each hop; ``back`` has, for each backward arrow, the x
-    coordinates of its vertical parts at its source and at its target.
+    Attributes:
+        middle: Height of the middle of each node.
+        left: Left edge of each layer.
+        width: Width of each layer.
+        tracks: The x coordinate of the vertical part of each hop.
+        back: For each backward arrow, the x coordinates of its vertical parts at its source and at its target.
     """
 
     draft: PictureDraft
@@ -38,7 +42,7 @@ class _Placed:
     back: dict[Arrow, tuple[float, float]]
 
     def edges(self, number: int) -> tuple[float, float]:
-        """The left and the right edge of a box, or of the layer that a long arrow crosses."""
+        """Return the left and right edge of a box, or of the layer that a long arrow crosses."""
         layer = self.layers.layer_of[number]
         if number >= len(self.draft.boxes):
             return self.left[layer], self.left[layer] + self.width[layer]
@@ -48,7 +52,7 @@ class _Placed:
 
 
 def laid_out(draft: PictureDraft) -> Diagram:
-    """Shapes and edges of a draft, from (0, 0) on."""
+    """Return the shapes and edges of a draft, with the origin (0, 0) at the upper left."""
     if not draft.boxes:
         return Diagram(shapes=(), edges=())
     layers = layered(draft, MAX_PLACES)
@@ -58,7 +62,7 @@ def laid_out(draft: PictureDraft) -> Diagram:
 
 
 def moved(diagram: Diagram, right: float, down: float) -> Diagram:
-    """The drawing, shifted."""
+    """Return the drawing, shifted to the right and down."""
     return Diagram(
         shapes=tuple(replace(shape, x=shape.x + right, y=shape.y + down) for shape in diagram.shapes),
         edges=tuple(
@@ -68,7 +72,7 @@ def moved(diagram: Diagram, right: float, down: float) -> Diagram:
 
 
 def _hops(draft: PictureDraft, layers: Layered, middle: Sequence[float]) -> list[list[Hop]]:
-    """The hops of each channel; channel ``n`` is the space after layer ``n``."""
+    """Return the hops of each channel. Channel ``n`` is the space after layer ``n``."""
     channels: list[list[Hop]] = [[] for _ in layers.layers]
     for arrow, chain in layers.chains:
         for first, second in pairwise(chain):
@@ -84,18 +88,18 @@ def _hop(draft: PictureDraft, layers: Layered, middle: Sequence[float], arrow: A
 
 
 def _port_offset(draft: PictureDraft, arrow: Arrow) -> float:
-    """The distance from the middle of a box down to its port for an arrow; ports are below the box's own flow."""
+    """Return the distance from the middle of the source box down to the arrow's port, or 0 if the arrow has no port."""
     return port_height(draft.boxes[arrow.source].height, arrow.port) if arrow.port else 0.0
 
 
 def port_height(height: float, port: int) -> float:
-    """The distance of a port below the middle of a box; ports are counted from 1."""
+    """Return the distance of a port below the middle of a box. Ports are counted from 1."""
     return min(port * PORT_DISTANCE, height / 2 - 4.0)
 
 
 @dataclass(slots=True)
 class _Tracks:
-    """X coordinates of the vertical parts of arrows, assigned from left to right."""
+    """Assigns x coordinates to the vertical parts of arrows, from left to right."""
 
     x: float = 0.0
     hops: dict[Hop, float] = field(default_factory=dict)
@@ -103,7 +107,7 @@ class _Tracks:
     enter: dict[Arrow, float] = field(default_factory=dict)
 
     def take(self, hops: Sequence[Hop], leaving: Sequence[Arrow], entering: Sequence[Arrow]) -> None:
-        """Assign the vertical lines of a channel: to forward arrows, then to backward arrows."""
+        """Assign the vertical lines of a channel: first to forward arrows, then to backward arrows."""
         tracks = tracks_of(hops)
         self.hops.update({hop: self.x + track * _BETWEEN_TRACKS for hop, track in tracks.items()})
         self.x += (max(tracks.values(), default=-1) + 1) * _BETWEEN_TRACKS
@@ -173,7 +177,7 @@ def _forward(placed: _Placed) -> Iterator[Edge]:
 
 
 def _piece(placed: _Placed, arrow: Arrow, first: int, second: int) -> Sequence[Point]:
-    """The points of an arrow between two successive nodes of its chain."""
+    """Return the points of an arrow between two successive nodes of its chain."""
     hop = _hop(placed.draft, placed.layers, placed.middle, arrow, (first, second))
     start, end = _start(placed, arrow, first), placed.edges(second)[0]
     if hop not in placed.tracks:

@@ -1,4 +1,4 @@
-"""Flows as lines with round corners and an arrowhead."""
+"""Draws flows as lines with round corners and an arrowhead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LABEL_SIZE = 11.0
 
 
 def line(edge: Edge) -> Iterator[str]:
-    """The line and the arrowhead of a flow."""
+    """Yield the line and the arrowhead of a flow."""
     points = [*edge.points[:1], *(point for before, point in pairwise(edge.points) if point != before)]
     if len(points) < 2:
         return
@@ -25,7 +25,7 @@ def line(edge: Edge) -> Iterator[str]:
 
 
 def line_label(edge: Edge) -> Iterator[str]:
-    """The text of a flow, above its first long enough horizontal part, or beside its longest part."""
+    """Yield the text of a flow, above the first horizontal part that is long enough, or beside the longest part."""
     if not edge.label or len(edge.points) < 2:
         return
     lines = wrapped(edge.label, 120.0, _LABEL_SIZE, 2)
@@ -38,7 +38,10 @@ def line_label(edge: Edge) -> Iterator[str]:
 
 
 def _labelled_part(points: Sequence[Point], width: float) -> tuple[Point, Point]:
-    """The part of a line that gets its text; not the first part of a bent line, which other flows often share."""
+    """Return the part of a line beside which its text is drawn.
+
+    The first part of a bent line is avoided, because other flows often share this part.
+    """
     parts = list(pairwise(points))
     for first, second in parts[1:] or parts:
         if abs(first[1] - second[1]) < 1.0 and abs(first[0] - second[0]) >= width:
@@ -47,7 +50,7 @@ def _labelled_part(points: Sequence[Point], width: float) -> tuple[Point, Point]
 
 
 def _rounded(points: Sequence[Point]) -> str:
-    """A path through points, its corners cut by a curve."""
+    """Return a path through points, with rounded corners."""
     commands = [f"M{_pair(points[0])}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         cut = min(_CORNER, math.dist(before, corner) / 2, math.dist(corner, after) / 2)

@@ -1,8 +1,9 @@
-"""Places the boxes of each layer as close to the height of their neighbours as their order allows.
+"""Places the boxes of each layer as close to the height of their neighbours as the order of the layer allows.
 
-The priority method (K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system
-structures, 1981): layer by layer, long arrows first and boxes with many arrows next, each takes the median height of
-its neighbours, and moves boxes of lower priority out of its way.
+This is the priority method of K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system
+structures, 1981. In each layer, nodes are moved in the order of their priority: first the crossings of long arrows,
+then boxes with many arrows. A node is moved to the median height of its neighbours, and pushes away nodes of lower
+priority.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _ARROW_SPACE = 9.0
 
 
 def heights(draft: PictureDraft, layers: Layered) -> list[float]:
-    """The height of the middle of every node (box or crossing of a long arrow), measured from the top."""
+    """Return the height of the middle of every node (box or crossing of a long arrow), measured from the top."""
     count = len(layers.layer_of)
     above, below = extents(draft, count)
     before, after = neighbours(count, layers.links)
@@ -42,7 +43,10 @@ def heights(draft: PictureDraft, layers: Layered) -> list[float]:
 
 
 def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
-    """The extents of each node above and below its middle, with its text and half of the space to the next node."""
+    """Return the extents of each node above and below its middle.
+
+    An extent includes the text of a box, and half of the space to the next node.
+    """
     above, below = [_ARROW_SPACE] * count, [_ARROW_SPACE] * count
     for number, box in enumerate(draft.boxes):
         above[number] = (box.height + _BETWEEN_BOXES) / 2
@@ -51,7 +55,7 @@ def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
 
 
 class _Column:
-    """A layer while its members are moved; moved members stay in place."""
+    """A layer whose members are moved one after the other. A member that has been moved remains fixed."""
 
     def __init__(
         self, layer: Sequence[int], middle: list[float], above: Sequence[float], below: Sequence[float]
@@ -60,10 +64,10 @@ class _Column:
         self._offsets = [0.0]
         for upper, lower in pairwise(layer):
             self._offsets.append(self._offsets[-1] + below[upper] + above[lower])
-        self._fixed: list[int] = []  # sorted
+        self._fixed: list[int] = []  # sorted indices of the members that have been moved
 
     def move(self, index: int, wanted_heights: Sequence[float]) -> None:
-        """Move a member to the median of its wanted heights, as far as earlier moved members allow."""
+        """Move a member to the median of its wanted heights, as far as the fixed members allow."""
         if not wanted_heights:
             return
         place = bisect(self._fixed, index)
@@ -78,11 +82,11 @@ class _Column:
             self._push(index, step)
 
     def _limit(self, fixed: int, index: int) -> float:
-        """The position of a member at the least distance from a fixed member."""
+        """Return the position of a member at the least distance from a fixed member."""
         return self._middle[self._layer[fixed]] + self._offsets[index] - self._offsets[fixed]
 
     def _push(self, index: int, step: int) -> None:
-        """Push away in turn the members that are too close to a moved member, in the direction ``step``."""
+        """Push away the members that are too close to a moved member, one after the other, in direction ``step``."""
         at = index
         while 0 <= at + step < len(self._layer):
             limit = self._limit(at, at + step)

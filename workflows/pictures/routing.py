@@ -9,15 +9,16 @@ from workflows.diagram import Point
 from workflows.pictures.draft import Arrow
 from workflows.pictures.layers import Layered
 
-_LEVEL = 0.5  # smaller differences of height are ignored
+_LEVEL = 0.5  # smaller differences between coordinates are ignored
 _BETWEEN_LANES = 14.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """A piece of an arrow through one channel, the space between two layers, from node ``first`` to node ``second``.
+    """A piece of an arrow through one channel, from node ``first`` to node ``second``.
 
-    The piece leads from the height ``rise`` to the height ``fall``; ``channel`` is the index of the layer on its left.
+    A channel is the space between two layers; ``channel`` is the index of the layer on its left. The piece leads from
+    the height ``rise`` to the height ``fall``.
     """
 
     first: int
@@ -33,9 +34,10 @@ class Hop:
 
 
 def tracks_of(hops: Sequence[Hop]) -> dict[Hop, int]:
-    """The tracks of hops of a channel: vertical lines, counted from the left; hops of one box share a track.
+    """Assign tracks to the hops of a channel. Tracks are vertical lines, counted from the left.
 
-    Downward hops are assigned from the lowest, upward hops from the highest, so that they do not cross one another.
+    Hops that leave the same box, or enter the same box, share a track. Downward hops are assigned from the lowest one
+    on, and upward hops from the highest one on, so that they do not cross each other.
     """
     leaving: dict[int, int] = {}
     for hop in hops:
@@ -64,7 +66,7 @@ def _turn(group: Sequence[Hop]) -> tuple[bool, float]:
 
 
 def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]) -> dict[Arrow, float]:
-    """For each backward arrow, the height of its horizontal part: below all boxes and shorter arrows in its way."""
+    """Return the height of the horizontal part of each backward arrow, below all boxes and shorter backward arrows."""
     lanes: dict[Arrow, float] = {}
     occupied_spans: list[tuple[int, int, float]] = []
     spans: Mapping[Arrow, tuple[int, int]] = {
@@ -82,7 +84,7 @@ def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]
 
 
 def without_detours(points: Sequence[Point]) -> tuple[Point, ...]:
-    """The line without the points that lie on the straight line between their neighbours."""
+    """Return a line without the points that are on the straight line between their neighbours."""
     corners: list[Point] = []
     for point in points:
         if corners and abs(corners[-1][0] - point[0]) < _LEVEL and abs(corners[-1][1] - point[1]) < _LEVEL:

@@ -1,4 +1,4 @@
-"""Breaks long drawings into rows, like text."""
+"""Breaks long drawings into rows, as text is broken into lines."""
 
 from __future__ import annotations
 
@@ -11,26 +11,29 @@ from workflows.diagram import Diagram, Edge, Point, Shape
 from workflows.pictures.labels import Rectangle, extent, label_below
 
 MOST_WIDTH = 3_000.0
-"""Largest width of a drawing in one row."""
+"""Largest width of a drawing in a single row."""
 
 _ROW = 1_600.0
-"""Width of a row, if there is a place to break before it."""
+"""Width of a row, if the drawing has a position for a break within this width."""
 _BETWEEN = 70.0
 _AROUND = 16.0
-"""How far an arrow extends beyond its row, on both sides."""
+"""The distance by which an arrow extends beyond its row, on both sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Break:
-    """A break between two rows: between shapes, where a single arrow runs horizontally."""
+    """A break between two rows, at a position between shapes where a single arrow runs horizontally."""
 
     x: float
     edge: int
-    piece: int  # the point of the arrow before the break
+    piece: int  # the index of the last point of the arrow before the break
 
 
 def in_rows(diagram: Diagram) -> Diagram:
-    """The drawing, in several rows if it is very wide and has places to break; arrows lead from row to row."""
+    """Break a very wide drawing into rows. Arrows lead from row to row.
+
+    A drawing that is not very wide, or has no position for a break, is returned unchanged.
+    """
     held = extent(diagram)
     if held.right - held.left <= MOST_WIDTH:
         return diagram
@@ -52,9 +55,9 @@ def _breaks(diagram: Diagram) -> list[_Break]:
 
 
 def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
-    """The non-vertical pieces of arrows: left and right end, indices of arrow and piece, whether it runs right.
+    """Return the non-vertical pieces of arrows: left end, right end, arrow, piece, and whether the piece runs right.
 
-    A piece runs to the right only if it is horizontal.
+    Arrow and piece are indices. A piece runs to the right only if it is horizontal.
     """
     return [
         (min(x1, x2), max(x1, x2), number, place, y1 == y2 and x1 < x2)
@@ -65,7 +68,7 @@ def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
 
 
 def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
-    """The horizontal gaps between shapes with the texts below them, from the first shape to the last."""
+    """Return the horizontal gaps between shapes and the texts below them, from the first shape to the last."""
     covered = []
     for shape in shapes:
         label = label_below(shape)
@@ -82,7 +85,10 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """The breaks to use: a row ends at the last break within its width, otherwise at the next; no row is short."""
+    """Return the breaks to use. A row ends at the last break within its width, or else at the next break.
+
+    No row is shorter than half of the usual width.
+    """
     usable = [candidate for candidate in breaks if candidate.x < held.right - _ROW / 2]
     selection: list[_Break] = []
     places = [candidate.x for candidate in usable]
@@ -119,7 +125,7 @@ class _Rows:
         return point[0] - begin + self._left, point[1] + row * self._height
 
     def _with_detours(self, number: int, edge: Edge) -> tuple[Point, ...]:
-        """The points of an arrow, with a detour where it leads from row to row."""
+        """Return the points of an arrow, with a detour wherever the arrow leads from row to row."""
         row_of_piece = {row_break.piece: row for row, row_break in enumerate(self._breaks) if row_break.edge == number}
         points: list[Point] = []
         for place, point in enumerate(edge.points):
@@ -129,7 +135,7 @@ class _Rows:
         return tuple(points)
 
     def _around(self, row: int, height: float) -> list[Point]:
-        """The points of an arrow, at some height, from the end of a row to the beginning of the next row."""
+        """Return the points of an arrow from the end of a row, at a given height, to the beginning of the next row."""
         right, y = self._moved((self._at[row], height), row)
         right, left = right + _AROUND, self._left - _AROUND
         between = self._bottom + row * self._height + _BETWEEN / 2

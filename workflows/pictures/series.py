@@ -1,4 +1,4 @@
-"""Draws numbers of several series over time: one panel for each value, one line for each series."""
+"""Draws numbers over time: one panel for each value, one line for each series."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from workflows.pictures.svg import PREFIX, dark_style, element, number, path, pi
 from workflows.pictures.text import MOST_IN_TITLE, escaped, shortened
 
 Points: TypeAlias = "Sequence[tuple[int, float]]"
-"""Times in microseconds, in order, each with a number."""
+"""Numbers over time: pairs of a time in microseconds and a number, in the order of time."""
 
 MOST_SERIES = 8
-"""The most lines of a panel; further series are left out, and their number is shown in the legend."""
+"""Largest number of lines in a panel. The legend shows the number of series that are left out."""
 MOST_PANELS = 6
 
 _COLOURS: Sequence[tuple[str, str]] = (  # colours on light pages, on dark pages
@@ -31,21 +31,21 @@ _COLOURS: Sequence[tuple[str, str]] = (  # colours on light pages, on dark pages
 _WIDTH, _HEIGHT, _LEFT, _LEGEND, _GAP = 560.0, 150.0, 72.0, 190.0, 44.0
 _SMALL, _LARGE = 11.0, 13.0
 _DOT = 2.5
-_MOST_DOTTED = 200  # panels with at most this number of points mark each point
+_MOST_DOTTED = 200  # each point is marked in panels with at most this number of points
 _MOST_LETTERS = 24
-_LEAST_SPAN = 1e-300  # parts of smaller spans would be 0
+_LEAST_SPAN = 1e-300  # parts of a smaller span would be 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A value over time for each series, by the series' name; the most important series first."""
+    """A value over time for each series. The most important series is first."""
 
     title: str
     series: Mapping[str, Points]
 
 
 def draw_series(title: str, panels: Sequence[Panel]) -> str:
-    """An SVG picture of panels that share one time axis; without any point, a picture with a notice."""
+    """Draw panels with a common time axis as SVG. Without any point, the picture has a notice."""
     drawn_panels = [panel for panel in panels if any(panel.series.values())][:MOST_PANELS]
     times_us = [time_us for panel in drawn_panels for points in panel.series.values() for time_us, _ in points]
     span = (min(times_us), max(times_us)) if times_us else (0, 0)
@@ -65,7 +65,7 @@ def _top(place: int) -> float:
 
 
 def _panel(panel: Panel, span: tuple[int, int], top: float) -> Iterator[str]:
-    """A frame with its scale, a line for each series, and the legend."""
+    """Yield a frame with its scale, a line for each series, and the legend."""
     drawn = dict(list(panel.series.items())[:MOST_SERIES])
     values = [value for points in drawn.values() for _, value in points]
     first, last, step = _scale(min(0.0, *values), max(0.0, *values))
@@ -103,7 +103,7 @@ def _line(row: int, places: Sequence[tuple[float, float]], *, is_dotted: bool) -
 
 
 def _entry(row: int, name: str, y: float) -> Iterator[str]:
-    """A line of the legend."""
+    """Yield one entry of the legend."""
     x = _LEFT + _WIDTH + 12.0
     yield element(
         "rect",
@@ -113,7 +113,7 @@ def _entry(row: int, name: str, y: float) -> Iterator[str]:
 
 
 def _scale(low: float, high: float) -> tuple[int, int, float]:
-    """The first and the last mark of a scale that contains two numbers, and the distance between marks.
+    """Return the first and the last mark of a scale that contains two numbers, and the distance between marks.
 
     Marks are multiples of the distance, which is 1, 2 or 5 times a power of ten.
     """

@@ -1,7 +1,7 @@
-"""SVG elements as escaped text, in colours for light pages and for dark ones, each with enough contrast to read.
+"""Writes SVG elements as escaped text, with colours for light and for dark pages that have enough contrast.
 
 Every role is an SVG class. The light colours are attributes of each element, so that a page that blocks styles shows
-them; a style sheet changes them for readers who prefer dark pages.
+them. A style sheet replaces them for readers who prefer dark pages.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ DARK: Mapping[str, _Colours] = {
 
 
 def dark_style() -> str:
-    """The style sheet for readers who prefer dark pages."""
+    """Return the style sheet for readers who prefer dark pages."""
     rules = "".join(
         f".{PREFIX}{role}{{{';'.join(f'{name}:{value}' for name, value in colours.items())}}}"
         for role, colours in DARK.items()
@@ -64,13 +64,13 @@ def dark_style() -> str:
 
 
 def element(name: str, attributes: dict[str, Value], *children: str) -> str:
-    """An element with its attributes, and children that are SVG already."""
+    """Return an element with attributes, and with children that are already SVG."""
     written = "".join(f' {key}="{escaped(_written(value))}"' for key, value in attributes.items())
     return f"<{name}{written}>{''.join(children)}</{name}>" if children else f"<{name}{written}/>"
 
 
 def picture(corner: Point, size: Point, head: Sequence[str], content: Iterable[str], *, scale: float = 1.0) -> str:
-    """A whole picture on a page of the given size, with titles and styles in its head."""
+    """Return a whole picture on a page of the given size. ``head`` has titles and styles."""
     return element(
         "svg",
         {
@@ -88,12 +88,12 @@ def picture(corner: Point, size: Point, head: Sequence[str], content: Iterable[s
 
 
 def styled(name: str, role: str, attributes: dict[str, Value], *children: str) -> str:
-    """An element in the colours of a role."""
+    """Return an element in the colours of a role."""
     return element(name, {"class": f"{PREFIX}{role}", **LIGHT[role], **attributes}, *children)
 
 
 def rectangle(role: str, corner: Point, size: Point, *, radius: float = 0.0, width: float = 1.5) -> str:
-    """A rectangle by its upper left corner."""
+    """Return a rectangle, given by its upper left corner."""
     attributes: dict[str, Value] = {"x": corner[0], "y": corner[1], "width": size[0], "height": size[1]}
     if radius:
         attributes["rx"] = radius
@@ -101,12 +101,12 @@ def rectangle(role: str, corner: Point, size: Point, *, radius: float = 0.0, wid
 
 
 def circle(role: str, middle: Point, radius: float, *, width: float = 1.5) -> str:
-    """A circle by its middle."""
+    """Return a circle, given by its middle."""
     return styled("circle", role, {"cx": middle[0], "cy": middle[1], "r": max(0.0, radius), "stroke-width": width})
 
 
 def path(role: str, commands: str, *, width: float = 1.5, dashes: str = "") -> str:
-    """A path by its commands."""
+    """Return a path, given by its commands."""
     attributes: dict[str, Value] = {"d": commands, "stroke-width": width}
     if dashes:
         attributes["stroke-dasharray"] = dashes
@@ -114,7 +114,7 @@ def path(role: str, commands: str, *, width: float = 1.5, dashes: str = "") -> s
 
 
 def text_lines(role: str, lines: Sequence[str], middle: Point, size: float, *, anchor: str = "middle") -> str:
-    """Lines of text around a middle; a ``halo`` separates the letters from the background."""
+    """Return lines of text around a middle. The role ``halo`` separates the letters from the background."""
     step = size * LINE_STEP
     top = middle[1] - (len(lines) - 1) * step / 2 + size * 0.35
     attributes: dict[str, Value] = {"text-anchor": anchor, "font-size": size}
@@ -127,7 +127,7 @@ def text_lines(role: str, lines: Sequence[str], middle: Point, size: float, *, a
 
 
 def number(value: float) -> str:
-    """A coordinate, to a tenth."""
+    """Return a coordinate as text, rounded to a tenth."""
     written = f"{value:.1f}".removesuffix(".0")
     return "0" if written == "-0" else written
 

@@ -1,4 +1,4 @@
-"""Shapes in familiar notations: BPMN for processes, bars and circles for nets."""
+"""Draws shapes in familiar notations: BPMN for processes, bars and circles for nets."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from workflows.pictures.text import LINE_STEP, MOST_IN_TITLE, escaped, shortened
 
 _TEXT = 12.0
 _WIDE = 80.0
-"""Wider shapes have more room beside their texts."""
+"""Width from which a shape has more room beside its text."""
 _BAND = 28.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The highlight of a shape: whether its event came, how often (0 for no number), whether it may come next."""
+    """The highlight of a shape.
+
+    Attributes:
+        is_seen: Whether the event of the shape has occurred.
+        times: The number of its occurrences; 0 if no number is shown.
+        is_expected: Whether the event may occur next.
+    """
 
     is_seen: bool = False
     times: int = 0
@@ -27,16 +33,17 @@ class Mark:
 
     @property
     def words(self) -> str:
-        """The highlight in words, after a label; empty if nothing is highlighted."""
+        """The highlight in words, to follow a label; empty if nothing is highlighted."""
         seen = f"seen {self.times} times" if self.times > 1 else "seen once" if self.times else "seen"
         highlights = [seen] * self.is_seen + ["may come next"] * self.is_expected
         return f" ({', '.join(highlights)})" if highlights else ""
 
 
 def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: bool = False) -> str:
-    """A shape with its text, its highlight and a description.
+    """Return a shape with its text, its highlight and a description.
 
-    ``label`` is drawn outside the shape. ``has_inner``: a sub-process is drawn with its content, a pool with its lanes.
+    ``label`` is drawn outside the shape. ``has_inner`` means that the content of a sub-process, or the lanes of a pool,
+    are drawn too.
     """
     role = "seen" if mark.is_seen else "area" if shape.kind in AREAS else "box"
     attributes: dict[str, str | float] = {"data-element": shape.element}
@@ -88,7 +95,7 @@ def _inside(shape: Shape, role: str, *, has_inner: bool) -> Iterator[str]:
 
 
 def _fitted(shape: Shape, role: str, *, anchor: str = "middle") -> str:
-    """A text in the middle of a shape, in the largest size in which it fits; cut if it fits in none."""
+    """Return the text in the middle of a shape, in the largest font size that fits, or cut if no size fits."""
     width = max(10.0, shape.width - (16.0 if shape.width >= _WIDE else 10.0))
     size = _TEXT
     while True:
@@ -102,7 +109,9 @@ def _fitted(shape: Shape, role: str, *, anchor: str = "middle") -> str:
 
 
 def _band_label(shape: Shape, role: str) -> str:
-    """The name of a pool or lane: vertical at its left edge, or horizontal at its upper edge if it is upright."""
+    """Return the name of a pool or lane, vertical at the left edge, or horizontal at the upper edge if the shape is
+    upright.
+    """
     if shape.height > shape.width:
         lines = wrapped(shape.label, max(20.0, shape.width - 16.0), _TEXT, 1)
         return text_lines(role, lines, (shape.x + shape.width / 2, shape.y + _BAND / 2), _TEXT)

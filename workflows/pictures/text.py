@@ -1,4 +1,4 @@
-"""Text in pictures: its width, its line breaks, and the characters allowed in XML."""
+"""Measures, breaks and escapes the texts of pictures."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAKS = re.compile(r"(?<=[\s\-_/.,:;+])|(?<=[a-z])(?=[A-Z])")
 _ESCAPES: Mapping[int, str] = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
-_NARROW, _USUAL, _CAPITAL, _WIDE, _DOUBLE = 0.36, 0.61, 0.7, 0.95, 1.05  # widths of letters, as parts of the font size
+_NARROW, _USUAL, _CAPITAL, _WIDE, _DOUBLE = 0.36, 0.61, 0.7, 0.95, 1.05  # widths of letters / font size
 _NARROW_LETTERS = frozenset("ijltfrI.,:;'|!()[] ")
 _WIDE_LETTERS = frozenset("mwMWQ@%&")
 
 LINE_STEP = 1.25
-"""Distance between lines, in font sizes."""
+"""Distance between two lines, as a multiple of the font size."""
 MOST_LETTERS = 400
-"""Largest number of letters of a drawn text; longer texts are cut."""
+"""Largest number of letters in a drawn text. Longer texts are cut."""
 MOST_IN_TITLE = 2_000
-"""Largest number of letters of a shape's title, which is shown when the pointer is on it."""
+"""Largest number of letters in the title of a shape, which a browser shows when the pointer is on the shape."""
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def escaped(text: str) -> str:
-    """A text as XML: invalid characters are replaced, special ones are escaped."""
+    """Escape a text for XML, and replace characters that XML does not allow."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text).translate(_ESCAPES)
 
 
 def width_of(text: str, size: float) -> float:
-    """The approximate width of a line of text in a font of ``size``; an estimate, because fonts differ."""
+    """Estimate the width of a line of text in a font of ``size``. The result is approximate, because fonts differ."""
     return size * sum(map(_part, text))
 
 
 def shortened(text: str, most: int) -> str:
-    """A text, cut with dots if it is longer than ``most`` letters; runs of white space become one space."""
+    """Cut a text after ``most`` letters, ending in dots. Each run of white space becomes one space."""
     plain = " ".join(text.split())
     return plain if len(plain) <= most else plain[: most - 1].rstrip() + ELLIPSIS
 
 
 def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
-    """Lines of a text that are at most about ``width`` wide; if there are too many, the last one ends in dots."""
+    """Break a text into lines of about ``width`` at most. If there are too many lines, the last one ends in dots."""
     lines: list[str] = []
     for piece in filter(None, _BREAKS.split(shortened(text, MOST_LETTERS))):
         if lines and width_of((lines[-1] + piece).rstrip(), size) <= width:
@@ -53,7 +53,7 @@ def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
 
 
 def is_whole(text: str, width: float, height: float, size: float) -> bool:
-    """Whether a text fits without being cut, and without cutting a word."""
+    """Check whether a text fits without a cut and without a break inside a word."""
     pieces = _BREAKS.split(shortened(text, MOST_LETTERS))
     if any(width_of(piece.rstrip(), size) > width for piece in pieces):
         return False
@@ -61,7 +61,7 @@ def is_whole(text: str, width: float, height: float, size: float) -> bool:
 
 
 def _chopped(piece: str, width: float, size: float) -> list[str]:
-    """Cut a piece of text that has no place for a line break, wherever a line is full."""
+    """Cut a piece of text that offers no position for a line break, wherever a line is full."""
     lines, begin, parts = list[str](), 0, 0.0
     for place, letter in enumerate(piece):
         letter_width = _part(letter)
