@@ -10,7 +10,7 @@ from streams import UnreadableText, decoded_text, line_of, read_document
 from workflows.errors import ModelRefused
 
 MAX_BYTES = 1_000_000
-MAX_VALUES = 250_000  # keys and values; a tree of the most nodes, 10,000, has some 50,000
+MAX_VALUES = 250_000  # keys and values; a tree with 10,000 nodes, the limit, has about 50,000
 
 
 def read_node(content: bytes | str) -> yaml.Node:

@@ -21,7 +21,7 @@ from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, R
 MOST_LEVELS = 40
 
 
-_Content: TypeAlias = FlowGraph | str | None  # content of an activity: a graph, the type of an event, or nothing
+_Content: TypeAlias = FlowGraph | str | None  # content of an activity: a graph, an event type, or None if silent
 
 
 class GraphReader:

@@ -140,7 +140,7 @@ def label_text(element: Element, name: str) -> str:
         return ""
     text = child(label, "text")
     if text is None:
-        text = child(label, "value")  # PNML before the standard, and PIPE
+        text = child(label, "value")  # as PIPE and PNML before the standard write it
     return normalised("" if text is None else "".join(text.itertext()))
 
 

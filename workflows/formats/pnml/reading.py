@@ -117,13 +117,13 @@ def _check_type(net: Element, findings: NetFindings) -> None:
 
 
 def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
-    """Return, for each node, its own id or the id of the node to which it refers; empty for a broken reference."""
+    """Map each node to its own id, or to the id of its final target. The id is empty for a broken reference."""
     links: dict[str, str] = {}
     for node in drawn.nodes.values():
         way: set[str] = set()
         real = node
         while real.refers_to and real.id not in links:
-            links[real.id] = ""  # empty until known; meeting the node again means a cycle
+            links[real.id] = ""  # empty until resolved, so that a cycle ends here
             way.add(real.id)
             after = drawn.nodes.get(real.refers_to)
             problem = _misreference(real, after, way)
@@ -169,7 +169,7 @@ def _wire(drawn: Drawn, links: dict[str, str], findings: NetFindings) -> _Wired:
     for arc in drawn.arcs:
         source, target = (_end(arc, end, drawn, findings) for end in (arc.source, arc.target))
         if source is None or target is None or not links[source.id] or not links[target.id]:
-            continue  # already reported
+            continue  # reported before
         if source.kind == target.kind:
             findings.refuse(
                 arc.id, f"an arc from {source.described} to {target.described}: it must join a place and a transition"
