@@ -1,9 +1,10 @@
 """Workflows: models of the processes that produce the events.
 
-Purpose: read models of processes that are drawn (BPMN), written (trees) or computed (Petri nets); derive constraints,
-end events and an automaton; simulate streams; mine constraints from past logs; check conformance; draw pictures.
-Promises: models are immutable; constraints hold on every complete trace; a result names the method by which it was
-found; a seed determines a stream. The package does not know who stores a model or which stream follows it.
+Purpose: read models of processes that are drawn (BPMN), written (trees) or given as Petri nets; derive constraints, end
+events and an automaton; simulate streams; mine constraints from past logs; check conformance; draw pictures.
+
+Promises: models are immutable. Constraints hold on every complete trace. A result names the method by which it was
+found. A seed determines a stream. The package does not know who stores a model or which stream follows it.
 """
 
 from workflows.attributes import (

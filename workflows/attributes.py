@@ -1,4 +1,4 @@
-"""Attributes of simulated events, each drawn independently."""
+"""Generators for the attributes of simulated events. Values are drawn independently for each event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workflows.errors import InvalidWorkflow
 
 Value: TypeAlias = int | float | str | bool
 
-_MOST_WHOLE = 2**53  # JSON readers read whole numbers up to this one exactly
+_MOST_WHOLE = 2**53  # JSON readers represent whole numbers up to this limit exactly
 _MOST_NUMBER = 1e300
 
 
@@ -31,7 +31,7 @@ class Attribute(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """An attribute with one name."""
+    """An attribute with a single name."""
 
     name: str
 
@@ -42,7 +42,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class IntegerAttribute(_Named):
-    """A whole number, drawn uniformly from the ``domain`` successive numbers that begin with ``least``."""
+    """A whole number, uniform over ``domain`` successive numbers, the first of which is ``least``."""
 
     domain: int
     least: int = 1
@@ -58,7 +58,7 @@ class IntegerAttribute(_Named):
 
 @dataclass(frozen=True, slots=True)
 class TextAttribute(_Named):
-    """A text, drawn uniformly from ``<name>-1`` to ``<name>-<domain>``."""
+    """A text, uniform over ``<name>-1`` to ``<name>-<domain>``."""
 
     domain: int
 
@@ -71,10 +71,11 @@ class TextAttribute(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdAttribute:
-    """A whole number, the same under all its names, that is at most ``threshold`` with probability ``fail_ratio``.
+    """A whole number with one value under all its names, which is at most ``threshold`` with probability
+    ``fail_ratio``.
 
-    In that case it is uniform over 1 to ``threshold``, otherwise over ``threshold + 1`` to ``highest``. So the
-    condition ``[name > threshold]`` passes with probability ``1 - fail_ratio``, independently for each event.
+    In this case it is uniform from 1 to ``threshold``, otherwise from ``threshold + 1`` to ``highest``. So the
+    condition ``[name > threshold]`` is true with probability ``1 - fail_ratio``, independently for each event.
     """
 
     names: tuple[str, ...]
@@ -105,7 +106,7 @@ class ConstantAttribute(_Named):
 
 @dataclass(frozen=True, slots=True)
 class BooleanAttribute(_Named):
-    """True with probability ``share``."""
+    """A truth value that is true with probability ``share``."""
 
     share: float = 0.5
 
@@ -118,7 +119,7 @@ class BooleanAttribute(_Named):
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAttribute(_Named):
-    """One of several values; ``weights`` are proportional to their frequencies, empty for equal frequencies."""
+    """One of several values. Their frequencies are proportional to ``weights``, or equal if ``weights`` is empty."""
 
     values: tuple[Value, ...]
     weights: tuple[float, ...] = ()
@@ -138,7 +139,7 @@ class ChoiceAttribute(_Named):
 
 @dataclass(frozen=True, slots=True)
 class UniformAttribute(_Named):
-    """A number, uniform from ``least`` to ``most``."""
+    """A number that is uniform from ``least`` to ``most``."""
 
     least: float
     most: float
@@ -154,7 +155,7 @@ class UniformAttribute(_Named):
 
 @dataclass(frozen=True, slots=True)
 class NormalAttribute(_Named):
-    """A number, normally distributed."""
+    """A normally distributed number."""
 
     mean: float
     deviation: float
@@ -169,7 +170,7 @@ class NormalAttribute(_Named):
 
 @dataclass(frozen=True, slots=True)
 class ExponentialAttribute(_Named):
-    """A number from 0 up, exponentially distributed."""
+    """An exponentially distributed number, 0 or more."""
 
     mean: float
 

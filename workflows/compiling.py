@@ -1,4 +1,4 @@
-"""Compiles a model: derives its net, automaton and constraints."""
+"""Compiles a model: derives its net, its automaton and its constraints."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ _MOST_TRAPPED = 8
 class CompiledWorkflow:
     """A model with its derived net, automaton and constraints.
 
-    ``tree`` is None unless the model is made of blocks; ``net`` is None for trees, and for flow graphs made of blocks.
-    ``automaton`` is the minimal automaton of the language; None if it would be too large or the language is not
-    regular, with the reason in ``without_automaton``.
+    Attributes:
+        tree: The process tree; None unless the model consists of blocks.
+        net: The workflow net; None for a tree, and for a flow graph that consists of blocks.
+        automaton: The minimal automaton of the language; None if it is too large or does not exist.
+        without_automaton: The reason why the model has no automaton; empty if it has one.
+        extraction: The constraints, with the method by which they were found and with warnings.
     """
 
     model: WorkflowModel
@@ -52,15 +55,17 @@ def compile_workflow(
 ) -> CompiledWorkflow:
     """Derive the net, the automaton and the constraints of a model.
 
-    A model that is made of blocks is compiled block by block, in whichever form it was read. Other models are compiled
-    by the automaton of their net, or by the structure of the net if the automaton exceeds the limits, or if the net
-    mixes concurrent runs of a sub-process. The extraction names the method; its warnings name problems of the model
-    and parts that reading left out. ``progress`` is called now and then with the number of states, or markings, so far.
+    A model that consists of blocks is compiled block by block, in whichever form it was read. Any other model is
+    compiled by the automaton of its net. If the automaton exceeds the limits, or if the net mixes concurrent runs of a
+    sub-process, the structure of the net is used instead.
+
+    The extraction names the method. Its warnings name problems of the model, and parts that the reader left out.
+    ``progress`` is called from time to time with the number of states or markings so far.
 
     Raises:
         WorkflowTooLarge: The model has more event types or elements than the limits allow.
-        UnsoundWorkflow: No trace of the model completes, or a place of it is unbounded.
-        ModelRefused: The model has elements that no net can express; every problem is named with its element.
+        UnsoundWorkflow: No trace of the model completes, or a place of the model is unbounded.
+        ModelRefused: The model has elements that no net can express. Every problem is listed with its element.
     """
     compile_limits = limits if limits is not None else CompileLimits()
     _check_model_size(model.source, compile_limits)
@@ -76,9 +81,9 @@ def compile_workflow(
 
 
 def playable(model: WorkflowModel, limits: CompileLimits | None = None) -> ProcessTree | ProcessAutomaton:
-    """The form of a model that the simulation plays: the tree if the model is made of blocks, else the automaton.
+    """Return the form of a model that the simulation plays: its tree if it consists of blocks, otherwise its automaton.
 
-    Raises ``AutomatonTooLarge`` for a model that is not made of blocks and has no automaton.
+    Raises ``AutomatonTooLarge`` if the model has neither.
     """
     tree = _blocks(model.source)
     if tree is not None:
@@ -103,7 +108,7 @@ def _blocks(source: Source) -> ProcessTree | None:
 
 
 def _translation(source: Source) -> Translation:
-    """The net of a model that is not made of blocks."""
+    """Return the net of a model that does not consist of blocks."""
     if isinstance(source, WorkflowNet):
         return Translation(net=source)
     assert isinstance(source, FlowGraph)
@@ -111,7 +116,7 @@ def _translation(source: Source) -> Translation:
 
 
 def _mixed_runs(translation: Translation, markings: Markings) -> str:
-    """The reason why a net can lack traces of its model; empty if it has all."""
+    """Return the reason why a net may lack traces of its model, or an empty text if it has all traces."""
     nodes = [each.node for each in translation.counters if each.is_mixing and markings.has_two(each.place)]
     return (
         f"{nodes[0]} can be entered again while it runs, and an automaton cannot keep its runs apart" if nodes else ""
@@ -119,7 +124,7 @@ def _mixed_runs(translation: Translation, markings: Markings) -> str:
 
 
 def _joined_runs(translation: Translation, markings: Markings) -> list[str]:
-    """Warnings for the blocks whose concurrent runs the net joins, and so may have more traces than its model."""
+    """Return a warning for each block whose concurrent runs are joined, so that the net may have additional traces."""
     nodes = [str(each.node) for each in translation.counters if markings.has_two(each.place)]
     message = "can be entered again while it runs; read as if branches of different runs could meet"
     return [f"{node} {message}" for node in dict.fromkeys(nodes)]
@@ -165,7 +170,7 @@ def _from_net(
 
 
 def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
-    """The error, extended by the drawn elements from which no way leads to an end; the net lacks silent elements."""
+    """Extend an error by the drawn elements from which no path leads to an end. The net lacks silent elements."""
     trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
     if not trapped:
         return error
@@ -178,7 +183,7 @@ def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
 def _automaton(
     translation: Translation, limits: CompileLimits, progress: Progress | None
 ) -> tuple[ProcessAutomaton | None, str, tuple[str, ...]]:
-    """The automaton of a net, if any, the reason why it has none (otherwise empty), and warnings about the net."""
+    """Return the automaton of a net or None, the reason if it has none (otherwise empty), and warnings."""
     warnings: tuple[str, ...] = ()
     try:
         markings = explore(translation.net, limits, progress)
@@ -211,7 +216,7 @@ def _check_model_size(source: Source, limits: CompileLimits) -> None:
 
 
 def _labels(source: Source) -> Iterator[str | None]:
-    """The event type of each element; None for an element without a type."""
+    """Yield the event type of each element, or None for an element without a type."""
     match source:
         case FlowGraph():
             for node in source.nodes:

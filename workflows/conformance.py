@@ -1,8 +1,8 @@
-"""Conformance checking: whether past traces are traces of a model, and where they leave it.
+"""Conformance checking: whether past traces are traces of a model, and at which event they leave it.
 
-If the model has an automaton, the first event that leaves the model is found exactly. Otherwise the constraints that
-follow from the model are used: a trace that breaks a constraint is not a trace of the model, but a trace that keeps all
-constraints need not be one.
+If the model has an automaton, the first event that leaves the model is found exactly. Otherwise the constraints of the
+model are checked. A trace that breaks a constraint is not a trace of the model, but a trace that keeps all constraints
+need not be one.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ class Conformance:
     """The conformance of one trace to a model.
 
     Attributes:
-        conforms: Whether no event leaves the model: the trace is the beginning of a complete trace.
+        conforms: Whether the trace is the beginning of a complete trace, so that no event leaves the model.
         at: Index of the first event that leaves the model; None if no event does.
-        kind: The kind of the deviation: ``after_end`` if the trace was over before the event; None without a deviation.
-        allowed: The types that may come instead of that event, sorted.
-        still_allowed: If no event leaves the model, the types that may come after the last event, sorted.
+        kind: The kind of the deviation, such as ``after_end`` if the trace was over before the event; None without a
+            deviation.
+        allowed: The event types that the model allows in place of the deviating event, sorted.
+        still_allowed: If no event leaves the model, the event types that may follow the last event, sorted.
         broken: The constraints that the event breaks, if the model has no automaton.
         unmet: The constraints that a complete trace would still have to satisfy, if the model has no automaton.
-        unknown: The types of the trace that the model never emits, sorted.
-        is_exact: Whether an automaton was used; otherwise constraints, which may be too lenient.
+        unknown: The event types of the trace that the model never emits, sorted.
+        is_exact: Whether an automaton was used. Otherwise constraints were used, which may accept too much.
     """
 
     conforms: bool
@@ -73,10 +74,14 @@ class Conformance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationCount:
-    """The number of traces that leave a model in the same way; ``event`` is the type of the first event that does.
+    """The number of traces that leave a model in the same way.
 
-    ``kind`` is ``after_end`` if the trace was over before the event; ``allowed`` types may come instead. ``broken`` are
-    the constraints that the event breaks, if the model has no automaton. ``example`` is the index of the first trace.
+    Attributes:
+        event: The type of the first event that leaves the model.
+        kind: The kind of the deviation, such as ``after_end`` if the trace was over before the event.
+        allowed: The event types that the model allows in place of this event.
+        broken: The constraints that the event breaks, if the model has no automaton.
+        example: The index of the first such trace.
     """
 
     event: str
@@ -89,10 +94,10 @@ class DeviationCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConformance:
-    """The conformance of a log: how many traces have each deviation and each unknown type, the most frequent first.
+    """The conformance of a log, with the frequency of each deviation and each unknown type, the most frequent first.
 
-    In conforming traces no event leaves the model. An exact result uses an automaton; otherwise constraints are used,
-    which may be too lenient.
+    In a conforming trace no event leaves the model. A result is exact if the model has an automaton. Otherwise
+    constraints are checked, which may accept too much.
     """
 
     traces: int
@@ -104,22 +109,22 @@ class LogConformance:
 
     @property
     def fitting_share(self) -> float:
-        """The share of the traces that conform; 1 for an empty log."""
+        """The share of conforming traces, or 1 for an empty log."""
         return self.conforming / self.traces if self.traces else 1.0
 
     @property
     def complete_share(self) -> float:
-        """The share of the traces that are complete; 1 for an empty log."""
+        """The share of complete traces, or 1 for an empty log."""
         return self.complete / self.traces if self.traces else 1.0
 
 
 def check_trace(compiled: CompiledWorkflow, types: Sequence[str]) -> Conformance:
-    """The conformance of a trace, given as the types of its events."""
+    """Check a trace, given as the types of its events, against a model."""
     return _checker(compiled).check(types)
 
 
 def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> LogConformance:
-    """The conformance of a log; equal traces are examined once."""
+    """Check all traces of a log against a model. Equal traces are checked once."""
     checker = _checker(compiled)
     variants: Counter[tuple[str, ...]] = Counter()
     example: dict[tuple[str, ...], int] = {}

@@ -1,4 +1,4 @@
-"""Diagrams: the positions of a drawing's elements."""
+"""Diagrams: the positions of the elements of a drawing."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Shape:
     """A drawn element.
 
     Attributes:
-        kind: What to draw, such as ``task``, ``exclusive``, ``parallel``, ``inclusive``, ``event-based``, ``start``,
-            ``end``, ``intermediate``, ``boundary``, ``subprocess``, ``place``, ``transition``, ``silent``, ``pool``,
-            ``lane``, ``note``, ``data``.
+        kind: The symbol to draw, such as ``task``, ``exclusive``, ``parallel``, ``inclusive``, ``event-based``,
+            ``start``, ``end``, ``intermediate``, ``boundary``, ``subprocess``, ``place``, ``transition``, ``silent``,
+            ``pool``, ``lane``, ``note``, ``data``.
         x: Left edge (``y``: upper edge), in the drawing's own unit.
     """
 
@@ -35,7 +35,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """A drawn flow of at least two points."""
+    """A drawn flow with at least two points."""
 
     element: str
     points: tuple[Point, ...]
@@ -45,7 +45,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagram:
-    """A drawing: shapes in the order of drawing, and flows."""
+    """A drawing: its shapes in drawing order, and its flows."""
 
     shapes: tuple[Shape, ...]
     edges: tuple[Edge, ...]

@@ -1,4 +1,4 @@
-"""Durations of the activities of a simulation."""
+"""Durations of activities in a simulation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FixedDuration:
 
 @dataclass(frozen=True, slots=True)
 class UniformDuration:
-    """A uniform duration from ``least_us`` to ``most_us``, inclusive."""
+    """A duration that is uniform from ``least_us`` to ``most_us``, both included."""
 
     least_us: int
     most_us: int
@@ -63,7 +63,7 @@ class ExponentialDuration:
 
 @dataclass(frozen=True, slots=True)
 class NormalDuration:
-    """A normally distributed duration; negative values become 0."""
+    """A normally distributed duration. Negative values become 0."""
 
     mean_us: int
     deviation_us: int
@@ -80,7 +80,7 @@ Duration: TypeAlias = FixedDuration | UniformDuration | ExponentialDuration | No
 
 
 def parse_duration_us(text: str) -> int:
-    """The microseconds of a text such as ``5 min``, ``5m``, ``1.5 h``, ``200 ms``.
+    """Return the microseconds of a text such as ``5 min``, ``5m``, ``1.5 h`` or ``200 ms``.
 
     Raises:
         InvalidWorkflow: The text is not a duration, or is longer than ten years.

@@ -20,9 +20,10 @@ class UnderivableWorkflow(WorkflowError, code="underivable-workflow"):
 
 
 class ModelRefused(WorkflowError, code="model-refused"):
-    """A model cannot be read without changing its meaning; every problem is named.
+    """A model cannot be read without changing its meaning. The error lists every problem.
 
-    A problem is a pair: the element's id or place, which may be empty; what is wrong and what would be right.
+    A problem is a pair: the id or place of an element, which may be empty, and a message that says what is wrong and
+    what would be right.
     """
 
     def __init__(self, problems: Sequence[tuple[str, str]], **details: Detail) -> None:
@@ -33,7 +34,7 @@ class ModelRefused(WorkflowError, code="model-refused"):
 
 
 class WorkflowTooLarge(WorkflowError, code="workflow-too-large"):
-    """A model has more event types or elements than the limit; ``details`` have ``limit``, its name, and ``most``."""
+    """A model has too many event types or elements. ``details`` name the ``limit`` and its value ``most``."""
 
     def __init__(self, message: str, *, limit: str, most: int) -> None:
         super().__init__(message, limit=limit, most=most)
@@ -45,8 +46,8 @@ class WorkflowTooLarge(WorkflowError, code="workflow-too-large"):
 
 
 class UnsoundWorkflow(WorkflowError, code="unsound-workflow"):
-    """A model was read, but no trace of it completes, or its places can hold any number of tokens."""
+    """A model was read, but none of its traces completes, or one of its places can hold any number of tokens."""
 
 
 class AutomatonTooLarge(WorkflowError, code="automaton-too-large"):
-    """The model has no automaton within the limits, or none that is exact; the message says why."""
+    """The model has no automaton within the limits, or no exact one. The message gives the reason."""

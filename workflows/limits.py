@@ -7,9 +7,10 @@ from dataclasses import dataclass
 class CompileLimits:
     """Limits of the work for compiling a model.
 
-    The automaton is given up beyond ``max_states`` states, or beyond ``max_markings`` explored markings of the net. The
-    model is rejected beyond ``max_event_types`` (relations grow with the square of their number) or ``max_elements``
-    (activities, gateways and other nodes, or places and transitions).
+    Beyond ``max_states`` states, or ``max_markings`` explored markings of the net, the model is compiled without an
+    automaton. Beyond ``max_event_types`` types or ``max_elements`` elements the model is rejected. Elements are
+    activities, gateways and other nodes, or places and transitions. Event types are limited because relations grow with
+    the square of their number.
     """
 
     max_states: int = 100_000

@@ -1,4 +1,4 @@
-"""A workflow model as it was read, in any form."""
+"""A workflow model as the reader of its form returns it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Source: TypeAlias = ProcessTree | FlowGraph | WorkflowNet
 
 
 class ModelFormat(StrEnum):
-    """The forms of models."""
+    """The forms in which models are read."""
 
     BPMN = "bpmn"
     PNML = "pnml"
@@ -26,7 +26,7 @@ class ModelFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelNotice:
-    """A notice about a part of a model that was left out or read in an unexpected way; ``element`` may be empty."""
+    """A notice that a part of a model was left out or read in an unexpected way. ``element`` may be empty."""
 
     element: str
     message: str
@@ -40,10 +40,11 @@ class ReadOptions:
     """Options for reading a model.
 
     Attributes:
-        process: Id of the chosen process, if a file has several; None: the only one.
-        mapping: From names or ids of tasks, white space normalised, to event types; None makes a task silent. Tasks
-            that are not in it emit their names. The key ``:instances`` is not a task: ``zero-or-more`` or
-            ``one-or-more`` is how often multi-instance activities of BPMN happen if the model does not specify it.
+        process: Id of the process to read; None if the file has only one.
+        mapping: Names or ids of tasks, with white space normalised, and their event types. None makes a task silent. A
+            task that is not in the mapping emits its name. The key ``:instances`` is not a task: its value
+            ``zero-or-more`` or ``one-or-more`` says how often multi-instance activities of BPMN occur if the model does
+            not.
     """
 
     process: str | None = None
@@ -55,7 +56,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowModel:
-    """A model that was read; its name may be empty, and ``diagram`` is its own drawing, if any."""
+    """A model as read. ``name`` may be empty. ``diagram`` is the drawing in the file, or None."""
 
     name: str
     format: ModelFormat

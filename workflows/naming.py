@@ -1,8 +1,8 @@
-"""Normal form of names of tasks and event types, for comparison."""
+"""Normalises names of tasks and event types, so that they can be compared."""
 
 from __future__ import annotations
 
 
 def normalised(text: str) -> str:
-    """A name without surrounding white space, and with one space for each inner run of white space."""
+    """Return a name without surrounding white space, and with a single space for each inner run of white space."""
     return " ".join(text.split())

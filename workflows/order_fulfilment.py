@@ -8,10 +8,10 @@
          CollectGoods, PackGoods, PrintLabels, ShipOrder, NotifyCustomer, ReceivePayment, UpdateBooks,
          XOR( CancelOrder END | FinishOrder END ) )
 
-Every path without rejection has twenty events. Each event carries ``quantity``, ``weight``, ``priority`` (integers),
-``customer`` and ``region`` (texts); an invoice also carries ``price`` and ``amount``, a quote ``totalPrice`` and
-``price``: two names of one number, which is above 200 except in a share of the events (``quote_fail``,
-``invoice_fail``).
+Every path without rejection has twenty events. Each event has the integers ``quantity``, ``weight`` and ``priority``,
+and the texts ``customer`` and ``region``. An invoice also has a number with the names ``price`` and ``amount``, and a
+quote has a number with the names ``totalPrice`` and ``price``. The number is above 200, except in a share of the events
+(``invoice_fail``, ``quote_fail``).
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ _LAST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSettings:
-    """The adjustable parts of the order workflow; ``local``, ``reject`` and ``cancel`` are probabilities of branches.
+    """The adjustable settings of the order workflow. ``local``, ``reject`` and ``cancel`` are probabilities of
+    branches.
 
     Attributes:
-        quote_fail: Share of the GenerateQuote events whose price is 200 or less; independent for each event.
+        quote_fail: Share of the GenerateQuote events whose price is 200 or less, independent for each event.
         invoice_fail: Share of the GenerateInvoice events whose price is 200 or less.
-        quotes: Number of GenerateQuote events, fixed by the model; None leaves the loop open: one or more, mean 3.
+        quotes: Number of GenerateQuote events in an order; None means one or more, 3 on average.
     """
 
     local: float = 0.5
@@ -65,7 +66,7 @@ class OrderSettings:
 
 
 def order_fulfilment(settings: OrderSettings | None = None) -> ProcessTree:
-    """The order workflow as a process tree."""
+    """Return the order workflow as a process tree."""
     order_settings = settings if settings is not None else OrderSettings()
     common = _common_attributes(order_settings)
     invoice = _price_attribute(("price", "amount"), order_settings.invoice_fail)
@@ -91,14 +92,16 @@ def order_fulfilment(settings: OrderSettings | None = None) -> ProcessTree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderWorkload:
-    """A stream of interleaved orders, as ``forestall generate`` writes it and experiments read it."""
+    """A stream of interleaved orders, which ``forestall generate`` writes and experiments read."""
 
     orders: OrderSettings = field(default_factory=OrderSettings)
     stream: SimulationSettings = field(default_factory=lambda: SimulationSettings(key_prefix="order-"))
 
 
 def generate_events(workload: OrderWorkload, seed: int, noise: Noise | None = None) -> Iterator[Event]:
-    """Events of the workload in the order of time, or of arrival with noise; deterministic by seed.
+    """Yield the events of a workload in the order of their times, or of their arrival with noise.
+
+    A seed determines the events.
 
     Raises:
         InvalidWorkflow: The settings contradict themselves.

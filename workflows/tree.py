@@ -1,8 +1,8 @@
-"""Process trees: block-structured workflows as frozen values.
+"""Process trees: block-structured workflows as immutable values.
 
-A tree denotes the set of its traces, sequences of activities. Probabilities affect the simulation only; a branch of
-probability 0 still belongs to the language. ``origin`` describes the model's element of a node in words, such as
-``exclusive gateway 'In stock?' (G_1)``; it is ignored in comparisons.
+A tree denotes a set of traces, which are sequences of activities. Probabilities affect the simulation only, so a branch
+of probability 0 still belongs to the language. ``origin`` describes the model's element from which a node was read,
+such as ``exclusive gateway 'In stock?' (G_1)``. It is ignored in comparisons.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from workflows.errors import InvalidWorkflow
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One event of type ``name`` with its attributes.
+    """An event of type ``name`` with its attributes.
 
-    ``duration``, for the simulation, is the time from when the activity can begin to its event; None: unknown.
+    ``duration`` is used in simulations. It is the time from the moment when the activity can begin to its event, or
+    None if unknown.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A silent step: no event."""
+    """A step without an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class ExclusiveChoice:
-    """Exactly one branch; ``probabilities`` sum to 1, or are empty for equal probabilities."""
+    """Exactly one of the branches. ``probabilities`` sum to 1, or are empty if all branches are equally probable."""
 
     branches: tuple[ProcessTree, ...]
     probabilities: tuple[float, ...] = ()
@@ -78,10 +79,10 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True)
 class InclusiveChoice:
-    """One or more branches, interleaved in any way.
+    """One or more of the branches, interleaved in any way.
 
-    ``probabilities`` has the probability of each branch, taken independently; if no branch is taken, the draw is
-    repeated. Empty: 1/2 for each.
+    ``probabilities`` has the probability of each branch; if empty, each has 1/2. Branches are drawn independently, and
+    the draw is repeated until it has a branch.
     """
 
     branches: tuple[ProcessTree, ...]
@@ -94,10 +95,10 @@ class InclusiveChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A trace of ``body``, then any number of times a trace of ``redo`` and another of ``body``.
+    """A trace of ``body``, then any number of times a trace of ``redo`` and another trace of ``body``.
 
-    ``repetitions`` is the number of bodies, if the model fixes it; otherwise ``again`` is the probability of one more
-    round after each.
+    If the model fixes the number of bodies, ``repetitions`` is this number. Otherwise ``again`` is the probability that
+    another round follows a round.
     """
 
     body: ProcessTree
@@ -117,9 +118,9 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instances:
-    """One or more concurrent traces of ``body``, interleaved in any way: a parallel multi-instance block.
+    """One or more concurrent traces of ``body``, interleaved in any way, as in a parallel multi-instance block.
 
-    ``again`` is the probability of one more instance after each.
+    ``again`` is the probability that another instance follows an instance.
     """
 
     body: ProcessTree
@@ -135,7 +136,7 @@ ProcessTree: TypeAlias = Activity | Silent | Sequence | ExclusiveChoice | Parall
 
 
 def parts_of(node: ProcessTree) -> tuple[ProcessTree, ...]:
-    """The parts of a node, from left to right; of a loop the body, then the redo part."""
+    """Return the parts of a node from left to right. A loop has its body, then its redo part."""
     match node:
         case Sequence(parts) | ExclusiveChoice(parts) | Parallel(parts) | InclusiveChoice(parts):
             return parts
@@ -148,7 +149,7 @@ def parts_of(node: ProcessTree) -> tuple[ProcessTree, ...]:
 
 
 def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
-    """All activities from left to right; a repeated one is yielded again."""
+    """Yield all activities from left to right. An activity that appears more than once in the tree is repeated."""
     if isinstance(tree, Activity):
         yield tree
     for part in parts_of(tree):
@@ -156,7 +157,7 @@ def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
 
 
 def activity_names(tree: ProcessTree) -> tuple[str, ...]:
-    """The distinct names of the activities, in the order of their first occurrence."""
+    """Return the distinct names of the activities, in the order of their first occurrence."""
     return tuple(dict.fromkeys(activity.name for activity in iterate_activities(tree)))
 
 

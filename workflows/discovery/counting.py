@@ -1,4 +1,4 @@
-"""Counts how many traces activate a constraint, and how many break it, for all types and pairs of types at once."""
+"""Counts how many traces activate a constraint and how many break it, for all types and pairs of types at once."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from workflows.discovery.log import ABSENT_FIRST, Counts, EncodedLog, Occurrences
 
 MAX_CELLS = 4_000_000
-"""Largest number of cells of a table of variants by types; longer logs are counted in pieces."""
+"""Largest number of cells in a table of variants by types. A larger log is counted in several blocks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tally:
-    """Counts of one kind of constraint over a log: int64 arrays (types,) or (types, types), indexed by its types.
+    """The counts of one kind of constraint over a log.
 
-    ``tested`` counts the traces that activate the constraint, ``broken`` the activating traces that break it.
+    ``tested`` counts the traces that activate a constraint. ``broken`` counts the activating traces that break it. Both
+    are int64 arrays with an axis for each event type of the constraint: (types,) or (types, types).
     """
 
     tested: Counts
@@ -26,11 +27,15 @@ class Tally:
 
 
 def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
-    """Count order, occurrence and end events.
+    """Count orders, occurrence constraints and end events over the traces of a log.
 
-    Traces with both types test ``prior(A, B)``; traces with an A test ``prior(A, A)``, ``require(A, B)`` and
-    ``end(A)``; all traces test ``existence(A)``. Traces with the rarer type test ``exclusive(A, B)``: among all traces,
-    a rare type would seem to avoid a frequent type even if they always came together.
+    The traces that activate a constraint:
+
+    - ``prior(A, B)``: traces with both types.
+    - ``prior(A, A)``, ``require(A, B)`` and ``end(A)``: traces with an A.
+    - ``existence(A)``: all traces.
+    - ``exclusive(A, B)``: as many traces as have the rarer type. If all traces counted, a rare type would seem to
+      exclude a frequent one even if both always occurred together.
     """
     width = len(log.types)
     both, ordered = np.zeros((width, width), np.int64), np.zeros((width, width), np.int64)
@@ -55,8 +60,8 @@ def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
 def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
     """Count DECLARE rules over the traces of a log.
 
-    Traces with the first name test responses, and traces with the second name test precedences. All traces test
-    ``init`` and ``last``.
+    Traces with the first type activate a response. Traces with the second type activate a precedence. All traces
+    activate ``init`` and ``last``.
     """
     width = len(log.types)
     kept = {kind: np.zeros((width, width), np.int64) for kind in _KEPT}
@@ -81,7 +86,7 @@ def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
 def _per_first(
     seen: Occurrences, weights: Counts, holds: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]]
 ) -> Counts:
-    """For each pair of types, the number of traces that have the first type and for which ``holds`` is true."""
+    """Return, for each pair of types, the number of traces that have the first type and for which ``holds`` is true."""
     counts = np.zeros((seen.counts.shape[1],) * 2, np.int64)
     for first in range(len(counts)):
         rows = np.flatnonzero(seen.counts[:, first])
@@ -90,18 +95,18 @@ def _per_first(
 
 
 def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
-    """For each pair of types, the number of traces with an event of the first type after an event of the second.
+    """Return, for each pair of types, the number of traces with an event of the first type after one of the second.
 
-    On the diagonal: the number of traces with at least two events of the type.
+    On the diagonal, it is the number of traces with at least two events of the type.
     """
     return _per_first(seen, log.weights, lambda own, rows: seen.last[rows, own, None] > seen.first[rows])
 
 
 def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
-    """For each pair of types, the number of traces that keep chain response (``is_response``) or chain precedence.
+    """Return, for each pair of types, the number of traces that keep a chain rule.
 
-    Every event of the first type must be directly followed by an event of the second; or every event of the second type
-    directly preceded by an event of the first.
+    With ``is_response`` the rule is chain response: an event of the second type directly follows every event of the
+    first. Otherwise it is chain precedence: an event of the first type directly precedes every event of the second.
     """
     width = len(log.types)
     follows = np.flatnonzero(seen.place[1:] > 0)  # events that have a next event in their variant
@@ -116,9 +121,10 @@ def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
 
 
 def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
-    """For each pair of types, the number of traces that keep alternate response (``is_response``) or precedence.
+    """Return, for each pair of types, the number of traces that keep an alternate rule.
 
-    Every gap (``_gaps``) of the activating type must contain an event of the other type.
+    With ``is_response`` the rule is alternate response, otherwise alternate precedence. Every gap (``_gaps``) of the
+    activating type must contain an event of the other type.
     """
     width = len(log.types)
     groups, group, often = np.unique(seen.variant * width + log.codes, return_inverse=True, return_counts=True)
@@ -134,10 +140,11 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
 
 
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
-    """The begin and end of the gap after each event: up to the next event of its type, otherwise to the trace's end.
+    """Return the begin and the end of the gap after each event, or before each event without ``is_response``.
 
-    Without ``is_response``, of the gap before each event: from the previous event of its type, otherwise from the
-    trace's beginning. Positions are indices into ``log.codes``.
+    The gap after an event ends at the next event of the same type, otherwise at the end of the trace. The gap before an
+    event begins after the previous event of the same type, otherwise at the beginning of the trace. Positions are
+    indices into ``log.codes``.
     """
     events = np.arange(len(log.codes))
     order = np.argsort(group, kind="stable")

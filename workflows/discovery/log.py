@@ -1,4 +1,4 @@
-"""A log as arrays: positions and counts of event types in each trace, with equal traces merged."""
+"""A log as arrays: event types as codes, with equal traces merged, and the positions of types in each trace."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ABSENT_LAST = -1
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class EncodedLog:
-    """The distinct traces of a log (variants), with their frequencies; codes are indices into the sorted types.
+    """The distinct traces of a log (variants) with their frequencies. A code is an index into the sorted event types.
 
     Attributes:
         weights: (variants,) int64, the number of traces of each variant.
-        codes: (events,) int32, the events of all variants one after the other.
-        starts: (variants + 1,) int64, where each variant begins in ``codes``.
+        codes: (events,) int32, the events of all variants, one variant after the other.
+        starts: (variants + 1,) int64, the index in ``codes`` at which each variant begins.
     """
 
     types: tuple[str, ...]
@@ -44,7 +44,7 @@ class EncodedLog:
         )
 
     def __len__(self) -> int:
-        """The number of variants."""
+        """Return the number of variants."""
         return len(self.weights)
 
     @property
@@ -61,7 +61,11 @@ class EncodedLog:
         return np.diff(self.starts)
 
     def blocks(self, max_cells: int) -> Iterable[EncodedLog]:
-        """The log in pieces whose tables of variants by types have at most ``max_cells`` cells, or one row."""
+        """Yield the log in blocks of variants. The table of variants by types of a block has at most ``max_cells``
+        cells.
+
+        A block has at least one variant, even if its table is larger.
+        """
         rows = max(1, max_cells // max(1, len(self.types)))
         for first in range(0, len(self), rows):
             last = min(first + rows, len(self))
@@ -76,11 +80,14 @@ class EncodedLog:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Occurrences:
-    """Where types occur in the variants of a log, (variants, types); the variant and index of each event, (events,).
+    """The occurrences of event types in the variants of a log, as arrays (variants, types).
 
     Attributes:
-        first: Index of a type's first event in a variant; ``ABSENT_FIRST`` without any.
-        last: Index of a type's last event in a variant; ``ABSENT_LAST`` without any.
+        counts: Number of events of a type in a variant.
+        first: Index of a type's first event in a variant, or ``ABSENT_FIRST``.
+        last: Index of a type's last event in a variant, or ``ABSENT_LAST``.
+        variant: (events,), the variant of each event.
+        place: (events,), the index of each event in its variant.
     """
 
     counts: NDArray[np.int32]

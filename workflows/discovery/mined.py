@@ -1,4 +1,4 @@
-"""Results of mining, as values and as a document that can be uploaded."""
+"""The results of mining, as values and as a document for upload."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ class MiningSettings:
     """Thresholds of mining.
 
     Attributes:
-        min_support: Least number of traces that activate a constraint: below 1 a share of all traces, otherwise a
-            count; None: 1 % of the traces, but at least 5.
-        min_confidence: Least share of the activating traces that keep the constraint, 0 to 1.
-        min_expected: Least number of violations to expect if the two types of an ``exclusive`` or ``require`` were
-            independent; with fewer, it could hold by chance. Observed violations raise this bound. 0: not tested.
+        min_support: Least number of traces that activate a constraint. A number below 1 is a share of all traces. None
+            means 1 % of the traces, but at least 5.
+        min_confidence: Least share of the activating traces that keep the constraint, from 0 to 1.
+        min_expected: Least number of violations of an ``exclusive`` or ``require`` that would be expected if its two
+            types were independent. With fewer, the constraint could hold by chance. Observed violations raise this
+            bound. 0 switches the test off.
     """
 
     min_support: float | None = None
@@ -42,7 +43,7 @@ class MiningSettings:
             raise InvalidWorkflow(f"min_expected is a number of traces, 0 or more, got {self.min_expected}")
 
     def least_traces(self, traces: int) -> float:
-        """The least number of traces, out of ``traces``, that ``min_support`` requires."""
+        """Return the least number of activating traces that ``min_support`` requires in a log of ``traces`` traces."""
         if self.min_support is None:
             return max(LEAST_SUPPORT, USUAL_SHARE * traces)
         return self.min_support * traces if self.min_support < 1 else self.min_support
@@ -50,7 +51,7 @@ class MiningSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSummary:
-    """The name, size and time span of a log; times are microseconds since 1970 UTC, None if unknown."""
+    """The name, size and time span of a log. Times are microseconds since 1970 UTC, or None if unknown."""
 
     name: str = ""
     traces: int = 0
@@ -61,7 +62,7 @@ class LogSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedConstraint:
-    """A constraint that was found in a log: ``support`` traces activate it, of which ``violations`` traces break it."""
+    """A constraint found in a log: ``support`` traces activate it, and ``violations`` of them break it."""
 
     part: Part
     support: int
@@ -87,11 +88,11 @@ class MinedConstraints:
 
     Attributes:
         all: All constraints within the thresholds, by kind and names.
-        entailed: Constraints outside the thresholds that follow from rules in ``all``; a document with the rules
+        entailed: Constraints outside the thresholds that follow from rules in ``all``. A document with these rules
             contains them too.
-        useful: All constraints except those that follow from the rest. Nothing is lost: a constraint is left out only
-            if the constraints that imply it are broken by no more traces.
-        withdrawn: Useful constraints that contradict other, more reliable ones; only below confidence 1.
+        useful: All constraints except those that follow from the others. A constraint is left out only if the
+            constraints that imply it have at most as many violations, so no information is lost.
+        withdrawn: Useful constraints that contradict more reliable ones. Empty at confidence 1.
     """
 
     log: LogSummary
@@ -102,7 +103,9 @@ class MinedConstraints:
     withdrawn: tuple[MinedConstraint, ...] = ()
 
     def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
-        """A constraint document for upload, as plain JSON; a complete one also contains redundant constraints."""
+        """Return a constraint document for upload, as plain JSON. If ``is_complete``, it also has the redundant
+        constraints.
+        """
         listed = self.all if is_complete else self.useful
         document = to_document(ConstraintSet.of(mined.part for mined in listed))
         held = parse_constraints(document, max_constraints=len(self.all) + len(document)).constraint_set.parts
@@ -125,7 +128,9 @@ class MinedConstraints:
         }
 
     def counts(self) -> Mapping[str, int]:
-        """The number of useful constraints of each kind; ``at most once`` is counted separately from other orders."""
+        """Return the number of useful constraints of each kind. ``at most once`` is counted separately from other
+        orders.
+        """
         counts: dict[str, int] = {}
         for mined in self.useful:
             kind = kind_of(mined.part)
@@ -134,7 +139,7 @@ class MinedConstraints:
 
 
 def kind_of(part: Part) -> str:
-    """The kind under which a mined constraint is counted and listed."""
+    """Return the kind under which a mined constraint is counted and listed."""
     if isinstance(part, Prior) and part.earlier == part.later:
         return "at most once"
     return part.kind

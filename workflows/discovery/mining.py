@@ -1,8 +1,8 @@
 """Mines constraints from a past log.
 
-Each constraint is counted by definition over all traces, with the support and confidence of association rules (R.
-Agrawal, R. Srikant, Fast algorithms for mining association rules, 1994), per trace as for declarative process models
-(C. Di Ciccio, M. Mecella, On the discovery of declarative control flows for artful processes, 2015).
+Each constraint is checked by its definition on all traces. Support and confidence are those of association rules (R.
+Agrawal, R. Srikant, Fast algorithms for mining association rules, 1994), counted per trace as for declarative process
+models (C. Di Ciccio, M. Mecella, On the discovery of declarative control flows for artful processes, 2015).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _MAKERS: Mapping[str, Callable[[str, str], Part]] = {
 def mine(
     traces: Iterable[Sequence[str]], settings: MiningSettings | None = None, log: LogSummary | None = None
 ) -> MinedConstraints:
-    """The constraints that past traces keep, each trace given as its event types in order.
+    """Find the constraints that past traces keep. A trace is given as its event types in order.
 
-    ``log.traces`` and ``log.events`` are replaced by the counts of ``traces``.
+    ``log`` gives the name and time span of the log. Its numbers of traces and events are counted again.
     """
     thresholds = settings or MiningSettings()
     encoded = EncodedLog.of(traces)
@@ -74,7 +74,7 @@ def mine(
 
 
 def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSettings) -> Mapping[str, NDArray[np.bool_]]:
-    """Masks of the constraints of each kind that are within the thresholds."""
+    """Return masks of the constraints of each kind that are within the thresholds."""
     least = settings.least_traces(log.traces)
     masks = {}
     for kind, tally in tallies.items():
@@ -95,12 +95,12 @@ def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSetti
 
 
 def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: float) -> NDArray[np.bool_]:
-    """Mask of the constraints whose few violations would be improbable if the types were independent.
+    """Return a mask of the constraints whose few violations would be improbable if the types were independent.
 
-    With ``e`` violations on average and ``k`` observed, ``exp(-(e - k + k ln(k / e)))`` bounds the probability of ``k``
-    or fewer (H. Chernoff, A measure of asymptotic efficiency, 1952; W. Hoeffding, Probability inequalities for sums of
-    bounded random variables, 1963, also for draws without replacement). The exponent must be at least ``min_expected``;
-    without violations it is ``e``.
+    For ``e`` expected and ``k`` observed violations, the probability of ``k`` or fewer is at most ``exp(-(e - k + k
+    ln(k / e)))`` (H. Chernoff, A measure of asymptotic efficiency, 1952; W. Hoeffding, Probability inequalities for
+    sums of bounded random variables, 1963, also for draws without replacement). The exponent in brackets must be at
+    least ``min_expected``. Without violations it is ``e``.
     """
     if min_expected <= 0:
         return np.ones(broken.shape, np.bool_)
@@ -114,7 +114,7 @@ def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: f
 def _listed(
     log: EncodedLog, tallies: Mapping[str, Tally], masks: Mapping[str, NDArray[np.bool_]]
 ) -> Iterator[MinedConstraint]:
-    """The constraints that the masks select, by kind, then by names."""
+    """Yield the constraints that the masks select, by kind, then by names."""
     for kind, mask in masks.items():
         tally = tallies[kind]
         make = _MAKERS.get(kind, _rule(kind, mask.ndim))
@@ -126,7 +126,7 @@ def _listed(
 def _entailed(
     log: EncodedLog, tallies: Mapping[str, Tally], constraints: Sequence[MinedConstraint]
 ) -> Iterator[MinedConstraint]:
-    """The constraints that follow from the rules among the given constraints."""
+    """Yield the constraints that follow from the rules among the given constraints and are not given themselves."""
     code_of = {name: code for code, name in enumerate(log.types)}
     given_parts = {mined.part for mined in constraints}
     parts = (part for mined in constraints if isinstance(mined.part, Rule) for part in _with_what_follows(mined.part))
@@ -143,7 +143,10 @@ def _rule(kind: str, width: int) -> Callable[[str, str], Part]:
 def _consistent(
     constraints: Sequence[MinedConstraint],
 ) -> tuple[tuple[MinedConstraint, ...], tuple[MinedConstraint, ...]]:
-    """The constraints that some trace can keep together, and the withdrawn ones: the least reliable of each clash."""
+    """Return the constraints that some trace can keep together, and the withdrawn ones.
+
+    Of each set of constraints that clash, the least reliable one is withdrawn.
+    """
     parts_of = {mined: _with_what_follows(mined.part) for mined in constraints}
     withdrawn = []
     while (clash := find_clash(ConstraintSet.of(part for parts in parts_of.values() for part in parts))) is not None:
@@ -156,7 +159,9 @@ def _consistent(
 
 
 def _with_what_follows(part: Part) -> tuple[Part, ...]:
-    """A constraint as it is read from a document: a rule together with the constraints that follow from it."""
+    """Return the constraints that are read from a document with one constraint: for a rule, also those that follow from
+    it.
+    """
     if not isinstance(part, Rule):
         return (part,)
     return parse_constraints(to_document(ConstraintSet.of((part,)))).constraint_set.parts

@@ -1,7 +1,7 @@
-"""Selects the mined constraints that do not follow from the others.
+"""Selects the mined constraints that do not follow from others.
 
-Constraints are examined one after the other, and dropped if they follow from the remaining constraints. A constraint is
-dropped only if the constraints that imply it have at most as many violations, in total, as the constraint itself.
+Constraints are examined one after the other, and dropped if they follow from the remaining ones. A constraint is
+dropped only if the constraints that imply it have, in total, at most as many violations as the constraint itself.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _RULES = ("response", "precedence", "alternate response", "alternate precedence"
 class FoundConstraints:
     """The mined constraints of one kind, as their numbers of violations.
 
-    ``violations``, float64 (types,) or (types, types), are infinite for a constraint that was not found or that has
-    been left out. The array changes in place.
+    ``violations``, float64 (types,) or (types, types), is infinite for a constraint that was not found or has been
+    dropped. The array changes in place.
     """
 
     violations: Violations
@@ -37,12 +37,12 @@ class FoundConstraints:
         return np.isfinite(self.violations)
 
     def leave_out(self, least: Violations) -> None:
-        """Leave out each constraint with at least ``least`` violations, the total of the constraints that imply it."""
+        """Drop each constraint with at least ``least`` violations, the total of the constraints that imply it."""
         self.violations[self.mask & (least <= self.violations)] = np.inf
 
 
 def useful_among(constraints: Mapping[str, FoundConstraints]) -> Mapping[str, Mask]:
-    """Masks of the constraints of each kind that do not follow from the rest."""
+    """Return masks of the constraints of each kind that do not follow from the rest."""
     ends, always = constraints["end"].violations, constraints["existence"].violations
     width = len(ends)
     closure = _Closure(
@@ -67,9 +67,10 @@ def useful_among(constraints: Mapping[str, FoundConstraints]) -> Mapping[str, Ma
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Closure:
-    """Violations of orders, including orders implied by ends and exclusions, and of requirements.
+    """Violations of orders and requirements, including orders and requirements that other kinds of constraints imply.
 
-    Requirements include requirements of types that occur in every trace.
+    ``prior`` includes the orders that follow from end events and exclusions. ``require`` includes the requirements of
+    types that occur in every trace.
     """
 
     prior: Violations
@@ -81,7 +82,7 @@ def _symmetric(exclusive: FoundConstraints) -> Violations:
 
 
 def _reduce_rules(constraints: Mapping[str, FoundConstraints], closure: _Closure) -> None:
-    """Leave out rules that follow from order and occurrence, or from stricter rules."""
+    """Drop rules that follow from order and occurrence, or from stricter rules."""
     once = constraints["prior"].violations.diagonal()
     constraints["last"].leave_out(constraints["existence"].violations + constraints["end"].violations)
     for kind, axis, alternating in (("response", 0, once[:, None]), ("precedence", 1, once[None, :])):
@@ -94,9 +95,9 @@ def _reduce_rules(constraints: Mapping[str, FoundConstraints], closure: _Closure
 
 
 def _reduce_exclusive(constraints: Mapping[str, FoundConstraints], require: Violations) -> None:
-    """Leave out exclusions that follow from other constraints.
+    """Drop exclusions that follow from other constraints.
 
-    Two end events exclude each other. A type that requires one of two exclusive types excludes the other.
+    Two end events exclude each other. A type that requires one of two exclusive types excludes the other one.
     """
     exclusive, ends = constraints["exclusive"], constraints["end"].violations
     exclusive.leave_out(ends[:, None] + ends[None, :])
@@ -114,7 +115,7 @@ def _reduce_exclusive(constraints: Mapping[str, FoundConstraints], require: Viol
 
 
 def _reduce_require(constraints: Mapping[str, FoundConstraints]) -> None:
-    """Leave out requirements that follow from types that always occur, other requirements, responses or precedences."""
+    """Drop requirements that follow from types that always occur, from other requirements, or from rules."""
     require = constraints["require"]
     require.leave_out(np.broadcast_to(constraints["existence"].violations[None, :], require.violations.shape))
     for kind in ("init", "last"):
@@ -137,15 +138,16 @@ def _reduce_require(constraints: Mapping[str, FoundConstraints]) -> None:
 
 
 def _reduce_prior(constraints: Mapping[str, FoundConstraints], require: Violations) -> None:
-    """Leave out orders that follow from other constraints.
+    """Drop orders that follow from other constraints.
 
-    Nothing comes after an end; types that never meet are ordered both ways; order is transitive over required types.
+    No event follows an end event. Types that never occur together are ordered both ways. Order is transitive over a
+    type that one of the two types requires.
     """
     prior, ends = constraints["prior"], constraints["end"].violations
     derived = np.minimum(np.broadcast_to(ends[None, :], prior.violations.shape), _symmetric(constraints["exclusive"]))
     prior.leave_out(derived)
     pair_violations = np.minimum(prior.violations, derived)
-    np.fill_diagonal(pair_violations, np.inf)  # "at most one" of a type orders no other types
+    np.fill_diagonal(pair_violations, np.inf)  # "at most once" for a type implies no order of other types
     for first, second in np.argwhere(prior.mask):
         if first == second:
             continue

@@ -1,4 +1,4 @@
-"""Counts how many past traces break each part of a constraint set."""
+"""Counts the past traces that break each part of a constraint set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from constraints import Clause, ConstraintSet, End, Part, Prior, Rule, RuleAutom
 
 @dataclass(frozen=True, slots=True)
 class _Trace:
-    """A finished trace, with the index of the first and the last event of each type."""
+    """A finished trace, with the indices of the first and the last event of each type."""
 
     types: Sequence[str]
     first: Mapping[str, int]
@@ -30,9 +30,10 @@ _Check: TypeAlias = Callable[[_Trace], bool]
 
 
 def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[str]]) -> dict[Part, int | None]:
-    """For each part of a set, in order, the number of finished traces that break the part; settings are ignored.
+    """Count, for each part of a constraint set in order, the finished traces that break the part. Settings are ignored.
 
-    Traces are given as their event types in order. A part with a symbol has None, because event types cannot decide it.
+    A trace is given as its event types in order. The count is None for a part with a symbol, because event types alone
+    do not decide it.
     """
     variants = Counter(map(tuple, traces))
     checks = {
@@ -48,7 +49,7 @@ def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[st
 
 
 def _check(part: Part) -> _Check:
-    """A function that decides whether a finished trace breaks a part, by its definition."""
+    """Return a function that decides, by the definition of a part, whether a finished trace breaks the part."""
     if isinstance(part, Rule):
         return partial(_breaks_rule, RuleAutomaton.of(part))
     if isinstance(part, End):

@@ -1,4 +1,4 @@
-"""Simulated traces and streams of a workflow, with time, attributes and noise."""
+"""Simulates traces and streams of a workflow, with time, attributes and noise."""
 
 from workflows.simulation.noise import Noise, NoiseCounts, NoiseSettings
 from workflows.simulation.sampling import has_durations, sample_timed, sample_trace

@@ -1,4 +1,4 @@
-"""Noise between a process and its log: events that are missing, swapped, duplicated or late."""
+"""Adds noise to a simulated log: events that are missing, swapped, duplicated or late."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from workflows.tree import Activity
 
 
 class SimulatedEvent(NamedTuple):
-    """A future event of a simulated trace, with its offset from the trace's beginning; 0 without durations.
+    """A future event of a simulated trace. ``offset_us`` is its time since the beginning of the trace; 0 without
+    durations.
 
-    If ``is_copy``, the event repeats the event before it, with the same attributes.
+    If ``is_copy``, the event repeats the previous event, with the same attributes.
     """
 
     activity: Activity
@@ -26,15 +27,15 @@ class SimulatedEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSettings:
-    """Frequencies of disturbances, each a probability per event.
+    """The probabilities of disturbances, each per event.
 
     Attributes:
-        swapped: The event is swapped with the next event of its trace; of overlapping pairs only the first is swapped.
+        swapped: The event is swapped with the next event of its trace. Of overlapping pairs only the first is swapped.
         duplicated: The event is repeated as the next event of its trace, with the same attributes, a later time and a
             new id.
-        late: The event arrives after newer events of the stream, its time unchanged.
-        lateness_us: The longest time for which an event is held back (uniform), which bounds the out-of-orderness. An
-            event that no other event overtakes meanwhile does not count as late.
+        late: The event arrives after newer events of the stream. Its time is unchanged.
+        lateness_us: The longest time for which an event is held back, which bounds the out-of-orderness. The time is
+            uniform. If no other event overtakes an event in this time, the event does not count as late.
     """
 
     missing: float = 0.0
@@ -53,7 +54,7 @@ class NoiseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseCounts:
-    """Numbers of disturbed events, by kind; a swapped pair counts once."""
+    """The number of disturbed events by kind. A swapped pair counts once."""
 
     missing: int = 0
     swapped: int = 0
@@ -62,7 +63,7 @@ class NoiseCounts:
 
 
 class Noise:
-    """Disturbs one simulated stream and counts the disturbances; deterministic by seed."""
+    """Disturbs one simulated stream and counts the disturbances. A seed determines them."""
 
     def __init__(self, settings: NoiseSettings, seed: int) -> None:
         self._settings = settings
@@ -74,7 +75,7 @@ class Noise:
         return NoiseCounts(missing=self._missing, swapped=self._swapped, duplicated=self._duplicated, late=self._late)
 
     def disturb(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
-        """The trace after events are removed, swapped and duplicated, in this order."""
+        """Return a trace after removing, swapping and duplicating events, in this order."""
         return self._duplicate(self._swap(self._thin(trace)))
 
     def delay(self, events: Iterable[Event]) -> Iterator[Event]:
@@ -96,7 +97,7 @@ class Noise:
             yield heapq.heappop(held)[2]
 
     def _arrive(self, event: Event, newest_us: int) -> int:
-        """Count an event if it is late; returns the time of the newest event, this one included."""
+        """Count an event if it is late, and return the time of the newest event so far."""
         self._late += event.time_us < newest_us
         return max(newest_us, event.time_us)
 
@@ -106,7 +107,7 @@ class Noise:
         return remaining
 
     def _swap(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
-        """Swap the activities of some neighbouring events; the times stay where they are."""
+        """Swap the activities of some neighbouring events. Their times are not swapped."""
         place = 0
         while place < len(trace) - 1:
             if self._rng.random() < self._settings.swapped:

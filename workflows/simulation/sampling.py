@@ -1,8 +1,8 @@
 """Samples traces of a process tree, with or without time.
 
-An activity begins when its predecessor in the sequence is done; its event comes when the activity is done. The branches
-of a block run concurrently and independently, and the block is done with its last branch. Without time, a block picks
-uniformly among its unfinished branches at each step.
+An activity begins when its predecessor in the sequence is done. Its event occurs when the activity is done. The
+branches of a block run concurrently and independently, and the block is done when its last branch is done. Without
+time, each step of a block is taken by a uniformly chosen unfinished branch.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _Sampled: TypeAlias = tuple[TimedTrace, int]
 
 
 def has_durations(tree: ProcessTree) -> bool:
-    """Whether any activity has a duration."""
+    """Check whether any activity has a duration."""
     return any(activity.duration is not None for activity in iterate_activities(tree))
 
 
 def sample_trace(tree: ProcessTree, rng: Random) -> list[Activity]:
-    """One trace of the tree, without time."""
+    """Return a random trace of a tree, without time."""
     return [activity for _, activity in _Sampling(rng=rng, is_timed=False).sample(tree, 0)[0]]
 
 
 def sample_timed(tree: ProcessTree, rng: Random) -> TimedTrace:
-    """One trace of the tree, each event with its time in microseconds since the trace began; times never fall.
+    """Return a random trace of a tree, each event with its time in microseconds since the beginning of the trace.
 
-    An activity without a duration takes no time.
+    Times never decrease. An activity without a duration takes no time.
     """
     return _Sampling(rng=rng, is_timed=True).sample(tree, 0)[0]
 
@@ -54,7 +54,7 @@ class _Sampling:
     is_timed: bool
 
     def sample(self, tree: ProcessTree, start_us: int) -> _Sampled:
-        """The events of a part that begins at a time, and the time when it is done."""
+        """Return the events of a part that begins at ``start_us``, and the time when the part is done."""
         match tree:
             case Activity(duration=duration):
                 end_us = start_us + (duration.draw_us(self.rng) if self.is_timed and duration is not None else 0)
@@ -75,9 +75,9 @@ class _Sampling:
                 return self._in_turn(self._again((tree.redo, tree.body), tree.repetitions, tree.again), start_us)
 
     def _again(self, parts: tuple[ProcessTree, ...], rounds: int | None, share: float) -> Iterator[ProcessTree]:
-        """The parts in the order of their execution: the last one, then in each further round all parts.
+        """Yield the parts in the order of execution: first the last part, then all parts in each further round.
 
-        ``rounds`` is the number of rounds; None: random, each further round with probability ``share``.
+        ``rounds`` is the number of rounds. If it is None, each further round has probability ``share``.
         """
         yield parts[-1]
         done = 1
@@ -86,7 +86,7 @@ class _Sampling:
             done += 1
 
     def _chosen(self, branches: tuple[ProcessTree, ...], probabilities: tuple[float, ...]) -> ProcessTree:
-        """A branch drawn by its probability; never a branch of probability 0, not even by rounding."""
+        """Draw a branch by its probability. A branch of probability 0 is never drawn, not even by a rounding error."""
         point = self.rng.random()
         if not probabilities:
             return branches[int(point * len(branches))]
@@ -97,7 +97,7 @@ class _Sampling:
         return next(branch for branch, share in zip(branches[::-1], probabilities[::-1], strict=True) if share > 0.0)
 
     def _some(self, branches: tuple[ProcessTree, ...], shares: tuple[float, ...]) -> list[ProcessTree]:
-        """At least one branch, each by its probability."""
+        """Draw each branch with its probability, and repeat until at least one is drawn."""
         selection: list[ProcessTree] = []
         while not selection:
             selection = [branch for branch, share in zip(branches, shares, strict=True) if self.rng.random() < share]
@@ -111,7 +111,7 @@ class _Sampling:
         return trace, start_us
 
     def _at_once(self, branches: Iterable[ProcessTree], start_us: int) -> _Sampled:
-        """Run branches concurrently; events of equal time are in a random order of branches, each in its own order."""
+        """Run branches concurrently. Events with equal times are in a random order of their branches."""
         sampled = [self.sample(branch, start_us) for branch in branches]
         if not self.is_timed:
             return self._merged([trace[::-1] for trace, _ in sampled if trace]), start_us
@@ -120,7 +120,7 @@ class _Sampling:
         return merged, max(end_us for _, end_us in sampled)
 
     def _merged(self, unfinished: list[TimedTrace]) -> TimedTrace:
-        """A random interleaving of traces, each of which is given in reverse order."""
+        """Return a random interleaving of traces, each of which is given in reverse order."""
         merged: TimedTrace = []
         while unfinished:
             place = int(self.rng.random() * len(unfinished))

@@ -1,8 +1,8 @@
 """Interleaves many simulated traces into one stream of events.
 
-Without durations, each step lets a uniformly chosen open trace emit its next event, and a finished trace is replaced at
-once. With durations, traces begin at random (a Poisson process), and the times within a trace depend on its durations
-only. The same seed gives the same stream.
+Without durations, each event belongs to a uniformly chosen open trace, and a finished trace is replaced at once. With
+durations, traces begin at random (a Poisson process), and the times within a trace depend on its durations only. The
+same seed gives the same stream.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ _BLOCK_ROWS = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSettings:
-    """Size, time and keys of a simulated stream.
+    """The size, time and keys of a simulated stream.
 
     Attributes:
-        concurrent: Number of traces that are open at a time, fewer near the end; with durations, the largest number.
+        concurrent: Number of traces that are open at the same time, fewer near the end. With durations, the largest
+            number.
         start_us: Time before the first event, microseconds since 1970 UTC.
-        interval_us: Mean time between two events of the stream; with durations, between the beginnings of two traces.
-            Times rise strictly.
-        key_prefix: The traces' keys are ``<prefix>1``, ``<prefix>2``, ... in the order of their beginnings; the ids of
-            their events are ``<key>:1``, ``<key>:2``, ...
+        interval_us: Mean time between two events of the stream, or, with durations, between the beginnings of two
+            traces. Times rise strictly.
+        key_prefix: The keys of the traces are ``<prefix>1``, ``<prefix>2``, ... in the order in which the traces begin.
+            The ids of their events are ``<key>:1``, ``<key>:2``, ...
     """
 
     traces: int = 2_000
@@ -55,7 +56,7 @@ class SimulationSettings:
 
 
 class _DataSource:
-    """Draws attributes of events, in blocks for each activity."""
+    """Draws the attributes of events, in blocks for each activity."""
 
     def __init__(self, rng: Generator) -> None:
         self._rng = rng
@@ -80,7 +81,7 @@ class _DataSource:
 
 @dataclass(slots=True)
 class _OpenTrace:
-    """A trace that has begun, with its steps to come in reverse order, and the attributes of its last event."""
+    """A trace that has begun, with its remaining steps in reverse order, and the attributes of its last event."""
 
     key: str
     remaining: list[SimulatedEvent]
@@ -91,13 +92,13 @@ class _OpenTrace:
 _Sampler: TypeAlias = Callable[[Random], list[SimulatedEvent]]  # draws the steps of one trace
 _Emission: TypeAlias = tuple[int, _OpenTrace, SimulatedEvent]
 
-_Due: TypeAlias = tuple[int, int, int, _OpenTrace]  # time of an open trace's next step, rank, beginning, trace
+_Due: TypeAlias = tuple[int, int, int, _OpenTrace]  # time of the next step, rank, begin and value of an open trace
 
 
 def simulate(
     source: ProcessTree | ProcessAutomaton, settings: SimulationSettings, seed: int, noise: Noise | None = None
 ) -> Iterator[Event]:
-    """Events of ``settings.traces`` traces of a workflow, in the order of time; with noise, of arrival.
+    """Yield the events of ``settings.traces`` traces of a workflow in the order of time, or of arrival with noise.
 
     Traces without events are skipped.
     """
@@ -124,7 +125,7 @@ def _sampler_of(source: ProcessTree | ProcessAutomaton) -> _Sampler:
 
 
 def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -> Iterator[_OpenTrace]:
-    """The traces in the order of their beginnings; traces without events are skipped."""
+    """Yield the traces in the order in which they begin, without those that have no events."""
     for number in range(1, settings.traces + 1):
         remaining = sample(rng)[::-1]
         if remaining:
@@ -132,7 +133,7 @@ def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -
 
 
 def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """The time, trace and step of each event of a stream whose activities have no durations."""
+    """Yield the time, trace and step of each event of a stream whose activities have no durations."""
     spread_us = 2 * settings.interval_us - 1
     time_us = settings.start_us
     open_traces = list(islice(waiting, settings.concurrent))
@@ -152,7 +153,7 @@ def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng
 
 
 def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """The time, trace and step of each event of a stream whose activities have durations."""
+    """Yield the time, trace and step of each event of a stream whose activities have durations."""
     due: list[_Due] = []
     last_us = start_us = settings.start_us
     for rank, trace in enumerate(waiting):
@@ -170,7 +171,7 @@ def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, r
 
 
 def _pop_next(due: list[_Due], last_us: int) -> _Emission:
-    """The next event of all open traces, later than the previous one; its trace is queued for its next event."""
+    """Return the next event of all open traces, later than the previous event, and queue its trace again."""
     time_us, rank, start_us, trace = heapq.heappop(due)
     step = trace.remaining.pop()
     if trace.remaining:

@@ -1,4 +1,4 @@
-"""Samples traces of a process automaton, by a random walk that always ends."""
+"""Samples traces of a process automaton by random walks that always end."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST_RANDOM_EVENTS = 100
 
 
 class AutomatonWalk:
-    """Draws traces by random walks: at each state, a uniform choice among the allowed events and, if allowed, the end.
+    """Draws traces by random walks. In each state, the allowed events, and the end if allowed, have equal probability.
 
-    After ``most_random_events`` events a walk takes a shortest way to the end, so that every walk ends.
+    After ``most_random_events`` events a walk takes a shortest path to the end, so every walk ends.
     """
 
     def __init__(self, automaton: ProcessAutomaton, most_random_events: int = _MOST_RANDOM_EVENTS) -> None:
