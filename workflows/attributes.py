@@ -71,8 +71,7 @@ class TextAttribute(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdAttribute:
-    """A whole number with one value under all its names, which is at most ``threshold`` with probability
-    ``fail_ratio``.
+    """A whole number under one or more names, which is at most ``threshold`` with probability ``fail_ratio``.
 
     In this case it is uniform from 1 to ``threshold``, otherwise from ``threshold + 1`` to ``highest``. So the
     condition ``[name > threshold]`` is true with probability ``1 - fail_ratio``, independently for each event.

@@ -12,11 +12,11 @@ class WorkflowError(ForestallError, code="workflow", fault="caller"):
 
 
 class InvalidWorkflow(WorkflowError, code="invalid-workflow"):
-    """A process tree, an attribute or a simulation setting contradicts itself; the message names the contradiction."""
+    """A process tree, an attribute or a simulation setting contradicts itself. The message names the contradiction."""
 
 
 class UnderivableWorkflow(WorkflowError, code="underivable-workflow"):
-    """A tree has no net with bounded places; the message names the activities that prevent it."""
+    """A tree has no net with bounded places. The message names the activities that prevent such a net."""
 
 
 class ModelRefused(WorkflowError, code="model-refused"):

@@ -42,9 +42,9 @@ class ReadOptions:
     Attributes:
         process: Id of the process to read; None if the file has only one.
         mapping: Names or ids of tasks, with white space normalised, and their event types. None makes a task silent. A
-            task that is not in the mapping emits its name. The key ``:instances`` is not a task: its value
-            ``zero-or-more`` or ``one-or-more`` says how often multi-instance activities of BPMN occur if the model does
-            not.
+            task that is not in the mapping emits its name. The key ``:instances`` is a setting, not a task: its value
+            ``zero-or-more`` or ``one-or-more`` applies to multi-instance activities of BPMN without a number in the
+            model.
     """
 
     process: str | None = None

@@ -101,7 +101,7 @@ class OrderWorkload:
 def generate_events(workload: OrderWorkload, seed: int, noise: Noise | None = None) -> Iterator[Event]:
     """Yield the events of a workload in the order of their times, or of their arrival with noise.
 
-    A seed determines the events.
+    The same seed gives the same events.
 
     Raises:
         InvalidWorkflow: The settings contradict themselves.

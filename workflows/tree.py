@@ -82,7 +82,7 @@ class InclusiveChoice:
     """One or more of the branches, interleaved in any way.
 
     ``probabilities`` has the probability of each branch; if empty, each has 1/2. Branches are drawn independently, and
-    the draw is repeated until it has a branch.
+    the draw is repeated until at least one branch is drawn.
     """
 
     branches: tuple[ProcessTree, ...]
@@ -97,8 +97,8 @@ class InclusiveChoice:
 class Loop:
     """A trace of ``body``, then any number of times a trace of ``redo`` and another trace of ``body``.
 
-    If the model fixes the number of bodies, ``repetitions`` is this number. Otherwise ``again`` is the probability that
-    another round follows a round.
+    If the model fixes the number of bodies, ``repetitions`` is this number. Otherwise ``again`` is the probability of
+    one more round after each round.
     """
 
     body: ProcessTree
@@ -120,7 +120,7 @@ class Loop:
 class Instances:
     """One or more concurrent traces of ``body``, interleaved in any way, as in a parallel multi-instance block.
 
-    ``again`` is the probability that another instance follows an instance.
+    ``again`` is the probability of one more instance after each instance.
     """
 
     body: ProcessTree

@@ -34,7 +34,7 @@ def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
     - ``prior(A, B)``: traces with both types.
     - ``prior(A, A)``, ``require(A, B)`` and ``end(A)``: traces with an A.
     - ``existence(A)``: all traces.
-    - ``exclusive(A, B)``: as many traces as have the rarer type. If all traces counted, a rare type would seem to
+    - ``exclusive(A, B)``: the number of traces with the rarer type. If all traces counted, a rare type would seem to
       exclude a frequent one even if both always occurred together.
     """
     width = len(log.types)
@@ -140,7 +140,7 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
 
 
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
-    """Return the begin and the end of the gap after each event, or before each event without ``is_response``.
+    """Return the begin and the end of a gap for each event: the gap after it if ``is_response``, otherwise before it.
 
     The gap after an event ends at the next event of the same type, otherwise at the end of the trace. The gap before an
     event begins after the previous event of the same type, otherwise at the beginning of the trace. Positions are

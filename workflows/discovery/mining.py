@@ -159,9 +159,7 @@ def _consistent(
 
 
 def _with_what_follows(part: Part) -> tuple[Part, ...]:
-    """Return the constraints that are read from a document with one constraint: for a rule, also those that follow from
-    it.
-    """
+    """Return the constraint itself, and for a rule also the constraints that a document with the rule implies."""
     if not isinstance(part, Rule):
         return (part,)
     return parse_constraints(to_document(ConstraintSet.of((part,)))).constraint_set.parts

@@ -1,4 +1,4 @@
-"""Problems and notices that are found in a model file; a file with problems is rejected."""
+"""Problems and notices of a model file. A file with problems is rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Findings:
 
     @property
     def notices(self) -> tuple[ModelNotice, ...]:
-        """The notices. Beyond ``MOST_LISTED`` notices, the last entry is the number of the notices left out."""
+        """Up to ``MOST_LISTED`` notices. If there are more, an additional last entry gives the number of the others."""
         listed = list(self._notices)[:MOST_LISTED]
         if len(self._notices) > len(listed):
             listed.append(ModelNotice(element="", message=f"and {len(self._notices) - len(listed):,} notices more"))

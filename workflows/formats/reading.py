@@ -29,7 +29,7 @@ def read_model(content: bytes, options: ReadOptions | None = None, format: Model
 
 
 def format_of(content: bytes) -> ModelFormat:
-    """Detect the form of a file: XML by the name of its root; any other text counts as a process tree."""
+    """Detect the form of a file. The root name decides for XML, and any other text is read as a process tree."""
     if looks_like_xml(content):
         local = root_name(content).rpartition("}")[2]
         if local == "definitions":

@@ -1,6 +1,6 @@
 """Reads untrusted XML into a tree of elements, within limits.
 
-A document type is rejected, and therefore entities and external files; nothing is fetched. Sizes are checked during
+Document types are rejected, and with them entities and external files. Nothing is fetched. Sizes are checked during
 parsing, before a complete tree exists, so the limits also bound time and memory.
 """
 
@@ -44,7 +44,7 @@ class _BoundExceeded(Exception):
 
 
 def parse_xml(content: bytes, limits: XmlLimits | None = None, make: Callable[..., Element] = Element) -> Element:
-    """Parse an XML document and return its root; names have the form ``{namespace}local``.
+    """Parse an XML document and return its root. Names of elements have the form ``{namespace}local``.
 
     ``make`` creates the elements from tag and attributes. Each element gets its line as the attribute ``LINE``. The
     encoding is taken from the declaration, otherwise from the byte order mark, otherwise it is UTF-8. Errors give line
@@ -81,7 +81,10 @@ def root_name(content: bytes) -> str:
 
 
 def looks_like_xml(content: bytes) -> bool:
-    """Check that the first character after white space is ``<``, in UTF-8, UTF-16 or an encoding that extends ASCII."""
+    """Return whether the first character after white space is ``<``.
+
+    The text may be in UTF-8, UTF-16 or an encoding that extends ASCII.
+    """
     head = content[:_CHUNK]
     for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"):
         head = head.removeprefix(mark)

@@ -105,8 +105,8 @@ def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
     """Return the language of one or more interleaved words of the body.
 
     The language equals the sequential repetition of the body if interleaving one more word adds nothing. This holds for
-    words of at most one event, for a single letter, and for all sequences over some letters. Otherwise the instances
-    count each other's events, which no finite automaton can express, and ``AutomatonTooLarge`` is raised.
+    words of at most one event, for a single letter, and for all sequences over some letters. In all other cases a
+    finite automaton would have to count the events of each instance, so ``AutomatonTooLarge`` is raised.
     """
     repeated = again_and_again(body, NOTHING, most)
     if len(body.letters) <= 1 or _has_short_words(body):
@@ -125,7 +125,7 @@ def _has_short_words(body: ProcessAutomaton) -> bool:
 
 
 def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
-    """Check whether two instances of the same word may alternate step by step.
+    """Return whether two instances of the same word may alternate step by step.
 
     A shortest word is tested for each first letter. If the test fails, some interleaving is not a sequential repetition
     of the body.

@@ -46,7 +46,7 @@ class Moves:
         return Adjacency.of(self.sources[is_silent], self.targets[is_silent], len(self))
 
     def renumbered(self, numbers: NDArray[np.int64], states: int) -> Moves:
-        """Return the automaton with renumbered states; the number -1 removes a state.
+        """Return the automaton with renumbered states. The number -1 removes a state.
 
         Moves that become equal are merged. A silent move from a state to itself is removed.
         """

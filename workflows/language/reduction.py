@@ -148,7 +148,7 @@ def _weights(random: np.random.Generator, count: int) -> NDArray[np.uint64]:
 
 
 def is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
-    """Check that all states of a class have the same moves, with targets given as classes."""
+    """Return whether all states of a class have the same moves, with targets given as classes."""
     sources, labels, targets = class_moves
     offsets = offsets_of(sources, len(classes))
     _, first = np.unique(classes, return_index=True)

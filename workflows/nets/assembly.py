@@ -113,7 +113,8 @@ class _Fusion:
         return self._renumbered()
 
     def _push_on(self, name: int, step: Transition) -> set[int] | None:
-        """Remove a silent step with a single input: the steps that fill this input fill the step's outputs directly.
+        """Remove a silent step with a single input. The steps that fill this input then fill the outputs of the removed
+        step.
 
         Returns the steps to examine again, or None if the fusion is not allowed.
         """
@@ -132,7 +133,8 @@ class _Fusion:
         return makers | {taker for other in step.outputs for taker in self._takers[other]}
 
     def _pull_back(self, name: int, step: Transition) -> set[int] | None:
-        """Remove a silent step with a single output: the steps that take this output take the step's inputs directly.
+        """Remove a silent step with a single output. The steps that take this output then take the inputs of the
+        removed step.
 
         Returns the steps to examine again, or None if the fusion is not allowed.
         """

@@ -49,7 +49,7 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
 
 
 def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
-    """Check that firing these silent steps early makes no difference to the other transitions.
+    """Return whether firing these silent steps early makes no difference to the other transitions.
 
     A transition of ``others`` that empties some of the steps' places must empty all of them. A transition that waits
     for an output to be empty must also wait for an input to be empty.

@@ -19,8 +19,8 @@ _TERMINATE = "terminate"
 def fold_net(net: WorkflowNet) -> ProcessTree | None:
     """Return the process tree of a net, or None if the rules do not reduce the net to blocks.
 
-    A net is not folded if a step empties places, waits for empty places, or moves several tokens of one place. The same
-    holds if a step or place takes no part in complete traces.
+    A net is not folded if a step empties places, waits for empty places, or moves several tokens of one place, or if a
+    step or place takes no part in complete traces.
     """
     if any(step.resets or step.waits or not step.inputs for step in net.transitions):
         return None

@@ -57,8 +57,7 @@ GATEWAYS = frozenset({NodeKind.EXCLUSIVE, NodeKind.PARALLEL, NodeKind.INCLUSIVE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """An exit of a running block. Its id is unique in the whole model; a flow that leaves by the exit has this id as
-    ``exit``.
+    """An exit of a running block. Its id is unique in the whole model, and flows refer to the exit by this id.
 
     An interrupting exit ends the block. A thrown exit is taken only by ``throw`` nodes in the block.
     """

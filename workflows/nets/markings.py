@@ -68,7 +68,7 @@ class Markings:
         return self.packing.tokens(self.rows[marking])
 
     def has_two(self, place: int) -> bool:
-        """Check whether a place has more than one token in some marking."""
+        """Return whether a place has more than one token in some marking."""
         more = self.packing.fields([(place, self.packing.most & ~1)])
         return bool((self.rows & more).any())
 
@@ -171,7 +171,10 @@ class _Search:
         )
 
     def _keep_eager(self, enabled: Flags) -> Flags:
-        """Keep only one eager group enabled in each marking that enables any, and return the mask of these markings."""
+        """Disable all transitions except one eager group in each marking that enables any eager group.
+
+        Returns the mask of these markings.
+        """
         if not len(self._eager):
             return np.zeros(len(enabled), np.bool_)
         candidates = enabled[:, self._eager]

@@ -71,7 +71,7 @@ def loop(body: ProcessTree, redo: ProcessTree, origin: str = "") -> ProcessTree:
 
 
 def is_short(tree: ProcessTree) -> bool:
-    """Check that every trace of a tree has at most one event."""
+    """Return whether every trace of a tree has at most one event."""
     match tree:
         case Activity() | Silent():
             return True

@@ -113,7 +113,7 @@ class TreeNet:
         return step.tree if is_all else None
 
     def is_single(self) -> bool:
-        """Check that the net never has more than one token."""
+        """Return whether the net never has more than one token."""
         return all(len(step.outputs) <= 1 for step in self.steps.values())
 
     def reduce(self) -> None:
@@ -215,7 +215,7 @@ class TreeNet:
         return True
 
     def _chain(self, place: int) -> bool:
-        """Rule: if one step fills a place and one step takes from it, both become a sequence."""
+        """Rule: if only one step fills a place, and only one step takes from it, the two steps become a sequence."""
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return False
         (first_name,), (second_name,) = self._makers[place], self._takers[place]
@@ -416,7 +416,7 @@ class TreeNet:
         return join, frozenset(place for end, place in ends.items() if end != place)
 
     def _is_closed(self, join: int, family: dict[int, Tokens]) -> bool:
-        """Check that only the splits in ``family``, and their branches, fill the inputs of the join."""
+        """Return whether only the splits in ``family``, and their branches, fill the inputs of the join."""
         branches: set[int] = set()
         for begin in frozenset().union(*family.values()):
             if not self._makers[begin] <= family.keys():

@@ -113,7 +113,7 @@ def _dead_end(markings: Markings, marking: int) -> str:
 
 
 def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -> str:
-    """Return in words for what a transition waits: tokens in its inputs, and places that must become empty."""
+    """Describe why a transition waits: for tokens in its inputs, or for places to become empty."""
     inputs = Counter(transition.inputs)
     lacks = [net.places[place] for place, count in sorted(inputs.items()) if tokens.get(place, 0) < count]
     blocked = [net.places[place] for place in sorted(set(transition.waits)) if tokens.get(place, 0)]

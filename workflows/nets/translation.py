@@ -53,10 +53,11 @@ class RunCounter:
 class Translation:
     """The net of a graph, and the parts of the graph that the net does not express exactly.
 
-    As long as no place of ``counters`` has two tokens, the net has all complete traces of the graph. It has no others
-    if ``notices`` is empty. If such a place has two tokens, the net has all complete traces only if waits are ignored
-    and resets may leave tokens. A notice is the id of an element, and the part of its meaning that is read more loosely
-    than drawn.
+    As long as no place of ``counters`` has two tokens, the net has all complete traces of the graph, and no others if
+    ``notices`` is empty. If such a place has two tokens, the net may lack traces of the graph. It has all of them if
+    its waits are ignored and its resets may leave tokens.
+
+    A notice is the id of an element, and the part of its meaning that is read more loosely than drawn.
     """
 
     net: WorkflowNet
@@ -81,7 +82,7 @@ def translate(graph: FlowGraph) -> Translation:
 
 
 def is_single(graph: FlowGraph) -> bool:
-    """Check that a run of a graph always has exactly one token. A running block counts as one token."""
+    """Return whether a run of a graph always has exactly one token. A running block counts as one token."""
     ways = Ways(graph)
     splits = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return not any(
@@ -92,7 +93,7 @@ def is_single(graph: FlowGraph) -> bool:
 
 
 def is_single_throughout(graph: FlowGraph) -> bool:
-    """Check that ``is_single`` holds for a graph and for all blocks in the graph, and that no block has concurrent
+    """Return whether ``is_single`` holds for a graph and for all blocks in the graph, and that no block has concurrent
     runs.
     """
     return is_single(graph) and all(
@@ -103,7 +104,7 @@ def is_single_throughout(graph: FlowGraph) -> bool:
 
 
 def _keeps_apart(block: Block) -> bool:
-    """Check that runs of a block never interact: each run has a single token, and no gateway joins tokens."""
+    """Return whether runs of a block never interact: each run has a single token, and no gateway joins tokens."""
     gateways = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return (
         is_single_throughout(block.graph)

@@ -26,7 +26,7 @@ _MOST_LISTED = 4
 
 
 def can_be_net(tree: ProcessTree) -> bool:
-    """Check whether ``put_tree`` accepts a tree."""
+    """Return whether ``put_tree`` accepts a tree."""
     return is_short(tree.body) if isinstance(tree, Instances) else all(map(can_be_net, parts_of(tree)))
 
 

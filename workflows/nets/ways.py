@@ -44,7 +44,7 @@ class Ways:
         return tuple(self._incoming.get(node.id, ()))
 
     def out_of(self, node: Node, leaves: str = "") -> tuple[Flow, ...]:
-        """Return the outgoing flows of a node, or the flows by which the exit ``leaves`` leaves a block."""
+        """Return the outgoing flows of a node, or the outgoing flows of its exit ``leaves``."""
         return tuple(self._outgoing.get((node.id, leaves), ()))
 
     def all_out_of(self, node: Node) -> tuple[Flow, ...]:
@@ -64,7 +64,7 @@ class Ways:
         return tuple(node for node in self.nodes.values() if node.id in seen)
 
     def heading_for(self, gateway: Node) -> dict[str, frozenset[str]]:
-        """Map each flow to the incoming flows of a gateway that a token there can reach without passing the gateway."""
+        """Map each flow to the incoming flows of a gateway that a token on it can reach without passing the gateway."""
         heading: dict[str, set[str]] = defaultdict(set)
         for incoming in self.into(gateway):
             waiting = [incoming]

@@ -41,7 +41,7 @@ class Box:
 class Arrow:
     """A flow between two boxes, which are given by their indices.
 
-    ``port`` is the number of the exit by which the flow leaves its source, counted from 1; 0 means no exit.
+    ``port`` is the number of the exit by which the flow leaves its source, counted from 1, or 0 without an exit.
     """
 
     element: str

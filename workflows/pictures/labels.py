@@ -38,15 +38,15 @@ class Rectangle:
     bottom: float
 
     def meets(self, other: Rectangle) -> bool:
-        """Check whether two rectangles overlap. Rectangles that only touch do not."""
+        """Return whether two rectangles overlap. Rectangles that only touch do not."""
         is_beside = self.right <= other.left or other.right <= self.left
         return not (is_beside or self.bottom <= other.top or other.bottom <= self.top)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A text at a position. ``at`` is its vertical middle, and horizontally its start, middle or end, as ``anchor``
-    says.
+    """A text at a position. ``at`` is its vertical middle and, depending on ``anchor``, its horizontal start, middle or
+    end.
     """
 
     lines: tuple[str, ...]

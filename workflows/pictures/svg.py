@@ -114,7 +114,7 @@ def path(role: str, commands: str, *, width: float = 1.5, dashes: str = "") -> s
 
 
 def text_lines(role: str, lines: Sequence[str], middle: Point, size: float, *, anchor: str = "middle") -> str:
-    """Return lines of text around a middle. The role ``halo`` separates the letters from the background."""
+    """Return lines of text whose vertical middle is at ``middle``. The role ``halo`` gives the letters an outline."""
     step = size * LINE_STEP
     top = middle[1] - (len(lines) - 1) * step / 2 + size * 0.35
     attributes: dict[str, Value] = {"text-anchor": anchor, "font-size": size}

@@ -74,7 +74,7 @@ def relations_of_outline(outline: Outline) -> RelationTable:
 
 
 def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
-    """Return a mask of the groups of which some trace has exactly the given subset."""
+    """Return a mask of the groups for which some trace has exactly the given subset of the group."""
     holds: NDArray[np.bool_] = (groups.families >> subset) & 1 == 1
     return holds
 

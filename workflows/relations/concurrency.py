@@ -41,7 +41,10 @@ class _Concurrency:
             self._fire(transitions[number])
 
     def _fire(self, transition: Transition) -> None:
-        """Add the pairs of a step: a place that may be marked with all inputs may also be marked with each output."""
+        """Add the pairs that follow from a step.
+
+        A place that may be marked together with all inputs may also be marked together with each output.
+        """
         if not self._can_happen(transition):
             return
         others = common(self.beside, transition.inputs, (1 << len(self.beside)) - 1)

@@ -19,7 +19,7 @@ from workflows.relations.extraction import Extraction
 
 
 def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
-    """Return constraints that, together with the end events, imply all constraints of an extraction; nearly minimal.
+    """Return a nearly minimal set of constraints that, with the end events, implies all constraints of an extraction.
 
     Orders come first, then exclusions, requirements and clauses, each in the order of the extraction.
     """
@@ -79,7 +79,7 @@ class _Occurrence:
         return closed
 
     def is_impossible(self, types: int, without: int = 0) -> bool:
-        """Check whether no trace has all types of a closed set."""
+        """Return whether no trace has all types of a closed set."""
         return any(self.excludes[place] & types for place in members(types)) or any(
             ban & ~types == 0 and ban != without for ban in self._bans
         )
@@ -198,7 +198,7 @@ def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, 
 
 
 def _leads(after: list[int], first: int, last: int, through: int) -> bool:
-    """Check whether a chain of orders leads from one type to another, through types in ``through`` only."""
+    """Return whether a chain of orders leads from one type to another, through types in ``through`` only."""
     reached, waiting = 0, after[first] & through
     while waiting:
         if waiting & last:

@@ -15,7 +15,7 @@ _MOST_EXAMINED = 64  # largest number of pairs of leaves to examine; a repeated 
 
 
 class Origins(Mapping[Constraint, str]):
-    """Maps constraints to their origins in words. ``explain`` computes an origin on request; empty means no origin."""
+    """Maps constraints to their origins in words. ``explain`` computes an origin on request, empty if none is known."""
 
     def __init__(self, extraction: Extraction, explain: Callable[[Constraint], str]) -> None:
         self._extraction = extraction
@@ -111,8 +111,9 @@ class TreeExplanation:
         return _listed([words for words in reasons if words])
 
     def _companion(self, leaf: int, required: str) -> str:
-        """Describe the smallest block around a leaf in which the required type always occurs; empty without such a
-        block.
+        """Describe the smallest block around a leaf in which the required type always occurs.
+
+        The text is empty if no block satisfies this.
         """
         for place in self._outline.ancestors(leaf):
             if required in self._certain_of(place):

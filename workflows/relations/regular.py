@@ -1,10 +1,13 @@
 """Derives exactly the constraints of a language that is given as an automaton.
 
-Sets of event types are propagated over the states. Forward from the start, a state receives two sets: the types that
-occur in some word from the start to the state, and the types that are absent from some such word. For clauses over
-three types, it also receives two sets for each type T: the types that are absent from some such word with T, and the
-types that occur before T. Backward from the accepting states, a state receives the types that are absent from some word
-that leads from the state to the end.
+Sets of event types are propagated over the states of the automaton:
+
+- Forward from the start: each state receives the types that occur in some word to the state, and the types that are
+  absent from some word to the state.
+- For clauses over three types, also forward: each state receives two sets for each type T. They contain the types that
+  are absent from some word with T, and the types that occur before T in some word.
+- Backward from the accepting states: each state receives the types that are absent from some word that leads from the
+  state to the end.
 """
 
 from __future__ import annotations
@@ -104,7 +107,7 @@ def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) 
 
 
 def _backward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits) -> Bits:
-    """Return, for each state, the types absent from some word that leads from the state to the end: (states, words)."""
+    """Return, as an array (states, words), the types that are absent from some word from each state to the end."""
     order = np.argsort(edges.target, kind="stable")
     source, letter, target = edges.source[order], edges.letter[order], edges.target[order]
     values = np.zeros((len(automaton), bits.shape[1]), np.uint64)

@@ -43,7 +43,7 @@ class Graph:
 
 
 def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
-    """Propagate values along edges until no value changes; ``values``, (nodes, ...), is changed in place.
+    """Propagate values along edges until no value changes. ``values``, (nodes, ...), is changed in place.
 
     Nodes of low level are processed first, so each node is processed once if the graph has no cycle. Edges of nodes in
     ``begin`` are followed at the beginning. Other edges are followed when the value of their source has changed.

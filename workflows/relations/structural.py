@@ -75,7 +75,10 @@ def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
 
 
 def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
-    """Return two masks by the structure: A may occur without a B, (A, B); and a trace may have no B, (B,)."""
+    """Return two masks that follow from the structure of a net.
+
+    The first, (A, B), is true if an A may occur without a B. The second, (B,), is true if a trace may have no B.
+    """
     lacks = np.zeros((len(groups), len(groups)), np.bool_)
     optional = np.zeros(len(groups), np.bool_)
     for number, group in enumerate(groups):

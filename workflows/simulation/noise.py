@@ -14,10 +14,10 @@ from workflows.tree import Activity
 
 
 class SimulatedEvent(NamedTuple):
-    """A future event of a simulated trace. ``offset_us`` is its time since the beginning of the trace; 0 without
-    durations.
+    """A future event of a simulated trace. ``offset_us`` is its time since the beginning of the trace.
 
-    If ``is_copy``, the event repeats the previous event, with the same attributes.
+    Without durations, ``offset_us`` is 0. If ``is_copy``, the event repeats the previous event, with the same
+    attributes.
     """
 
     activity: Activity
@@ -63,7 +63,7 @@ class NoiseCounts:
 
 
 class Noise:
-    """Disturbs one simulated stream and counts the disturbances. A seed determines them."""
+    """Disturbs one simulated stream and counts the disturbances. The same seed gives the same disturbances."""
 
     def __init__(self, settings: NoiseSettings, seed: int) -> None:
         self._settings = settings

@@ -31,7 +31,7 @@ _Sampled: TypeAlias = tuple[TimedTrace, int]
 
 
 def has_durations(tree: ProcessTree) -> bool:
-    """Check whether any activity has a duration."""
+    """Return whether any activity has a duration."""
     return any(activity.duration is not None for activity in iterate_activities(tree))
 
 

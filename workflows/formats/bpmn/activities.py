@@ -17,8 +17,8 @@ MOST_REPETITIONS = 1_000
 class Labels:
     """Determines the event types of activities and intermediate events.
 
-    If the mapping has the id or the name of an activity, the activity emits the mapped type, or none if this is None.
-    Otherwise it emits its name, or its id if it has no name.
+    If the mapping has the id or the name of an activity, the activity emits the mapped type, or no event if the type is
+    None. Otherwise it emits its name, or its id if it has no name.
     """
 
     mapping: Mapping[str, str | None]

@@ -20,7 +20,7 @@ class Port:
 
 
 class GraphDraft:
-    """A flow graph under construction; each added node is charged to the budget of the model.
+    """A flow graph under construction. Each added node is charged to the budget of the model.
 
     Ids of generated nodes and flows extend the id of an element by ``#``, which no valid id in a file contains.
     """
@@ -38,7 +38,7 @@ class GraphDraft:
         return node
 
     def connect(self, port: Port, target: str, flow: str = "") -> None:
-        """Add a flow from a port to a node. ``flow`` is the id of the drawn flow; if empty, an id is generated."""
+        """Add a flow from a port to a node. ``flow`` is the id of the drawn flow, or empty to generate an id."""
         source = port.node.id
         self.budget.work(source)
         generated_id = f"{port.exit or source}#flow{len(self._flows)}"

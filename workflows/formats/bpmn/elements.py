@@ -68,8 +68,9 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def is_model_namespace(namespace: str) -> bool:
-    """Check whether a namespace denotes elements of BPMN, of any version. An empty one does, because some tools omit
-    it.
+    """Return whether a namespace denotes elements of BPMN, of any version.
+
+    An empty namespace does, because some tools omit the namespace.
     """
     return not namespace or _BPMN.fullmatch(namespace) is not None
 
@@ -85,7 +86,9 @@ def without_namespaces(root: BpmnElement) -> None:
 
 
 class BpmnElement(Element):
-    """An element of a BPMN file. Values of attributes have no surrounding white space; a missing attribute is empty."""
+    """An element of a BPMN file. Values of attributes have no surrounding white space, and a missing attribute is
+    empty.
+    """
 
     if TYPE_CHECKING:
 
@@ -93,7 +96,7 @@ class BpmnElement(Element):
 
     @property
     def kind(self) -> str:
-        """The local name of a BPMN element, or empty for other elements; requires ``without_namespaces``."""
+        """The local name of a BPMN element, or empty for other elements. Requires ``without_namespaces`` before."""
         return "" if self.tag.startswith("{") else self.tag
 
     @property

@@ -88,7 +88,8 @@ def _end_block(
 ) -> tuple[FlowGraph, list[_Last]]:
     """Make the ends of a block immediate.
 
-    Returns a graph of the block and the activities placed directly after it, and the activities for outer blocks.
+    Returns a graph with the block and the activities directly after it, and a list of the activities that are to be
+    placed after outer blocks.
     """
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
@@ -126,7 +127,7 @@ def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
 
 
 class _Rewriting:
-    """Removes the ends that immediately follow activities; an end that also removes other branches becomes a throw.
+    """Removes the ends that immediately follow activities. An end that also removes other branches becomes a throw.
 
     ``frames`` are the frames of the graph and of the graphs around it.
     """

@@ -50,7 +50,10 @@ def watch(
 
 
 def interrupts(element: BpmnElement, findings: Findings) -> bool:
-    """Check whether an event sub-process interrupts its level. Refuse one without start events, or with both kinds."""
+    """Return whether an event sub-process interrupts its level.
+
+    A sub-process without start events, or with interrupting and other start events, is refused.
+    """
     starts = [
         start.flag("isInterrupting", default=True) or start.child("errorEventDefinition") is not None
         for start in element.children("startEvent")

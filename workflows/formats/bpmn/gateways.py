@@ -25,7 +25,7 @@ KIND_OF_GATEWAY = {
 
 
 def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
-    """Connect an activity, an event or an exit with its successors; several flows get a generated gateway.
+    """Connect an activity, an event or an exit with its successors, by a generated gateway if there are several.
 
     Without any flow, a start or an exit leads to a generated end. ``default`` is the id of the default flow, or empty.
     ``prefix`` is the beginning of the ids of nodes.

@@ -25,7 +25,7 @@ _Content: TypeAlias = FlowGraph | str | None  # content of an activity: a graph,
 
 
 class GraphReader:
-    """Reads one process with its sub-processes and the processes called from there.
+    """Reads a process, its sub-processes, and all processes that it calls.
 
     ``events`` maps the ids of the activities and intermediate events of the process itself to the event types that they
     emit.
@@ -273,7 +273,7 @@ _WITH_CONTENT = frozenset({NodeKind.ACTIVITY, NodeKind.BLOCK})
 
 
 def _is_single(block: Block) -> bool:
-    """Check that a block is a single activity, without exits."""
+    """Return whether a block is a single activity, without exits."""
     return not block.exits and all(node.kind in (NodeKind.START, NodeKind.ACTIVITY) for node in block.graph.nodes)
 
 

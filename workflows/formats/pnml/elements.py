@@ -171,7 +171,10 @@ def read_elements(root: Element, findings: NetFindings) -> Drawn:
 
 
 def _walk(root: Element, findings: NetFindings) -> Iterator[tuple[Element, str]]:
-    """Yield the places, transitions, arcs and pages, each with the id of its page; refuse or note unknown elements."""
+    """Yield the places, transitions, arcs and pages of a net, each with the id of its page.
+
+    Other elements that affect the meaning of the net are refused, and unknown elements are noted.
+    """
     waiting = deque([(root, root.get("id", "") if local(root) == "page" else "")])
     while waiting:
         holder, page = waiting.popleft()
@@ -229,7 +232,7 @@ def _refuse_colours(identity: str, name: str, findings: NetFindings) -> None:
 
 
 def _is_invisible(element: Element) -> bool:
-    """Check whether a transition has the mark for silent transitions that ProM and PM4Py write."""
+    """Return whether a transition has the mark for silent transitions that ProM and PM4Py write."""
     is_marked = any(inner.get("activity") == "$invisible$" for inner in element if local(inner) == "toolspecific")
     return is_marked or element.get("invisible") == "true"
 

@@ -117,7 +117,10 @@ def _check_type(net: Element, findings: NetFindings) -> None:
 
 
 def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
-    """Map each node to its own id, or to the id of its final target. The id is empty for a broken reference."""
+    """Map each node to its own id, or, if the node is a reference, to the id of its final target.
+
+    The id is empty if the reference is broken.
+    """
     links: dict[str, str] = {}
     for node in drawn.nodes.values():
         way: set[str] = set()

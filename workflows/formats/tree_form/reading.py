@@ -160,7 +160,7 @@ class _Reader:
             return self._refused(path, entry, error.message)
 
     def _items(self, entry: yaml.Node, path: str) -> tuple[tuple[yaml.Node, str], ...]:
-        """Return the entries of an operator's list, each with its path; the paths count from 1."""
+        """Return the entries of an operator's list, each with its path. Paths count entries from 1."""
         if not isinstance(entry, yaml.SequenceNode) or not entry.value:
             self._refused(path, entry, "the operator takes a list of at least one node")
             return ()
