@@ -10,4 +10,4 @@ from shards.errors import OperatorSuspended
 
 
 class AggregateSuspended(OperatorSuspended, code="aggregate-suspended"):
-    """An aggregate would hold more events in its windows than it may; the message names the aggregate."""
+    """The windows of an aggregate would hold more events than allowed; the message names the aggregate."""

@@ -45,16 +45,16 @@ from streams.tables import Tables
 
 @dataclass(frozen=True, slots=True)
 class AggregateResults(DerivedOutput):
-    """The output of an aggregate for one batch, or for a step of time.
+    """The output of an aggregate for a batch or for an advance of time.
 
     Attributes:
-        is_suspended: Whether the batch made the aggregate exceed its memory, which suspends it.
+        is_suspended: Whether the batch made the aggregate exceed its memory, so that it is suspended.
     """
 
     is_suspended: bool = False
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Result rows: derived events, and the suspension."""
+        """Yield the rows of the derived events, and of the suspension if there is one."""
         definition = self.definition
         yield from DerivedOutput.results(self, origin)
         if self.is_suspended:
@@ -82,9 +82,9 @@ class AggregateResults(DerivedOutput):
 
 
 class RunningAggregate(Operator):
-    """A running aggregate at the place of its stream, or at the place of its re-keyed events."""
+    """A running aggregate, at the place of its stream or at the place of its re-keyed events."""
 
-    waits_for_time = True  # events leave windows, and windows end, as time passes
+    waits_for_time = True  # as time passes, events leave windows and windows end
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
         super().__init__(definition, declaration)
@@ -92,7 +92,7 @@ class RunningAggregate(Operator):
         self._reader = EventReader.of(self._body)
         self._is_moved = declaration.name == moved_stream(definition.name)
         self._reading = reading_of(self._body)
-        self._other_version = 0  # re-keyed events that another version read otherwise
+        self._other_version = 0  # number of re-keyed events that were read by another version
         is_simultaneous = declaration.ties == "simultaneous"
         self._tables = Tables()
         holds, bounds = condition_and_bounds(self._body, lambda: self._tables)
@@ -109,14 +109,14 @@ class RunningAggregate(Operator):
         return self._new_run(self._body, is_revocable=is_revocable)
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the tables that ``having`` and groups read."""
+        """Replace the tables that ``having`` and the groups read."""
         self._tables = tables
         self._rows_of.read(tables)
 
     def process(self, batch: EventBatch) -> AggregateResults:
-        """Process a batch: add its events to windows, and retract the events that its retractions name.
+        """Process a batch: add its events to windows, and remove the events that its retractions name.
 
-        Re-keyed events of a version that reads other groups or values only advance time; they are counted.
+        Re-keyed events from a version that reads other groups or values are counted, but only advance time.
         """
         was_suspended = self._run.is_suspended
         if self._is_moved:
@@ -126,7 +126,7 @@ class RunningAggregate(Operator):
                 return self.advance_time(int(clocks_us[-1]))
             batch = batch.take(rows) if len(rows) < len(batch) else batch
             events = moved_columns(self._body, batch, clocks_us=clocks_us[rows], newest_us=int(clocks_us[-1]))
-            if are_revocable(batch) and not self._run.is_revocable:  # at the first batch; all are revocable, or none
+            if are_revocable(batch) and not self._run.is_revocable:  # in the first batch; all are revocable, or none
                 self._run = self._begin(is_revocable=True)
         else:
             events = self._reader.columns(batch, self.declaration)
@@ -143,7 +143,7 @@ class RunningAggregate(Operator):
         return self._results(self._run.advance_time(watermark_us))
 
     def end_trace(self, key: str, time_us: int | None) -> AggregateResults:
-        """End the windows that the end of a transaction closes."""
+        """End the windows that close with the transaction of a key."""
         when_us = self._now_us if time_us is None else time_us
         return self._results([] if when_us is None else self._run.end_key(key_hash(key), when_us))
 
@@ -151,7 +151,7 @@ class RunningAggregate(Operator):
         return self._results(self._run.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Keep the groups of the chosen keys, and forget all others."""
+        """Keep the groups of the chosen keys, and drop all others."""
         keys = self._run.keys()
         self._run.drop(np.logical_not(is_kept(keys)), keys)
         if not has_counts:
@@ -161,7 +161,7 @@ class RunningAggregate(Operator):
             self._index.keep(KEY, lambda known: is_kept(np.array([key_hash(str(key)) for key in known], np.uint64)))
 
     def measures(self) -> Mapping[str, int]:
-        """The numbers of groups and of events in windows, and of events that came too late or from another version."""
+        """Return the numbers of groups, of events in windows, of late events, and of events from another version."""
         others = {"other_version": self._other_version} if self._other_version else {}
         return {**self._run.measures(), **others}
 
@@ -185,9 +185,11 @@ class RunningAggregate(Operator):
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
-        """The totals of groups over the events in the window; with ``explain``, also how the index computed them.
+        """Answer a question about the totals of groups in the window; with ``explain``, also describe how the index
+        computed them.
 
-        With ``explain: only``, the index is described but not asked, so the frequencies of questions stay unchanged.
+        With ``explain: only``, the index is described without being queried, so its statistics of questions do not
+        change.
         """
         wanted = read_question(self._body, question, until_us)
         if self._index is None or self._run.is_suspended:
@@ -201,7 +203,7 @@ class RunningAggregate(Operator):
         return QuestionIndex(held_window(self._body)) if self._body.ask else None
 
     def _hold(self, events: EventColumns) -> None:
-        """Add events to the index for questions, which is empty while the aggregate is suspended."""
+        """Add events to the index for questions. The index remains empty while the aggregate is suspended."""
         if self._index is None:
             return
         if self._run.is_suspended:

@@ -1,4 +1,7 @@
-"""Inputs of aggregates that do not group by the stream's key: they re-key events, so that a group is in one shard."""
+"""Inputs of aggregates that do not group by the stream's key.
+
+An input re-keys events by their group, so that all events of a group are processed in one shard.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +26,21 @@ _UNKNOWN = "unknown_retractions"
 
 @dataclass(frozen=True, slots=True)
 class MovedEvents(Output):
-    """Re-keyed events on their way to the shards of their groups."""
+    """Re-keyed events, which the log carries to the shards of their groups."""
 
     into: str
     events: EventBatch
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """The re-keyed events, as rows for the log."""
+        """Yield the re-keyed events, as rows for the log."""
         yield ResultRows.rekeyed(self.into, self.events)
 
 
 class AggregateInput(Operator):
     """The input of an aggregate at the place of its stream.
 
-    A retraction names an event of a derived stream by its id only. So the groups of such an event are kept as long as
-    the event can be in a window; a retraction of another event has no effect, and is counted.
+    A retraction names an event of a derived stream by its id only. So the input remembers the group of each event for
+    as long as the event can be in a window. A retraction of any other event is counted and has no effect.
     """
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
@@ -61,14 +64,17 @@ class AggregateInput(Operator):
         return MovedEvents(self.definition.body["into"], events) if len(events) else NO_OUTPUT
 
     def _moved(self, batch: EventBatch) -> EventBatch:
-        """The events of a batch that satisfy ``where``, re-keyed: each once for each of its groups."""
+        """Re-key the events of a batch that satisfy ``where``; an event is repeated for each of its groups."""
         events = self._reader.columns(batch, self.declaration)
         groups_of = [*self._groups_of(events)]
         numbers = np.repeat(np.arange(len(events)), [*map(len, groups_of)])
         return moved_events(events.at(numbers), [group for groups in groups_of for group in groups], self._body)
 
     def _groups_of(self, events: EventColumns) -> Iterator[Sequence[tuple[Scalar, ...]]]:
-        """The groups of each event; a retraction has the groups of the retracted event, if they are known."""
+        """Yield the groups of each event.
+
+        A retraction has the groups of the retracted event, if these are still known.
+        """
         ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
         groups = events.groups_at(np.arange(len(events)))
         for row, (op, time_us, group) in enumerate(zip(ops, events.times_us.tolist(), groups, strict=True)):
@@ -86,9 +92,9 @@ class AggregateInput(Operator):
                 yield (group,)
 
     def _forget(self, now_us: int) -> None:
-        """Forget groups of events that have left every window, and the oldest ones beyond the limit of their number.
+        """Forget groups of events that have left every window. If too many remain, forget the oldest as well.
 
-        Time alone does not say when an event leaves a session, or the last n events.
+        For sessions and for the last n events, time alone does not decide when an event leaves its window.
         """
         window: Window = self._body.window
         oldest_us = None if window.kind in ("session", "last") else now_us - 2 * window.size
@@ -101,11 +107,11 @@ class AggregateInput(Operator):
             del self._groups[identity]
 
     def advance_time(self, watermark_us: int) -> Output:
-        """No effect: time alone moves no event."""
+        """Do nothing, because passing time re-keys no event."""
         return NO_OUTPUT
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the groups of events with other keys; without ``has_counts``, counters restart from 0."""
+        """Forget the groups of events with other keys. Without ``has_counts``, counters restart from 0."""
         hashes = np.array([key_hash(key) for _, key, _ in self._groups.values()], np.uint64)
         stays = is_kept(hashes).tolist()
         self._groups = {name: group for (name, group), stay in zip(self._groups.items(), stays, strict=True) if stay}
@@ -113,11 +119,11 @@ class AggregateInput(Operator):
             self._unknown = 0
 
     def measures(self) -> Mapping[str, int]:
-        """The numbers of events whose groups are kept, and of retractions of events whose groups are unknown."""
+        """Return the numbers of events whose groups are remembered, and of retractions without a known group."""
         return {"retractable": len(self._groups), _UNKNOWN: self._unknown}
 
     def dump(self) -> SavedHost:
-        """The groups of events that may be retracted, and the number of other retractions."""
+        """Save the groups of events that may be retracted, and the number of retractions without a known group."""
         return SavedHost(head={_UNKNOWN: self._unknown}, sections={"groups": orjson.dumps([*self._groups.items()])})
 
     def load(self, saved: SavedHost) -> None:

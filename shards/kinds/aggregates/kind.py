@@ -1,7 +1,8 @@
-"""Aggregates as two kinds of operators. Their hosts are loaded on use, not by processes that only register aggregates.
+"""Aggregates as two kinds of operators.
 
 If the attributes in ``by`` contain the key of the stream, an aggregate runs at the place of its stream. Otherwise it
-runs at the place of an inner stream, to which an input re-keys the events by their group.
+runs at the place of an inner stream, to which an input re-keys the events by their group. The modules of the hosts are
+imported on first use, so processes that only register aggregates do not load them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _INPUT = "aggregate-input"
 
 @lru_cache(maxsize=256)
 def _asked_body(text: bytes) -> AggregateBody:
-    """The body of an aggregate, read once for all questions."""
+    """Parse the body of an aggregate; cached, because each question needs it."""
     from aggregates import read_aggregate  # noqa: PLC0415 - takes long
 
     return read_aggregate(orjson.loads(text))
@@ -39,13 +40,13 @@ def _asked_body(text: bytes) -> AggregateBody:
 
 @dataclass(frozen=True)
 class AggregateInputKind(Kind):
-    """The kind of inputs that re-key the events of an aggregate by their group."""
+    """The kind of the inputs that re-key the events of an aggregate by their group."""
 
     name: ClassVar[str] = _INPUT
     is_counted: ClassVar[bool] = True
 
     def feed(self, definition: Definition) -> Feed:
-        """The feed into the stream of the aggregate."""
+        """Return the feed into the stream of the aggregate."""
         return Feed(stream=definition.body["into"], is_rekeyed=True, is_merged=True)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
@@ -92,7 +93,7 @@ class AggregateKind(DocumentKind):
         return Definition(kind=self.name, name=name, version=0, inputs=(source,), body=body)
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
-        """The lookups of an aggregate in ``where``, ``having`` and its values."""
+        """Return the lookups in ``where``, ``having`` and the values of an aggregate."""
         from aggregates import read_aggregate  # noqa: PLC0415 - takes long
         from shards.kinds.aggregates.reading import EventReader, having_of  # noqa: PLC0415 - takes long
 
@@ -108,7 +109,7 @@ class AggregateKind(DocumentKind):
         require_groups(read_aggregate(definition.body), tables)
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """The input that re-keys the events of an aggregate at the place of its stream; empty if none are re-keyed."""
+        """Return the input that re-keys the events of an aggregate; empty if the aggregate needs no re-keying."""
         into, stream = moved_stream(definition.name), definition.body["of"]
         if definition.inputs != (Input(into),):
             return ()
@@ -118,16 +119,20 @@ class AggregateKind(DocumentKind):
         return (Definition(kind=_INPUT, name=name, version=version, inputs=(Input(stream),), body=body),)
 
     def final_input(self, definition: Definition) -> tuple[str, str]:
-        """The stream whose events the aggregate cannot remove again, and the member that is the reason; else empty."""
+        """Return the stream from which the aggregate accepts no retractions, and the member of its document that is the
+        reason.
+
+        Both are empty if the aggregate accepts retractions.
+        """
         member = next((member for member in ("ask", "for_each_row_of") if member in definition.body), "")
         return (definition.body["of"], member) if member else ("", "")
 
     def inner_streams(self, name: str) -> Sequence[str]:
-        """The stream of the re-keyed events of an aggregate."""
+        """Return the name of the stream of an aggregate's re-keyed events."""
         return (moved_stream(name),)
 
     def explain(self, definition: Definition) -> Sequence[str]:
-        """Sentences about an aggregate: where it runs and why, how long events are kept, what is emitted when."""
+        """Return sentences about an aggregate: where it runs and why, how long it retains events, and when it emits."""
         from aggregates import explain, read_aggregate  # noqa: PLC0415 - takes long
 
         body = read_aggregate(definition.body)
@@ -157,7 +162,10 @@ class AggregateKind(DocumentKind):
     def answer_of(
         self, definition: Definition, question: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
     ) -> Mapping[str, Any]:
-        """The merged groups with their values, and the index of each shard if the question asks for it."""
+        """Merge the groups of all shards, with their values.
+
+        If the question asks for it, add the index of each shard.
+        """
         from aggregates import Answer, merged  # noqa: PLC0415 - takes long
 
         answer = merged([Answer.from_json(reply["answer"]) for reply in answers])
@@ -170,14 +178,14 @@ class AggregateKind(DocumentKind):
         }
 
     def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:
-        """The attributes in ``by``, which name the groups, and the names of the aggregate's values."""
+        """Return the attributes in ``by``, which identify the groups, and the names of the aggregate's values."""
         from aggregates import read_aggregate  # noqa: PLC0415 - takes long
 
         body = read_aggregate(definition.body)
         return body.by, [value.name for value in body.values]
 
     def feed(self, definition: Definition) -> Feed:
-        """The feed into the stream with the aggregate's name."""
+        """Return the feed into the stream with the aggregate's name."""
         return Feed(stream=definition.name)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:

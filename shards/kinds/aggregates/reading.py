@@ -1,7 +1,7 @@
-"""Converts events to the columns of an aggregate, and to re-keyed events on their way to the shard of their group.
+"""Converts events to the columns of an aggregate, and to re-keyed events that are sent to the shard of their group.
 
-Aggregates and patterns know nothing of each other: conditions and arguments are read here, in the condition language of
-patterns.
+The packages of aggregates and of patterns do not know each other. So conditions and arguments, which use the condition
+language of patterns, are parsed here.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ from streams.tables import Lookup, Tables
 
 _ALL = "all"
 _OF_TEXTS = ("distinct", "first", "last", "min", "max")
-_OF_EVENT = ("first", "last", "min", "max")  # functions whose result is one of their arguments, of any kind
-_MOVED, _REVOCABLE = "event", "revocable"  # types of re-keyed events, before the reading
-_OF_READING = ":"  # between the type of a re-keyed event and its reading; earlier releases wrote neither
+_OF_EVENT = ("first", "last", "min", "max")  # functions that return one of their arguments, which may be of any type
+_MOVED, _REVOCABLE = "event", "revocable"  # event types of re-keyed events, before the hash
+_OF_READING = ":"  # separates the event type of a re-keyed event from the hash; earlier releases wrote neither
 _MOST_HASHES = 1_000_000
-_PLACED = 16  # characters before the id in a re-keyed event: its place
+_PLACED = 16  # length of the order number at the beginning of a re-keyed event's id
 
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
-    """Reads the columns that an aggregate needs from events."""
+    """Reads from events the columns that an aggregate needs."""
 
     body: AggregateBody
     _where: EventExpression | None
     _by: tuple[EventExpression, ...]
     _arguments: tuple[EventExpression | None, ...]
     _asked: tuple[EventExpression, ...]
-    _hashes: dict[Sequence[Scalar], int] = field(default_factory=dict)  # by group; groups of texts only
+    _hashes: dict[Sequence[Scalar], int] = field(default_factory=dict)  # by group; only groups of texts
 
     @classmethod
     def of(cls, body: AggregateBody) -> EventReader:
@@ -100,7 +100,10 @@ class EventReader:
                 yield from (f"values, {value.name}: {sentence}" for sentence in expression.null_comparisons({}))
 
     def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
-        """The columns of a batch: events that satisfy ``where``, retractions of events, and ends of transactions."""
+        """Return the columns of a batch, in which each row is an event, a retraction or the end of a transaction.
+
+        Events that do not satisfy ``where`` are left out.
+        """
         is_revocable = declaration.derived and not self.body.is_final
         columns, ops = columns_of_events(batch), _ops(batch, declaration, is_revocable=is_revocable)
         clocks_us = np.maximum.accumulate(batch.time_us)
@@ -141,11 +144,11 @@ class EventReader:
         )
 
     def _counts_distinct_in_questions(self, value: AggregateValue) -> bool:
-        """Whether a question may ask for ``distinct`` of the argument of a value."""
+        """Return whether a question may ask for ``distinct`` of a value's argument."""
         return bool(self.body.ask) and value.function == "count"
 
     def _hash(self, group: Sequence[Scalar]) -> int:
-        """The hash of a group; cached for texts only, because equal numbers may have different hashes."""
+        """Hash a group. Hashes are cached for texts only, because equal numbers may have different hashes."""
         known = self._hashes.get(group)
         if known is None:
             known = group_hash(group)
@@ -157,9 +160,9 @@ class EventReader:
 
 
 def having_of(body: AggregateBody) -> EventExpression | None:
-    """The condition ``having`` over values; None if the aggregate has none.
+    """Parse the condition ``having`` over values; None if the aggregate has none.
 
-    Refused if the condition names anything that is neither a value nor an attribute in ``by``.
+    Raises ``OperatorRefused`` if the condition names anything that is neither a value nor an attribute in ``by``.
     """
     if body.having is None:
         return None
@@ -176,7 +179,10 @@ def having_of(body: AggregateBody) -> EventExpression | None:
 
 
 def null_comparisons_of(body: AggregateBody) -> list[str]:
-    """Sentences about the comparisons of an aggregate that are always null; counts, sums and means are numbers."""
+    """Return sentences about the comparisons of an aggregate that are always null.
+
+    Counts, sums and means are numbers.
+    """
     sentences, having = list(EventReader.of(body).null_comparisons), having_of(body)
     if body.having is None or having is None:
         return sentences
@@ -192,7 +198,7 @@ def null_comparisons_of(body: AggregateBody) -> list[str]:
 def condition_and_bounds(
     body: AggregateBody, tables: Callable[[], Tables | None] = lambda: None
 ) -> tuple[Holds | None, Sequence[Bound]]:
-    """The condition ``having`` with lookups in ``tables``, and ranges of values outside which it is false."""
+    """Return the condition ``having``, with lookups in ``tables``, and value ranges outside which it is false."""
     parsed = having_of(body)
     if parsed is None:
         return None, ()
@@ -204,7 +210,7 @@ def condition_and_bounds(
 
 
 def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
-    """Whether the events of a group may come to several shards, or a question needs their time from the log."""
+    """Return whether the events have to be re-keyed: a group may span shards, or questions need the time of the log."""
     if body.ask and declaration.derived:
         return True
     path = attribute_path(declaration.key)
@@ -213,9 +219,9 @@ def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
 
 
 def reading_of(body: AggregateBody) -> str:
-    """A hash of the members that decide the content and the shard of a re-keyed event.
+    """Hash the members of an aggregate that decide the content and the shard of a re-keyed event.
 
-    Saved events contain the hash, so the hash of a body must stay the same in later releases.
+    Saved events contain the hash, so the hash of a body must remain the same in later releases.
     """
     values = [[value.argument, value.function in _OF_TEXTS] for value in body.values]
     read = [body.of, body.where, body.by, body.rows_of, body.ask, values, body.is_global, bool(body.events)]
@@ -223,15 +229,15 @@ def reading_of(body: AggregateBody) -> str:
 
 
 def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody) -> EventBatch:
-    """Events re-keyed for the shards of their groups; each id begins with a number that orders events of equal time.
+    """Re-key events for the shards of their groups; each id begins with a number that orders events of equal time.
 
     The key is the text of the group, or with ``for_each_row_of`` the name of the group's row.
     """
     size = len(events)
     is_gone = np.zeros(size, np.bool_) if events.ops is None else events.ops & RETRACTS != 0
-    places = is_gone if events.arrivals is None else events.arrivals  # without arrivals, retractions come last
+    places = is_gone if events.arrivals is None else events.arrivals  # without arrival numbers, retractions are last
     keys, ids = [_key_text(group) for group in groups], values_at(events.ids, np.arange(size))
-    if body.rows_of is not None:  # an event in several groups is several events
+    if body.rows_of is not None:  # an event in several groups is repeated, once for each group
         keys = [_key_text(group[:1]) for group in groups]
         ids = [f"{identity}/{key}" for identity, key in zip(ids, keys, strict=True)]
     moved, revocable = (f"{name}{_OF_READING}{reading_of(body)}" for name in (_MOVED, _REVOCABLE))
@@ -248,7 +254,7 @@ def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body:
 def _forms(
     events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody
 ) -> Iterator[Mapping[str, Any]]:
-    """The attributes of each re-keyed event."""
+    """Yield the attributes of each re-keyed event."""
     size = len(events)
     arguments = dict(zip(body.arguments, [column.to_list() for column in events.arguments], strict=True))
     values = tuples_of([arguments.get(value.argument, [True] * size) for value in body.values], size)
@@ -264,9 +270,10 @@ def _forms(
 
 
 def rows_of_reading(body: AggregateBody, reading: str, batch: EventBatch) -> NDArray[np.int64]:
-    """The re-keyed events of a batch with the reading of ``body``; versions that read otherwise made the other events.
+    """Return the rows of the re-keyed events whose hash (``reading_of``) is ``reading``; other versions made the other
+    events.
 
-    Events of earlier releases have no reading. They belong to ``body`` if they have the number of its columns.
+    Events of earlier releases have no hash. They are included if the number of their columns fits ``body``.
     """
     readings = [name.partition(_OF_READING)[2] for name in batch.type_names]
     if all(name == reading for name in readings):
@@ -278,7 +285,7 @@ def rows_of_reading(body: AggregateBody, reading: str, batch: EventBatch) -> NDA
 
 
 def _fits(body: AggregateBody, form: Mapping[str, Any]) -> bool:
-    """Whether a re-keyed event without a reading has the columns of an aggregate."""
+    """Return whether a re-keyed event without a hash has the columns of an aggregate."""
     if len(form["group"]) != len(body.by) or "retracts" in form:
         return len(form["group"]) == len(body.by)
     sizes = len(form["arguments"]), len(form.get("asked", ())), "event" in form
@@ -288,7 +295,7 @@ def _fits(body: AggregateBody, form: Mapping[str, Any]) -> bool:
 def moved_columns(
     body: AggregateBody, batch: EventBatch, *, clocks_us: NDArray[np.int64], newest_us: int
 ) -> EventColumns:
-    """The columns of re-keyed events with the reading of ``body``; the times are as in ``EventColumns``."""
+    """Return the columns of re-keyed events that were made for ``body``. The times are as in ``EventColumns``."""
     forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
     keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))
     groups = [form["group"] for form in forms]
@@ -318,12 +325,12 @@ def moved_columns(
 
 
 def are_revocable(batch: EventBatch) -> bool:
-    """Whether re-keyed events may be retracted."""
+    """Return whether re-keyed events may be retracted."""
     return any(batch.type_names[code].startswith(_REVOCABLE) for code in np.unique(batch.type_codes).tolist())
 
 
 def _key_text(group: Sequence[Scalar]) -> str:
-    """The key of a group: its only value, if it has one value that can be a key; otherwise the group as text."""
+    """Return a group's key: its only value, if it has one value that can be a key; otherwise the group as text."""
     own = key_of(group[0]) if len(group) == 1 else None
     return group_text(group) if own is None else own
 
@@ -338,12 +345,12 @@ def _parsed(text: str, field: str) -> EventExpression:
 
 
 def _quoted(name: str) -> str:
-    """An attribute path, quoted for the condition language."""
+    """Quote an attribute path for the condition language."""
     return name if name in ("key", "type") else ".".join(f"`{part}`" for part in name.split("."))
 
 
 def _ops(batch: EventBatch, declaration: StreamDeclaration, *, is_revocable: bool) -> NDArray[np.uint8]:
-    """The flags of each row of a batch: the row is an event, retracts an event, or ends a transaction."""
+    """Return the flags of each row of a batch: the row counts as an event, retracts an event, or ends a transaction."""
     ops = []
     for name in batch.type_names:
         if is_revocable and name.endswith(RETRACTED):
@@ -354,13 +361,13 @@ def _ops(batch: EventBatch, declaration: StreamDeclaration, *, is_revocable: boo
 
 
 def _retracted(batch: EventBatch, ops: NDArray[np.uint8]) -> list[str]:
-    """The ids of the events that retractions name; empty for rows that are no retractions."""
+    """Return, for each row, the id of the event that it retracts; empty if the row is no retraction."""
     rows = zip(ops.tolist(), batch.columns.column("data").to_pylist(), strict=True)
     return [str(orjson.loads(data).get("retracts", "")) if op == RETRACTS else "" for op, data in rows]
 
 
 def _source_events(batch: EventBatch) -> list[dict[str, Any]]:
-    """The source events in the form in which derived events list them."""
+    """Return the source events in the form in which derived events list them."""
     ids, data = (batch.columns.column(name).to_pylist() for name in ("id", "data"))
     names = [batch.type_names[code] for code in batch.type_codes.tolist()]
     columns = zip(ids, names, batch.time_us.tolist(), data, strict=True)

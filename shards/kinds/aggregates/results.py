@@ -18,5 +18,5 @@ AGGREGATE_SUSPENSION = ResultKind(
 
 
 def moved_stream(aggregate: str) -> str:
-    """The name of the stream of an aggregate's re-keyed events."""
+    """Return the name of the stream of an aggregate's re-keyed events."""
     return f"{aggregate}.inputs"

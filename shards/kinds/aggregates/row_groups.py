@@ -1,4 +1,4 @@
-"""Groups that are the rows of a table: the groups of an event, and limits on their number."""
+"""Groups that are the rows of a table: they determine the groups of an event, and limit the number of groups."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nfa import MOST_ROWS, MOST_ROWS_AT_ONCE, TooManyRows
 from streams import EventBatch, duration_of
 from streams.tables import OpenTable, TableRefused, Tables
 
-_PAIRS_AT_ONCE = 1 << 18  # of an event and a row
-_MOST_WINDOWS = 100  # different lengths: each has a run of its own, of about a megabyte in every shard
+_PAIRS_AT_ONCE = 1 << 18  # pairs of an event and a row
+_MOST_WINDOWS = 100  # different lengths; each length has a run of its own, of about a megabyte in every shard
 
 
 class RowGroups:
@@ -28,7 +28,7 @@ class RowGroups:
         self._tables: list[TableGroups] = []
 
     def read(self, tables: Tables | None) -> None:
-        """Read the groups from the rows of the aggregate's table, if the table has changed."""
+        """If the aggregate's table has changed, read the groups from its rows again."""
         versions = (tables or Tables()).versions.get(self._body.rows_of or "", ())
         if versions is not self._versions:
             self._versions = versions
@@ -36,20 +36,20 @@ class RowGroups:
             self._tables = [_groups(self._body, version) for version in versions]
 
     def parts(self, batch: EventBatch) -> Iterator[EventBatch]:
-        """Parts of a batch, each so small that its (event, group) pairs are limited in number."""
+        """Split a batch into parts small enough to bound the number of (event, group) pairs of each part."""
         most = max((groups.most_at_once for groups in self._tables), default=0)
         size = max(1, _PAIRS_AT_ONCE // max(1, most))
         for begin in range(0, len(batch), size):
             yield batch.slice(begin, min(size, len(batch) - begin))
 
     def groups_of(self, time_us: int, values: Sequence[Scalar]) -> Sequence[tuple[Scalar, ...]]:
-        """The groups of an event: the rows that apply at its time and have its values."""
+        """Return the groups of an event: the rows that are valid at its time and match its values."""
         if not self._tables:
             return ()
         return self._tables[bisect_right(self._begins, time_us)].groups_of(values)
 
     def of_rows(self, holds: Holds | None) -> Holds | None:
-        """The condition ``holds``, made false for groups that are not rows of the table any more."""
+        """Return the condition ``holds``, changed to be false for groups whose row is no longer in the table."""
         if holds is None or self._body.rows_of is None:
             return holds
 
@@ -63,7 +63,7 @@ class RowGroups:
 
 
 def require_groups(body: AggregateBody, tables: Tables) -> None:
-    """Refuse a table with too many rows for groups, or with a row whose window is not a duration."""
+    """Refuse a table that has too many rows for groups, or a row whose window is not a duration."""
     for opened in tables.versions.get(body.rows_of or "", ()):
         groups, name = _groups(body, opened), opened.version.name
         if len(groups) > MOST_ROWS:
@@ -82,7 +82,7 @@ def require_groups(body: AggregateBody, tables: Tables) -> None:
 
 
 def _require_windows(body: AggregateBody, groups: TableGroups, name: str) -> None:
-    """Check the window lengths in the rows of a table: at most ``_MOST_WINDOWS`` different ones, all durations."""
+    """Check the window lengths in the rows of a table: all are durations, at most ``_MOST_WINDOWS`` are different."""
     every = groups.every if body.window.column else ()
     if len(lengths := {duration for *_, duration in every}) > _MOST_WINDOWS:
         raise TooManyRows(

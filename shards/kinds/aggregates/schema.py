@@ -1,4 +1,4 @@
-"""The JSON schema of an aggregate's document; ``aggregates.read_aggregate`` checks the rest."""
+"""The JSON schema of an aggregate's document; ``aggregates.read_aggregate`` checks what the schema cannot express."""
 
 from __future__ import annotations
 

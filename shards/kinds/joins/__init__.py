@@ -1,3 +1,3 @@
-"""Joins as a kind of operator, with the operators that merge the events of their inputs."""
+"""Joins as a kind of operator, together with the inputs that merge the events of several streams."""
 
 from shards.kinds.joins.kind import JoinInputKind, JoinKind, merged_stream

@@ -1,6 +1,6 @@
 """Conditions between the inputs of a join and expressions in ``return``, in the condition language of patterns.
 
-Joins and patterns know nothing of each other, so the functions that read expressions are handed to the join.
+The packages of joins and of patterns do not know each other, so the join receives the functions that parse expressions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class JoinExpression:
     """A parsed expression over the inputs or totals of a join, for ``where`` or ``return``."""
 
     reads: tuple[Column, ...]
-    _parsed: Any  # nfa.CombinedExpression, which takes long to load
+    _parsed: Any  # an ``nfa.CombinedExpression``, whose module takes long to import
     _tables: ReadTables
 
     @property
@@ -39,13 +39,13 @@ class JoinExpression:
         return cast("Sequence[str]", self._parsed.null_comparisons)
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
-        """Whether the expression is true for each of ``size`` combinations; see ``joins.Condition``."""
+        """Evaluate the expression as a condition for each of ``size`` combinations; see ``joins.Condition``."""
         return cast("NDArray[np.bool_]", self._parsed.holds(values, size, self._tables()))
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
-        """The value of the expression for each of ``size`` combinations; see ``joins.returns.Expression``.
+        """Evaluate the expression for each of ``size`` combinations; see ``joins.returns.Expression``.
 
-        Times in totals are texts; the expression compares them in microseconds.
+        Times in totals are texts. They are converted, because the expression compares times in microseconds.
         """
         placed_values = [
             ([parse_time(moment) if isinstance(moment, str) else moment for moment in column_values], places)
@@ -57,7 +57,7 @@ class JoinExpression:
 
 
 def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> JoinBody:
-    """The join that a document describes; its lookups read ``tables``."""
+    """Parse the document of a join; its lookups read ``tables``."""
 
     def expression(text: str, aliases: Sequence[str], *, takes_totals: bool) -> JoinExpression:
         return _parsed(text, aliases, "return", tables, takes_totals=takes_totals)
@@ -66,13 +66,13 @@ def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> J
 
 
 def condition_of(body: JoinBody, tables: ReadTables = lambda: None) -> JoinExpression | None:
-    """The condition of a join; None if the join has none."""
+    """Parse the condition of a join; None if the join has none."""
     aliases = [join_input.alias for join_input in body.inputs]
     return None if body.where is None else _parsed(body.where, aliases, "where", tables)
 
 
 def lookups_of(body: JoinBody) -> Iterator[Lookup]:
-    """The lookups in reference tables of a join."""
+    """Yield the lookups in reference tables of a join."""
     for expression in (condition_of(body), *(member.expression for member in body.members)):
         yield from expression.lookups if isinstance(expression, JoinExpression) else ()
 

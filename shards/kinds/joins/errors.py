@@ -15,23 +15,23 @@ from shards.errors import OperatorSuspended, ShardError
 
 
 class KeyFinished(ShardError, code="key-finished", fault="caller"):
-    """An event came for a key that an input of a join had finished."""
+    """An event arrived for a key that an input of a join had finished."""
 
 
 class KeyNotWhole(ShardError, code="key-not-whole", fault="caller"):
-    """An event's key is not a whole number, in a join that waits for keys by their order."""
+    """The key of an event is not a whole number, but the join finishes keys by their order."""
 
 
 class ResultLimitReached(ShardError, code="result-limit", fault="caller"):
-    """An event led to more results of a join at once than are emitted; the others are missing."""
+    """An event led to more results of a join at once than the limit; the results beyond it are not emitted."""
 
 
 class RetractionLate(ShardError, code="retraction-late", fault="caller"):
-    """A retraction came for an event that a join does not know, or no longer knows."""
+    """A retraction arrived for an event that a join has never held or no longer holds."""
 
 
 class JoinSuspended(OperatorSuspended, code="join-suspended"):
-    """A join was suspended by an event of a finished key (``late: fail``), by too many results, or by too many rows."""
+    """A join was suspended by an event of a finished key (``late: fail``), too many results, or too many rows."""
 
 
 JOIN_LETTERS: tuple[type[ShardError], ...] = (KeyFinished, KeyNotWhole, ResultLimitReached, RetractionLate)

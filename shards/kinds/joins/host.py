@@ -47,14 +47,14 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class JoinResults(Output):
-    """The output of a join at the stream of its merged events."""
+    """The output of a join, which runs at the place of its merged events."""
 
     stream: str
     run: JoinRun
     output: JoinOutput
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """The events of the join, with the ends of finished keys; the stream has the join's name."""
+        """Yield the events of the join, with the ends of finished keys; the derived stream has the name of the join."""
         if len(self.output.passed_on):
             yield self.run.name, self.output.passed_on
 
@@ -77,9 +77,9 @@ class JoinResults(Output):
 
 
 class RunningJoin(Operator):
-    """A join at the place of its merged events; ``spilled`` stores rows that do not fit into its memory."""
+    """A join at the place of its merged events. ``spilled`` stores the rows that exceed the join's memory."""
 
-    waits_for_time = True  # events leave windows, and keys are finished as time passes
+    waits_for_time = True  # as time passes, events leave windows and keys are finished
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration, spilled: SpilledFiles) -> None:
         super().__init__(definition, declaration)
@@ -100,11 +100,14 @@ class RunningJoin(Operator):
 
     @property
     def is_decided_by_end(self) -> bool:
-        """Whether the join reports absent inputs, or totals, at the end of a finite input."""
+        """Whether the join reports absent inputs or totals at the end of a finite input."""
         return bool(self._run.body.outer) or self._run.body.emit != "each"
 
     def load(self, saved: SavedHost) -> None:
-        """Restore the state; the join stops if rows on disk are missing and may be lost (``may_be_lost``)."""
+        """Restore the state.
+
+        If rows on disk are missing and this may happen (``may_be_lost``), the join stops instead.
+        """
         try:
             self._run.load(saved.head, saved.sections)
             if self._spilled.may_be_lost:
@@ -120,7 +123,7 @@ class RunningJoin(Operator):
         return SavedHost(head=head, sections=sections)
 
     def continue_as(self, definition: Definition) -> JoinResults | None:
-        """Continue as another version with the present rows, if the other version can use them; else None.
+        """Switch to another version and keep the rows, if the other version can use them; otherwise return None.
 
         Events leave windows that have become smaller.
         """
@@ -149,9 +152,9 @@ class RunningJoin(Operator):
             self._run.clear_counts()
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
-        """Merged events that finish the keys of inputs up to their closing keys; a refused join stops for good.
+        """Return merged events that finish the keys of inputs up to their closing keys. A refused join stops for good.
 
-        Decisions about another version are ignored, except closing keys of inputs that both versions read equally.
+        Decisions about another version are ignored, except for an input that both versions read in the same way.
         """
         body = self._run.body
         if record.refused is not None and body.waits and record.version in (None, self._run.version):
@@ -176,7 +179,7 @@ class RunningJoin(Operator):
         return EventBatch.joined(batches) if batches else EventBatch.from_events([])
 
     def observed(self) -> Iterator[Observation]:
-        """The number of held events of a join with a limit of rows (``most_rows``)."""
+        """Report the number of retained events of a join that limits its rows (``most_rows``)."""
         run = self._run
         if (allowed := run.body.most_rows) is not None and not run.has_stopped:
             names = [join_input.alias for join_input in run.body.inputs]
@@ -195,14 +198,14 @@ class RunningJoin(Operator):
 
 
 class JoinHost(KeyedHost):
-    """Host of the join at one place; every join has a merged stream of its own, and so a place of its own."""
+    """Host of one join: each join has a merged stream of its own, and so a place of its own."""
 
     has_traces = False
     saved_as = "joins"
 
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
-    """The suspension of a join whose rows on disk are missing, or that would hold more rows than it may."""
+    """Return the suspension of a join whose rows on disk are missing, or that would retain more rows than allowed."""
     why = f"because rows that it had on disk are missing: {reason}, and no older snapshot can restore them"
     if run.is_suspended:
         why = f"as {reason}. With 'spill: true' in its memory it would hold the others on disk"
@@ -210,12 +213,12 @@ def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
 
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
-    """The dead letter of an event that came after its key was finished."""
+    """Return the dead letter of an event that arrived after its key was finished."""
     return _dead_letter(run, broken, origin, KeyFinished(f"{_words_of(broken)} joined nothing: {_why(run, broken)}"))
 
 
 def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
-    """The dead letter of a retraction whose event the join does not hold, or no longer holds."""
+    """Return the dead letter of a retraction whose event the join does not hold, or no longer holds."""
     error = RetractionLate(
         f"{_words_of(late)} had no effect: the join {run.name!r} does not hold, or no longer holds, the event "
         f"{late.event.data.get('retracts')!r} of the input {late.alias!r}: it has left its window of time, or, without "
@@ -225,7 +228,7 @@ def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
 
 
 def _cut(run: JoinRun, cut: Broken, origin: Origin) -> Result:
-    """The dead letter about results beyond the limit; it names the newest event of the last emitted combination."""
+    """Return the dead letter about results beyond the limit. It names the newest event of the last emitted result."""
     most = run.body.results.per_event
     error = ResultLimitReached(
         f"at {_words_of(cut)} of the key {cut.event.key!r} there were more than {most:,} results of the join "
@@ -239,13 +242,13 @@ def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError
 
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
-    """The suspension of a join because an event contradicts a finished key (``late: fail``)."""
+    """Return the suspension of a join after an event with a finished key (``late: fail``)."""
     why = f"by late: fail: {_words_of(broken)} came, but {_why(run, broken)}"
     return _suspended(run, stream, origin, why, _about(run, broken))
 
 
 def _excess(run: JoinRun, newest: Broken, stream: str, origin: Origin) -> Result:
-    """The suspension of a join because its events led to too many results."""
+    """Return the suspension of a join that produced too many results."""
     limits = run.body.results
     tried = "" if run.body.where is None else " (ten combinations that 'where' drops count as one)"
     why = (
@@ -267,7 +270,7 @@ def _about(run: JoinRun, broken: Broken) -> dict[str, str]:
 
 
 def _suspended(run: JoinRun, stream: str, origin: Origin, why: str, about: Mapping[str, str]) -> Result:
-    """The suspension of a join; its id is the same in all shards, so several shards report one suspension."""
+    """Return the suspension of a join. Its id is the same in all shards, so several shards report one suspension."""
     identity = row_id(JOIN_SUSPENSION, stream, run.name, run.version)
     body = {
         "type": JOIN_SUSPENSION.delivered_as,
@@ -302,5 +305,5 @@ def _why(run: JoinRun, broken: Broken) -> str:
 
 
 def _source(run: JoinRun, broken: Broken) -> str:
-    """The stream of the event that a letter or suspension is about."""
+    """Return the stream of the event that a dead letter or suspension names."""
     return next(join_input.stream for join_input in run.body.inputs if join_input.alias == broken.alias)

@@ -1,4 +1,4 @@
-"""Inputs of joins: operators that hand the events of a stream on to the joins that read them."""
+"""Inputs of joins: operators that pass the events of a stream on to the joins that read the stream."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ from streams import (
 
 _CLOSING = np.int8(MARKS.index(CLOSED))
 _RETRACTING = np.int8(MARKS.index(RETRACTED))
-_REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # the next mark is the same for a last event
+_REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # the next mark is for the last event of a key
 _UNKEYED = np.int8(MARKS.index(UNKEYED))
-_NOTHING = np.int8(-1)  # mark of types that the input ignores
+_NOTHING = np.int8(-1)  # mark of event types that the input ignores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,8 @@ class Merged:
     """Merged events of one input.
 
     Attributes:
-        is_rekeyed: Whether the events go through the log to the shards of their keys.
-        refused: Events that are not handed on because their keys are no whole numbers.
+        is_rekeyed: Whether the log carries the events to the shards of their keys.
+        refused: Events that are not passed on because their keys are not whole numbers.
     """
 
     operator: tuple[str, int]
@@ -81,16 +81,16 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class MergedOutput(Output):
-    """Merged events by input."""
+    """The merged events of all inputs at one place."""
 
     found: Iterable[Merged]
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Merged events that stay in their shard, with their streams."""
+        """Return the merged events that remain in their shard, with the names of their streams."""
         return ((merged.into, merged.events) for merged in self.found if not merged.is_rekeyed and len(merged.events))
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """The re-keyed events, and a dead letter for each refused one."""
+        """Yield the re-keyed events, and a dead letter for each refused event."""
         for merged in self.found:
             if merged.refused is not None:
                 yield from refused_letters(merged.refused, merged.operator, origin)
@@ -104,11 +104,12 @@ class JoinInputHost(Host):
 
     Attributes:
         route: Name of the further key by which the events arrive; empty for the correlation key.
-        counts: For each input, the number of the last row handed on within the shard; it numbers the next rows.
-        uncounted: For each input, the part of ``counts`` that another shard counts: rows before a division.
+        counts: For each input, the number of rows that were passed on within the shard. The next rows are numbered from
+            it.
+        uncounted: For each input, the part of ``counts`` that another shard reports: rows before a division of shards.
         ruled_out: Inputs that constraints finish in each trace (``closed_by: workflow``); None: no such input.
         monitors: For each input of a join with ``wait: auto``, its keys since the last observation.
-        refused: For each input of such a join, the number of events whose keys are no whole numbers.
+        refused: For each input of such a join, the number of events whose keys are not whole numbers.
     """
 
     declaration: StreamDeclaration
@@ -127,7 +128,7 @@ class JoinInputHost(Host):
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, route: str, saved: SavedHost | None) -> JoinInputHost:
-        """A host without inputs, or the saved host."""
+        """Create a host without inputs, or load the saved host."""
         if saved is None:
             return cls(declaration, route)
         running = {name: (version, body) for name, version, body in saved.head["running"]}
@@ -166,9 +167,9 @@ class JoinInputHost(Host):
             self.ruled_out.restart(definition.name)
 
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """If constraints finish an input, follow the constraints of the stream from now on.
+        """If an input has ``closed_by: workflow``, start to follow the constraints of the stream.
 
-        In traces that are already open, constraints finish no input, because the first events were not seen.
+        In traces that are already open, constraints finish no input, because their first events were not seen.
         """
         if self.ruled_out is not None or not self._by_constraints:
             return
@@ -200,7 +201,7 @@ class JoinInputHost(Host):
     def process(self, batch: EventBatch) -> Output:
         if not len(batch):
             return NO_OUTPUT
-        if not self._ends_with_traces:  # not in ``stop``: a changed join stops its inputs and starts new ones
+        if not self._ends_with_traces:  # not in ``stop``, because a changed join stops its inputs and starts new ones
             self.trace_ends.stop()
         batch, now_us = self.trace_ends.marked(batch, self.newest_us)
         self.newest_us = int(now_us[-1])
@@ -208,7 +209,7 @@ class JoinInputHost(Host):
         return MergedOutput([self._merged(name, batch, finished.get(name, ())) for name in self.running])
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Advance time: end traces that are idle for too long."""
+        """Advance time, and end traces that exceed the idle timeout."""
         self.newest_us = watermark_us if self.newest_us is None else max(self.newest_us, watermark_us)
         if self.ruled_out is not None and (idle_us := self.declaration.idle_timeout_us) is not None:
             self.ruled_out.pass_time(self.newest_us - idle_us)
@@ -237,9 +238,9 @@ class JoinInputHost(Host):
         return MergedOutput(ended)
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish the key range of a punctuation in the inputs that are closed by ends of traces or by punctuations.
+        """Finish the key range of a punctuation in each input that is closed by ends of traces or by punctuations.
 
-        Each shard does this by itself, even for events that change shards, because merged events are ordered by time.
+        Every shard does this for itself, even if events change shards, because merged events are sorted by time.
         """
         source, path = source_of(self.declaration.name, promise.by or None, self.declaration)
         if promise.range is None or source.key != self.route:
@@ -268,7 +269,7 @@ class JoinInputHost(Host):
             self.refused = dict.fromkeys(self.refused, 0)
 
     def measures(self) -> Mapping[str, int]:
-        """The number of rows handed on within the shard, and of events whose keys are no whole numbers."""
+        """Return the number of rows passed on within the shard, and of events whose keys are not whole numbers."""
         refused = {"refused": sum(self.refused.values())} if self.refused else {}
         return {"handed_on": sum(self.counts.values()) - sum(self.uncounted.values()), **refused}
 
@@ -292,16 +293,20 @@ class JoinInputHost(Host):
 
     @property
     def _ends_with_traces(self) -> bool:
-        """Whether some input finishes a key when the trace of the key ends."""
+        """Whether an input finishes a key when the trace of the key ends."""
         return any(body["ends"] and body["path"] is None for _, body in self.running.values())
 
     @property
     def _by_constraints(self) -> dict[str, tuple[str, ...]]:
-        """By input name, the event types of each input that constraints finish."""
+        """The event types of each input with ``closed_by: workflow``, by the input's name."""
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
-        """For each input, the rows after which constraints allow it no more events; ``now_us``: newest time per row."""
+        """Return, for each input, the rows after which constraints allow no more events of the input in the row's
+        trace.
+
+        ``now_us``: the newest event time at each row.
+        """
         finished_rows: dict[str, list[int]] = {}
         if self.ruled_out is None:
             return finished_rows
@@ -334,7 +339,7 @@ class JoinInputHost(Host):
         return self.counts[name]
 
     def _merged(self, name: str, batch: EventBatch, finished: Sequence[int]) -> Merged:
-        """The merged events of one input; after the events of ``finished`` rows, their keys are finished."""
+        """Return the merged events of one input. After the events of the rows ``finished``, their keys are finished."""
         version, body = self.running[name]
         if "keyless" in body:
             batch = _without_key(body, batch)
@@ -343,7 +348,7 @@ class JoinInputHost(Host):
         of_types = np.array([_mark_of(kind, body, ends) for kind in batch.type_names], np.int8)
         rows = np.concatenate([np.flatnonzero((of_types != _NOTHING)[batch.type_codes]), np.array(finished, np.intp)])
         is_closing = np.arange(len(rows)) >= len(rows) - len(finished)
-        order = np.argsort(rows, kind="stable")  # in a row: first the event, then the end of its key
+        order = np.argsort(rows, kind="stable")  # within a row, the event precedes the end of its key
         marks = of_types[batch.type_codes[rows[order]]]
         marks[is_closing[order]] = _CLOSING
         input_events, is_closing = batch.take(rows[order]), is_closing[order]
@@ -384,9 +389,10 @@ class JoinInputHost(Host):
     def _watched(
         self, name: str, batch: EventBatch, marks: NDArray[np.int8]
     ) -> tuple[NDArray[np.intp], EventBatch | None]:
-        """Observe the keys of rows; returns the rows to hand on, and the refused events: their keys are not whole.
+        """Observe the keys of rows; return the rows to pass on, and the events that are refused because of their keys.
 
-        Handed on are rows whose keys are whole numbers, and closings without a key text, such as those of idle traces.
+        Rows are passed on if their keys are whole numbers, or if they close a key and lack its text, as ends of idle
+        traces do.
         """
         is_event = ~np.isin(marks, (_CLOSING, _RETRACTING))
         is_whole, keys = whole_numbers(batch.columns.column("key"))
@@ -399,12 +405,12 @@ class JoinInputHost(Host):
 
 
 def _name_of(body: Mapping[str, Any]) -> str:
-    """The name of an input in merged types; inputs that an earlier release registered have no reading."""
+    """Return the name of an input in merged types. Inputs that an earlier release registered have no ``reading``."""
     return input_name(body["alias"], body.get("reading", ""))
 
 
 def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:
-    """The mark of an input's events of a type, as an index into ``MARKS``; ``_NOTHING``: the input ignores the type."""
+    """Return the mark of an input's events of a type (index into ``MARKS``), or ``_NOTHING`` if the type is ignored."""
     if _takes_back(event_type, body):
         return _RETRACTING
     is_last = event_type in body["last"] or event_type in ends
@@ -414,7 +420,7 @@ def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> n
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
-    """Whether events of a type retract events of the input; not if the input lists the type among its own."""
+    """Return whether events of a type retract events of the input; False if the input lists the type among its own."""
     retracted = event_type.removesuffix(RETRACTED)
     if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
         return False
@@ -422,14 +428,15 @@ def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
 
 
 def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Array:
-    """A column of strings or binary values, with the value ``by`` in the rows of a mask."""
+    """Return a column of strings or binary values with the value ``by`` in the rows of a mask."""
     return pc.if_else(column_of(is_other), pieces_of([by], pieces.type)[0], pieces)
 
 
 def _keyed_by(
     path: Sequence[str], batch: EventBatch, is_event: NDArray[np.bool_], alias: str
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
-    """Re-key rows by the value at a path; returns the rows, their indices in ``batch``, and a mask of unusable keys.
+    """Re-key rows by the value at a path; return the rows, their indices in ``batch``, and a mask of rows without a
+    usable key.
 
     An event (``is_event``) without a usable key gets a key of its own. Other rows without a usable key are dropped.
     """
@@ -445,9 +452,10 @@ def _keyed_by(
 
 
 def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
-    """The events of an input in which the key that the stream declares for their type has no usable value.
+    """Return the events of an input that have no usable value of the further key that the stream declares for their
+    type.
 
-    Each event gets a key of its own, and stays in the shard of its correlation key.
+    Each event gets a key of its own, and remains in the shard of its correlation key.
     """
     path = attribute_path(body["keyless"])
     places = [None if _mark_of(kind, body, ()) == _NOTHING else place_for(path, kind) for kind in batch.type_names]
@@ -462,7 +470,7 @@ def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
 
 
 def _with_keys(batch: EventBatch, rows: NDArray[np.intp], keys: Sequence[str]) -> EventBatch:
-    """Selected rows of a batch with new keys; the rows keep their arrival numbers."""
+    """Return selected rows of a batch with new keys. The rows keep their arrival numbers."""
     columns = batch.columns.take(column_of(rows))
     keyed = EventBatch.of_columns(
         columns.column("id"), columns.column("type"), batch.time_us[rows], texts_of(keys), columns.column("data")
@@ -471,12 +479,12 @@ def _with_keys(batch: EventBatch, rows: NDArray[np.intp], keys: Sequence[str]) -
 
 
 def _own_key(alias: str, event_id: str) -> str:
-    """The key of an event without a usable one."""
+    """Return the key that an event without a usable key gets."""
     return f"no key: {alias} {event_id}"
 
 
 def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """Numbers that order re-keyed events: arrival numbers; in derived streams, 1 for retractions and 0 otherwise."""
+    """Return numbers that order re-keyed events: arrival numbers; in derived streams 1 for retractions, 0 otherwise."""
     if batch.arrivals is not None:
         return batch.arrivals.astype(np.uint64)
     is_retraction: NDArray[np.bool_] = marks == _RETRACTING

@@ -1,8 +1,8 @@
-"""Joins as two kinds of operators. Their hosts are loaded on use, not by processes that only register joins.
+"""Joins as two kinds of operators.
 
 A join reads one stream: the merged events of its inputs, which is derived from the input streams. So the mechanisms of
-derived streams put the events of several streams into one order, carry them from shard to shard, and determine their
-common time.
+derived streams sort the events of several streams into one order, send them from shard to shard, and determine their
+common time. The modules of the hosts are imported on first use, so processes that only register joins do not load them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _INPUT = "join-input"
 
 
 def merged_stream(join: str) -> str:
-    """The name of the stream of the merged events of a join's inputs."""
+    """Return the name of the stream of the merged events of a join's inputs."""
     return f"{join}.inputs"
 
 
 @dataclass(frozen=True)
 class JoinInputKind(Kind):
-    """The kind of a join's inputs, which mark the events of the join and hand them on to its merged stream."""
+    """The kind of the inputs of joins, which mark events and pass them on to the merged stream of their join."""
 
     name: ClassVar[str] = _INPUT
 
@@ -47,16 +47,16 @@ class JoinInputKind(Kind):
         return Feed(stream=definition.body["into"], is_rekeyed=definition.body["path"] is not None, is_merged=True)
 
     def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
-        """Whether an input is joined by the key of the range, and closed by the end of traces or by punctuations."""
+        """Return whether an input is joined by the range's key, and closed by ends of traces or by punctuations."""
         source, path = source_of(declaration.name, by or None, declaration)
         return definition.inputs == (source,) and definition.body["path"] == path and bool(definition.body["ends"])
 
     def is_observed(self, definition: Definition) -> bool:
-        """Whether the keys of the input are finished by measurement (``wait: auto``)."""
+        """Return whether keys of the input are finished by measurement (``wait: auto``)."""
         return bool(definition.body.get("wait"))
 
     def silenced(self, definition: Definition) -> Definition:
-        """The input without dead letters: these would name the join, which does not run again."""
+        """Return the input without dead letters, because these would name a join that does not run again."""
         return replace(definition, body={**definition.body, "silent": True})
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
@@ -76,7 +76,7 @@ class JoinKind(DocumentKind):
     """The kind of joins.
 
     Attributes:
-        files: The store of rows that do not fit into the memory of a join.
+        files: The store of rows that exceed the memory of a join.
     """
 
     name: ClassVar[str] = "join"
@@ -123,9 +123,10 @@ class JoinKind(DocumentKind):
         return set(lookups_of(_body(definition.body)))
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """The inputs of a join, each an operator at the place where its events arrive.
+        """Return the inputs of a join, each an operator at the place where its events arrive.
 
-        An input with a further key has a second operator on the correlation key, for events without the further key.
+        An input with a further key has a second operator on the correlation key, for events without a usable further
+        key.
         """
         from joins import readings_of  # noqa: PLC0415 - takes long
 
@@ -205,7 +206,7 @@ class JoinKind(DocumentKind):
         return explain(_body(definition.body))
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
-        """Sentences about the expected state of each input, and the counts that the sentences do not contain."""
+        """Return sentences about the expected state of each input, and the counts that the sentences do not contain."""
         from joins import FIGURE, figures  # noqa: PLC0415 - takes long
 
         other_counts = {name: count for name, count in counts.items() if FIGURE not in name}
@@ -218,7 +219,7 @@ class JoinKind(DocumentKind):
         state: Mapping[str, Any] | None,
         decisions: Sequence[Decided],
     ) -> Sequence[str]:
-        """Sentences about each input of a join with ``wait: auto``: its disorder, and the decisions based on it."""
+        """Return sentences about each input with ``wait: auto``: its disorder, and the decisions based on it."""
         from joins import waiting_inputs, waiting_sentences  # noqa: PLC0415 - takes long
 
         body = _body(definition.body)
@@ -244,6 +245,6 @@ def _body(document: Mapping[str, Any]) -> JoinBody:
 
 @cache
 def _schema() -> Mapping[str, Any]:
-    """The form of a document; ``joins.read_join`` checks the rest."""
+    """Read the JSON schema of a join's document; ``joins.read_join`` checks what the schema cannot express."""
     schema: Mapping[str, Any] = orjson.loads(files("shards.kinds.joins").joinpath("document.schema.json").read_bytes())
     return schema

@@ -1,4 +1,4 @@
-"""Notices about members of a join that have no effect: legal, but probably a mistake."""
+"""Notices about members of a join that are valid but have no effect, which is probably a mistake."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def notices_of(
     declared: Callable[[str], StreamDeclaration],
     has_constraints: Callable[[str], bool],
 ) -> Iterator[str]:
-    """A sentence for each member of a join that has no effect, or probably not the intended one.
+    """Yield a sentence for each member of a join that has no effect, or probably not the intended one.
 
     ``declared``: returns the declaration of a stream by its name. ``has_constraints``: whether a stream follows a
     workflow or has constraints.

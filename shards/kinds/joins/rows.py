@@ -16,7 +16,7 @@ from streams import Event, EventBatch, format_time
 
 
 def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origin) -> Iterator[Single]:
-    """Dead letters of events whose keys are no whole numbers, in a join with ``wait: auto``.
+    """Yield the dead letters of events whose keys are not whole numbers, in a join with ``wait: auto``.
 
     ``operator``: the name of the input (join and alias) and its version.
     """
@@ -31,7 +31,7 @@ def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origi
 
 
 def event_letter(event: Event, origin: Origin, error: ShardError, source: tuple[str, str, int, str]) -> Single:
-    """The dead letter of an event that a join refuses.
+    """Return the dead letter of an event that a join refuses.
 
     ``source``: the stream of the event, the name and the version of the join, and the alias of the input.
     """

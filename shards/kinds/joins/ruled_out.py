@@ -1,7 +1,8 @@
-"""Inputs of joins that are finished in a trace because the constraints of its stream allow no more of their events.
+"""Inputs of joins with ``closed_by: workflow``: an input is finished in a trace when constraints allow it no more
+events.
 
-This is the question of early termination (constraint-aware CEP, section 4.2), for one event instead of a pattern: can
-an event of these types still come, in any continuation that keeps the constraints?
+As early termination does for a pattern, this decides for an event whether an event of these types can still occur in
+any continuation that keeps the constraints (constraint-aware CEP, section 4.2).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from nfa import ANY_TYPE, OTHER, Atom, EventClass, MonitorState
 from shards.kinds.patterns.rules import Rules, rules_of
 from streams import ConstraintsOn, Ties, key_hash
 
-_RELEASED = -1  # the trace deviates, or needs more states than allowed: any event may come
+_RELEASED = -1  # the trace deviates or needs too many monitor states, so any event may occur
 
 
 @dataclass(slots=True)
@@ -42,14 +43,14 @@ class _Version:
         self._answers: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     def moved(self, state: int, event_type: str) -> int:
-        """The index of the monitor state after an event; ``_RELEASED``: the trace is no longer monitored."""
+        """Return the index of the monitor state after an event; ``_RELEASED``: the trace is no longer monitored."""
         number = self._moves.get((state, event_type))
         if number is None:
             number = self._moves[state, event_type] = self._move(state, event_type)
         return number
 
     def can_come(self, state: int, types: tuple[str, ...]) -> bool:
-        """Whether an event of one of these types can still come; without types, any event."""
+        """Return whether an event of one of these types can still occur; without types, any event."""
         answer = self._answers.get((state, types))
         if answer is None:
             atom = Atom(types or (ANY_TYPE,), "x")
@@ -71,10 +72,11 @@ class _Version:
 
 
 class RuledOut:
-    """The open traces of a stream, with the monitor states of its constraints.
+    """The open traces of a stream, with their monitor states.
 
     Args:
-        ties: How events of one time are ordered; constraints finish inputs only if the log orders such events.
+        ties: How events with equal timestamps are ordered. Constraints finish inputs only if the log orders such
+            events.
         begun: Hashed keys of traces that are already open. They are not monitored, because their events were not seen.
     """
 
@@ -85,17 +87,17 @@ class RuledOut:
         self._traces: dict[str, _Trace] = {}
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Let traces that begin later follow these constraints."""
+        """Follow these constraints in traces that begin later."""
         if record.version not in self._versions:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
     def restart(self, name: str) -> None:
-        """Restart an input: traces in which the input is finished report this again at their next event."""
+        """Restart an input: traces in which it is finished report this again at their next event."""
         for trace in self._traces.values():
             trace.finished -= {name}
 
     def see(self, key: str, event_type: str, time_us: int, inputs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-        """The inputs that an event finishes in its trace.
+        """Process an event of a trace, and yield the inputs that it finishes there.
 
         ``inputs``: event types of each input by name; empty: all types.
         """
@@ -115,7 +117,10 @@ class RuledOut:
                 yield name
 
     def _new(self, key: str, time_us: int) -> _Trace:
-        """A trace under the newest constraints; not monitored if it began unseen, or without usable constraints."""
+        """Create a trace under the newest constraints.
+
+        The trace is not monitored if it was already open when the inputs started, or if the constraints cannot be used.
+        """
         newest = max(self._versions, default=0)
         is_known = bool(self._versions) and self._versions[newest].is_usable
         if self._begun and (hashed := key_hash(key)) in self._begun:
@@ -124,7 +129,7 @@ class RuledOut:
         return _Trace(newest, 0 if is_known else _RELEASED, frozenset(), time_us)
 
     def ends(self, event_type: str) -> bool:
-        """Whether an event type ends traces according to the newest constraints."""
+        """Return whether an event type ends traces according to the newest constraints."""
         return bool(self._versions) and event_type in self._versions[max(self._versions)].rules.trace_ends
 
     def end(self, key: str) -> None:
@@ -133,18 +138,18 @@ class RuledOut:
             self._begun.discard(key_hash(key))
 
     def end_idle(self, key: str, until_us: int) -> None:
-        """End the trace of a key if its newest event is not after a time."""
+        """End the trace of a key if its newest event is at or before a time."""
         trace = self._traces.get(key)
         if trace is not None and trace.last_us <= until_us:
             del self._traces[key]
 
     def pass_time(self, until_us: int) -> None:
-        """End all traces whose newest event is not after a time."""
+        """End all traces whose newest event is at or before a time."""
         for key in [key for key, trace in self._traces.items() if trace.last_us <= until_us]:
             del self._traces[key]
 
     def keep(self, is_kept: Callable[[NDArray[np.uint64]], NDArray[np.bool_]]) -> None:
-        """Keep the traces of the chosen keys, and forget all others."""
+        """Keep the traces of the chosen keys, and drop all others."""
         keys = list(self._traces)
         are_kept = is_kept(np.array([key_hash(key) for key in keys], np.uint64))
         self._traces = {key: self._traces[key] for key, stays in zip(keys, are_kept.tolist(), strict=True) if stays}
@@ -152,7 +157,7 @@ class RuledOut:
         self._begun = set(begun[is_kept(begun)].tolist())
 
     def dump(self) -> dict[str, Any]:
-        """The versions of constraints in use, and the traces; unused versions are dropped."""
+        """Save the traces, with the versions of constraints that they use; unused versions are dropped."""
         newest = max(self._versions, default=0)
         used_states: dict[int, list[int]] = {newest: [0]} if self._versions else {}
         for trace in self._traces.values():
@@ -188,7 +193,7 @@ class RuledOut:
 
     @classmethod
     def load(cls, saved: Mapping[str, Any], ties: Ties) -> RuledOut:
-        """The traces that ``dump`` saved."""
+        """Restore the traces that ``dump`` saved."""
         restored = cls(ties, saved["begun"])
         for number, name, document, states in saved["versions"]:
             restored._versions[number] = _Version(name, document, ties, [_state_of(form) for form in states])

@@ -8,14 +8,15 @@ WAIT = "wait"
 """The name of the decider of joins with ``wait: auto``, which finishes keys of their inputs."""
 
 KEYLESS = ".keyless"
-"""Suffix of an input's name, in the name of the operator for the input's events without a usable further key."""
+"""Suffix of an operator's name: this operator of an input reads the events without a usable further key."""
 
 
 def source_of(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:
-    """The place at which an input's events arrive, and the path of the input's key unless the stream declares the key.
+    """Return the place at which an input's events arrive, and the path of the key if the stream does not declare the
+    key.
 
-    Events with an undeclared key change shards. ``key``: the key as the join's document names it; None: the
-    correlation key.
+    Events with an undeclared key change shards. ``key``: the key as the join's document names it; None: the correlation
+    key.
     """
     if key is None or {key} == set(places_of(declaration.key)):
         return Input(stream), None
