@@ -1,8 +1,8 @@
-"""The envelope of saved state: magic, format version, SHA-256 of the rest, then named sections of bytes.
+"""The format of saved state: magic, format version, SHA-256 of the rest, then named sections of bytes.
 
-Layout, little-endian: 4 bytes magic, 2 bytes version, 32 bytes digest of all that follows, 4 bytes length of the
-header, the header (a JSON object, ``{"head": …, "sections": {name: length, …}}``), the sections one after another.
-Format 1 has a list of lengths; its sections are named by their numbers.
+Layout, little-endian: 4 bytes magic, 2 bytes version, 32 bytes SHA-256 of all bytes that follow, 4 bytes length of the
+header, the header (a JSON object, ``{"head": …, "sections": {name: length, …}}``), the sections one after another. In
+format 1, ``sections`` is a list of lengths, and each section is named by its number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _LENGTH = struct.Struct("<I")
 
 
 def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> list[bytes]:
-    """Serialize a JSON object and named bytes into parts, in order, for ``seal``; equal arguments give equal bytes."""
+    """Serialize a JSON object and named sections into byte strings, which ``seal`` turns into saved state.
+
+    Equal arguments give equal bytes.
+    """
     ordered = dict(sorted(sections.items()))
     lengths = {name: len(section) for name, section in ordered.items()}
     header = orjson.dumps({"head": head, "sections": lengths}, option=orjson.OPT_SORT_KEYS)
@@ -33,7 +36,10 @@ def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> list[bytes]:
 
 
 def seal(parts: Sequence[bytes]) -> list[bytes]:
-    """The parts of ``pack``, preceded by their envelope. Hashing large parts does not block other threads."""
+    """Return the parts of ``pack`` after magic, version and digest.
+
+    Hashing large parts does not block other threads.
+    """
     digest = sha256()
     for part in parts:
         digest.update(part)
@@ -41,9 +47,9 @@ def seal(parts: Sequence[bytes]) -> list[bytes]:
 
 
 def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
-    """The format version of saved state and the arguments of ``pack``.
+    """Read saved state: return its format version and the arguments that were passed to ``pack``.
 
-    ``SavedStateError`` if the bytes are damaged, or the version is unknown.
+    Raises ``SavedStateError`` if the bytes are damaged or the version is unknown.
     """
     version, digest = _prefix_of(body)
     content = memoryview(body)[_PREFIX.size :]
@@ -63,7 +69,7 @@ def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
 
 
 def _prefix_of(body: bytes) -> tuple[int, bytes]:
-    """The version and digest in the prefix of saved state; the digest is not checked."""
+    """Read the version and the digest at the start of saved state, without comparing the digest."""
     if len(body) < _PREFIX.size + _LENGTH.size:
         raise SavedStateError(f"{len(body)} bytes are too few for the state of a shard")
     magic, version, digest = _PREFIX.unpack_from(body)
@@ -80,5 +86,5 @@ def _prefix_of(body: bytes) -> tuple[int, bytes]:
 
 
 def sections_below(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    """The sections whose names begin with ``<prefix>/``, named by the rest of their names."""
+    """Return the sections whose names begin with ``<prefix>/``, with this prefix removed from the names."""
     return {name[len(prefix) + 1 :]: body for name, body in sections.items() if name.startswith(f"{prefix}/")}

@@ -1,8 +1,8 @@
 """Deciders: they merge the observations of all shards into decisions, which are records of the log.
 
 A shard sees only its own events, and its behaviour must follow from its log. So each shard *observes*: with the results
-of a step it returns a small summary of the step's events. Beside the sink of the results there is one *decider* for
-each decision. It merges the summaries of all shards and writes its decision as a control record for every shard.
+of a step, it returns a small summary of the step's events. For each decision, one *decider* runs beside the sink of the
+results. It merges the summaries of all shards and writes its decision to the log, as a control record for every shard.
 Shards act on this record only, never on an observation. So a replay of the log gives the same results, even if the
 decider would decide differently during the replay.
 """
@@ -19,18 +19,18 @@ from streams import ControlRecord
 
 
 def decider_kind(name: str) -> DeciderKind:
-    """The kind of decider that observations name, with or without a suffix after ``/``."""
+    """Look up the kind of decider by the name in an observation; a suffix after ``/`` is ignored."""
     return DECIDERS[name.partition("/")[0]]
 
 
 class Deciders:
-    """All deciders of some shards, in memory."""
+    """The deciders of a group of shards, in memory."""
 
     def __init__(self) -> None:
         self._deciders: dict[tuple[str, str], Decider] = {}
 
     def decide(self, observed: Iterable[Observation]) -> list[tuple[str, ControlRecord]]:
-        """Decide from the observations of one step; the records come with their streams, in a fixed order."""
+        """Merge the observations of a step and return the decisions in a fixed order, each with its stream."""
         decisions: list[tuple[str, ControlRecord]] = []
         for (stream, name), summaries in grouped(observed).items():
             decider = self._deciders.get((stream, name)) or decider_kind(name).load(None)
@@ -41,16 +41,16 @@ class Deciders:
         return decisions
 
     def forget(self, stream: str) -> None:
-        """Forget a removed stream; a new declaration under its name begins without observations."""
+        """Forget the observations of a removed stream, so that a new stream of the same name starts without them."""
         self._deciders = {key: decider for key, decider in self._deciders.items() if key[0] != stream}
 
     def states(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """Stream, name and state of every decider that has observed anything."""
+        """Return the stream, the name and the state of every decider that has received observations."""
         return ((stream, name, decider.to_json()) for (stream, name), decider in self._deciders.items())
 
 
 def grouped(observed: Iterable[Observation]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """The summaries by stream and decider, sorted by these names."""
+    """Group summaries by (stream, decider), in the order of these names."""
     summaries: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for observation in observed:
         summaries[observation.stream, observation.decider].append(observation.summary)

@@ -1,6 +1,6 @@
 """Decoding of ``events`` entries, with the checks that the matcher relies on.
 
-Column checks run once over many entries: entry by entry they would cost more than matching.
+The checks run over the columns of many entries at once, because checks per entry would cost more than matching.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _BRACES = ord("{"), ord("}")
 def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatError]:
     """Decode batches; a batch with a value that could harm the matcher becomes an error with the reason.
 
-    The bytes of attributes must begin and end like a JSON object. Attributes that are damaged in between read as if
-    they were empty.
+    The attributes of an event must begin and end like a JSON object. If they are damaged in between, they are read as
+    empty.
     """
     batches = [_decoded(body) for body in bodies]
     valid_batches = [batch for batch in batches if isinstance(batch, EventBatch) and len(batch)]
@@ -34,7 +34,10 @@ def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatErro
 
 
 def _decoded(body: bytes) -> EventBatch | BatchFormatError:
-    """A batch whose arrays are valid, so that no offset points outside; the values are not checked."""
+    """Decode a batch and check that its arrays are valid, so that no offset points outside.
+
+    The values are not checked.
+    """
     try:
         batch = EventBatch.from_bytes(body)
         batch.columns.validate(full=True)
@@ -52,7 +55,7 @@ def _decoded(body: bytes) -> EventBatch | BatchFormatError:
 
 
 def _fault_of(batches: Sequence[EventBatch]) -> BatchFormatError | None:
-    """The first error in the values of some batches, if any."""
+    """Return the first error in the values of batches, or None."""
     columns = [batch.columns for batch in batches]
     if any(column.null_count for part in columns for column in part.columns):
         holes = [name for name in columns[0].schema.names if any(part.column(name).null_count for part in columns)]
@@ -66,7 +69,7 @@ def _fault_of(batches: Sequence[EventBatch]) -> BatchFormatError | None:
 
 
 def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:
-    """The error of a column of attributes in which a row does not begin and end like a JSON object; None: no error."""
+    """Return the error of the first row whose attributes do not begin and end like a JSON object, or None."""
     if not len(column):
         return None
     _, offsets, data = column.buffers()
@@ -82,6 +85,6 @@ def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:
 
 
 def batches_of(entries: Sequence[Entry]) -> Sequence[EventBatch | BatchFormatError]:
-    """The events of entries; entries that hold decoded batches are not decoded again."""
+    """Return the batch of each entry. A batch that is already decoded is not decoded again."""
     batches = [entry.batch for entry in entries if isinstance(entry, EventsEntry)]
     return batches if len(batches) == len(entries) else decode_batches([entry.body for entry in entries])

@@ -1,5 +1,6 @@
-"""Derived streams in one shard: derived events are processed in the same step as the events or the time that cause
-them.
+"""Derived streams in one shard.
+
+Derived events are processed in the same step as their cause, which is an event or passing time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _DERIVED = "derived"
 
 
 class Derivation:
-    """Hands derived events from place to place; a stream is processed after the streams that feed it.
+    """Passes derived events from place to place; a stream is processed after the streams that feed it.
 
     Args:
         places: All places of the shard; more may be added later.
@@ -34,46 +35,47 @@ class Derivation:
                 place.order(is_ordered=feeds.is_ordered(stream), is_inner=feeds.is_inner(stream))
 
     def promises(self) -> dict[str, int | None]:
-        """For each stream fed through the log: the time before which this shard adds no more events to it."""
+        """Return, per stream fed through the log, the time before which this shard adds no more events to it."""
         return {stream: _least(map(self._promise_of, hosts)) for stream, hosts in self.feeds.logged.items()}
 
     def is_timed(self, stream: str) -> bool:
-        """Whether passing time matters to a stream that is derived from this one within the shard."""
+        """Return whether passing time has an effect in a stream that the given stream feeds within the shard."""
         return any(self._places[target, MAIN].is_timed for target in self.feeds.downstream(stream))
 
     def related(self, keys: Iterable[PlaceKey]) -> list[PlaceKey]:
-        """The given places whose streams are derived, or feed other streams within the shard."""
+        """Return those of the given places whose stream is derived or feeds another stream within the shard."""
         existing = [key for key in keys if key in self._places]
         return [key for key in existing if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
 
     def hold(self, stream: str) -> None:
-        """Let the places that a stream feeds within the shard hold what is found at the end of a finite input."""
+        """Make the derived streams below a stream buffer their events while a finite input ends (``hold``)."""
         for target in self.feeds.downstream(stream):
             place = self._places[target, MAIN]
             if isinstance(place, DerivedPlace):
                 place.hold()
 
     def newest_us(self, stream: str) -> int | None:
-        """The time of the newest event of a derived stream, or of its watermark if that is later; None: neither."""
+        """Return the time of a derived stream's newest event, or its watermark if that is later; None if unknown."""
         place = self._places.get((stream, MAIN))
         return place.newest_us if isinstance(place, DerivedPlace) else None
 
     @property
     def ends(self) -> dict[str, EndTime]:
-        """The times of the finished derived streams whose operators depend on time."""
+        """The time at the end of the input, for each finished derived stream with time-dependent operators."""
         places = (place for place in self._places.values() if isinstance(place, DerivedPlace))
         return {place.declaration.name: place.end for place in places if place.end is not None}
 
     def is_in_order(self, batches: Mapping[PlaceKey, Sequence[EventBatch]]) -> bool:
-        """Whether no event in the batches of any place is late."""
+        """Return whether no event in the batches of any place is late."""
         return all(
             self._places[key].is_in_order(place_batches) for key, place_batches in batches.items() if place_batches
         )
 
     def fed_by(self, definition: Definition, start: Start, kinds: Mapping[str, Kind]) -> Feeds:
-        """The feeds of the shard once an operator has started.
+        """Return the feeds of the shard after an operator has started.
 
-        Refused if the operator feeds a stream that is not derived, or closes a cycle of streams.
+        Raises ``ControlRecordError`` if the operator feeds a stream that is not derived, or if its feed closes a cycle
+        of streams.
         """
         (source,) = definition.inputs
         operator = source.stream, source.key, definition.kind, definition.name
@@ -94,7 +96,7 @@ class Derivation:
         return feeds.with_operator(operator, (*former_feeds, feed))
 
     def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
-        """The steps of an entry's stream, each followed by the steps of the streams derived from it."""
+        """Yield the steps of an entry's stream, each followed by the steps of the streams derived from it."""
         stream = entry.stream
         is_promise = entry.kind == RecordKind.PUNCTUATION  # a range also reaches streams fed through the log
         yield from self.behind(stream, steps, self.feeds.reached_anyhow(stream) if is_promise else None)
@@ -102,10 +104,10 @@ class Derivation:
             yield from self._settled((stream, *self.feeds.downstream(stream)), entry, None)
 
     def behind(self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None) -> Iterator[Step]:
-        """The given steps of a stream, each followed by the steps of the streams derived from it.
+        """Yield the given steps of a stream, each followed by the steps of the streams derived from it.
 
-        Unlike ``follow``, this never advances the time of the stream itself. ``reached``: derived streams to process;
-        None: all that the stream feeds within the shard.
+        Unlike ``follow``, this never advances the time of the stream itself. ``reached``: the derived streams to
+        process; None: all streams that the stream feeds within the shard.
         """
         targets = self.feeds.downstream(stream) if reached is None else reached
         for step in steps:
@@ -114,7 +116,7 @@ class Derivation:
                 yield from self._settled(targets, *step)
 
     def _settled(self, targets: Sequence[str], entry: Entry, output: Output | None) -> Iterator[Step]:
-        """The steps of derived streams: each processes its new derived events, then advances its time."""
+        """Process derived streams in order: each receives its new derived events, then its time advances."""
         batches: dict[str, list[EventBatch]] = {}
 
         def note(step_output: Output) -> None:
@@ -129,7 +131,7 @@ class Derivation:
                 note(step[1])
 
     def _moved(self, stream: str, position: str, batches: Sequence[EventBatch]) -> Iterator[Step]:
-        """Hand events to a derived stream, then advance its time as far as all feeding hosts have promised."""
+        """Process new events of a derived stream, then advance its time to the least promise of its sources."""
         place = self._places[stream, MAIN]
         entry = StoredEntry(position=position, kind=_DERIVED, stream=stream, body=b"")
         if batches:
@@ -139,7 +141,7 @@ class Derivation:
             yield from place.advance_time(entry, watermark_us)
 
     def _watermark_of(self, stream: str) -> int | None:
-        """The least promise of the hosts and the log that feed a stream, or None if a promise is unknown."""
+        """Return the least promise of the hosts and the log that feed a stream; None if a promise is unknown."""
         place = self._places[stream, MAIN]
         promises = [self._promise_of(host) for host in self.feeds.direct.get(stream, ())]
         if stream in self.feeds.logged and isinstance(place, DerivedPlace):
@@ -147,14 +149,14 @@ class Derivation:
         return _least(promises)
 
     def _promise_of(self, host: HostKey) -> int | None:
-        """The time before which a host makes no more events, or None if it has seen no time."""
+        """Return the time before which a host emits no more events; None if the host has seen no time yet."""
         stream, route, kind = host
-        place = self._places.get((stream, route)) or self._places[stream, MAIN]  # an inner feed outlives its route
+        place = self._places.get((stream, route)) or self._places[stream, MAIN]  # an inner feed may outlast its route
         return place.watermark_us if isinstance(place, DerivedPlace) else place.host(kind).newest_us
 
 
 def _least(times_us: Iterable[int | None]) -> int | None:
-    """The least of some times, or None if a time is unknown or there are no times."""
+    """Return the least time; None if a time is unknown or there are no times."""
     all_us = list(times_us)
     known_us = [time_us for time_us in all_us if time_us is not None]
     return min(known_us, default=None) if len(known_us) == len(all_us) else None

@@ -1,4 +1,4 @@
-"""The place of a derived stream: events are ordered by their sources, not by a lateness."""
+"""The place of a derived stream: its watermark comes from its sources, not from a bound of out-of-orderness."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class EndTime(NamedTuple):
     """The time of a derived stream at the end of a finite input, in one shard.
 
     Attributes:
-        newest_us: The time of its newest event here, or of its watermark if that is later.
-        reached_us: The time that passed for its operators.
+        newest_us: The time of the stream's newest event in this shard, or the watermark if that is later.
+        reached_us: The event time up to which the operators were advanced.
     """
 
     newest_us: int
@@ -30,18 +30,18 @@ class EndTime(NamedTuple):
 
 
 class DerivedPlace(Place):
-    """Hands the events of a derived stream to the hosts.
+    """Passes the events of a derived stream to the hosts.
 
-    Events from one place of the same shard come in an order that does not depend on batch boundaries, and are
-    processed at once. Events from several places wait until the watermark has passed their time, and leave in the order
-    of time and id; retractions follow the other events of the same time. Events that the watermark has already passed
-    are late, and are processed on arrival. The watermark is the least promise of the stream's sources; the shard, which
-    holds all places, computes it.
+    If all events come from one place of the same shard, their order does not depend on batch boundaries, and they are
+    processed at once. Events from several places are buffered until the watermark has passed their time, and are then
+    emitted in the order of time and id; retractions follow the other events of the same time. Events older than the
+    watermark are late, and are processed on arrival. The watermark is the least promise of the stream's sources. The
+    shard computes it, because only the shard knows all places.
 
     Attributes:
-        watermark_us: The time before which the hosts have every event, or None if unknown.
-        logged_us: The time before which the log brings no more events, or None if unknown.
-        end: The time at the end of a finite input; None before, and if no operator here depends on time.
+        watermark_us: The time before which the hosts have received every event, or None if unknown.
+        logged_us: The time before which the log adds no more events, or None if unknown.
+        end: The time at the end of a finite input. None until then, and if no operator here depends on time.
     """
 
     def __init__(self, declaration: StreamDeclaration, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> None:
@@ -59,15 +59,16 @@ class DerivedPlace(Place):
         return self._is_ordered or super().is_timed
 
     def order(self, *, is_ordered: bool, is_inner: bool) -> None:
-        """Set whether later events must be put into order, and whether only parts of operators read them.
+        """Set whether events must be put into order, and whether only parts of operators read the stream
+        (``is_inner``).
 
-        Traces that only parts of operators read never end (``is_inner``). So only hosts with operators get these
-        events: other hosts would retain each key for ever.
+        Traces of an inner stream never end. So only hosts with operators receive its events, because any other host
+        would retain each key for ever.
         """
         self._is_ordered, self._is_inner = is_ordered, is_inner
 
     def measures(self) -> dict[str, int | None]:
-        """The metrics of ``Place.measures``; here ``watermark_us`` is the watermark of the derived stream."""
+        """Return the metrics of ``Place.measures``, where ``watermark_us`` is the watermark of the derived stream."""
         return {**super().measures(), "waiting": len(self._waiting), "watermark_us": self.watermark_us}
 
     def process(
@@ -78,7 +79,7 @@ class DerivedPlace(Place):
             yield from self._processed(entries[-1], self._due(EventBatch.joined(batches)))
             return
         batch = EventBatch.joined([self._waiting, *batches] if len(self._waiting) else batches)
-        if (is_ended := batch.is_ended).any():  # another source may still bring events of a key
+        if (is_ended := batch.is_ended).any():  # another source may still send events of a key that has ended
             batch = batch.take(np.flatnonzero(~is_ended))
         is_late = batch.time_us < self.watermark_us if self.watermark_us is not None else np.zeros(len(batch), bool)
         if is_late.any():
@@ -86,14 +87,14 @@ class DerivedPlace(Place):
             self._counts["late_processed"] += int(np.count_nonzero(late.key_hashes != EVERY_KEY))
             yield from self._processed(entries[-1], late)
             batch = batch.take(np.flatnonzero(~is_late))
-        self._waiting = replace(batch, arrivals=None)  # their order is that of time
+        self._waiting = replace(batch, arrivals=None)  # waiting events are ordered by time, not by arrival
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
-        """Whether no event of these batches is older than ``logged_us``."""
+        """Return whether no event of these batches is older than ``logged_us``."""
         return self.logged_us is None or all(bool((batch.time_us >= self.logged_us).all()) for batch in batches)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """Note that the log brings no more events before a time; the effects follow when time is advanced."""
+        """Store the time before which the log adds no more events. ``advance_time`` applies it later."""
         self.logged_us = time_us if self.logged_us is None else max(self.logged_us, time_us)
         return iter(())
 
@@ -105,9 +106,10 @@ class DerivedPlace(Place):
         yield from self._passed(entry, watermark_us)
 
     def _passed(self, entry: Entry, time_us: int, *, is_repeated: bool = False) -> Iterator[Step]:
-        """Let time pass for the hosts to which it matters.
+        """Advance the time of the hosts for which passing time has an effect.
 
-        ``is_repeated``: also for hosts that have reached the time, because late events may have come since.
+        ``is_repeated``: also advance hosts that have already reached the time, because they may have received late
+        events since.
         """
         for host in self._hosts.values():
             is_behind = is_repeated or host.newest_us is None or host.newest_us < time_us
@@ -115,22 +117,23 @@ class DerivedPlace(Place):
                 yield from self._step(entry, self.metering.advance_time(host, time_us))
 
     def hold(self) -> None:
-        """Let events that are newer than the watermark wait for ``finish``: a stream that feeds this one is finishing.
+        """Buffer events newer than the watermark until ``finish``, because a stream that feeds this one is finishing.
 
-        What is found at the end comes key by key, so it has to be put into the order of time.
+        Results at the end of a finite input are emitted key by key, so they have to be sorted by time.
         """
         self._is_held = True
 
     @property
     def newest_us(self) -> int | None:
-        """The time of the newest event, or of the watermark if that is later; None if there is neither."""
+        """The time of the newest event, or the watermark if that is later; None if neither is known."""
         times = [self.watermark_us, self._newest_us, int(self._waiting.time_us.max()) if len(self._waiting) else None]
         return max((time_us for time_us in times if time_us is not None), default=None)
 
     def finish(self, entry: Entry, end_us: int | None = None) -> Iterator[Step]:
-        """Finish a finite input: release all waiting events, let time pass up to ``end_us``, and finish the hosts.
+        """Finish a finite input: release all waiting events, advance the time to ``end_us``, and finish the hosts.
 
-        ``end_us``: the time of the newest event in all shards, or less; it never rests before the newest event here.
+        ``end_us``: the time of the newest event in all shards, or less. Time advances at least to the newest event
+        here.
         """
         newest_us = self.newest_us
         yield from self._processed(entry, self._let_go(None))
@@ -166,13 +169,13 @@ class DerivedPlace(Place):
 
     @property
     def _released_us(self) -> int | None:
-        """The time before which waiting events of a single source are released; None: all are."""
+        """The time before which waiting events of a single source are released; None: all are released."""
         if not self._is_held:
             return None
         return EARLIEST_US if self.watermark_us is None else self.watermark_us + 1
 
     def _due(self, batch: EventBatch) -> EventBatch:
-        """The events of a batch of a single source that need not wait; the others are kept."""
+        """Return the events of a single source that can be processed now, and buffer the rest."""
         if (released_us := self._released_us) is None:
             return batch
         is_due = batch.time_us < released_us
@@ -180,7 +183,7 @@ class DerivedPlace(Place):
         return batch.take(np.flatnonzero(is_due))
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
-        """Take out the waiting events before a time, or all of them, in order."""
+        """Remove the waiting events before a time, or all of them, and return them in order."""
         waiting = self._waiting
         if not len(waiting):
             return waiting
@@ -195,9 +198,9 @@ class DerivedPlace(Place):
         return self._in_order(due)
 
     def _in_order(self, events: EventBatch) -> EventBatch:
-        """Sort events by time and id; retractions come last at each time, because they concern earlier events.
+        """Sort events by time and id; retractions are last at each time, because they refer to earlier events.
 
-        Events of a single source that were held at the end keep their order at each time.
+        Events of a single source that were buffered at the end of the input keep their order at each time.
         """
         if self._is_held and not self._is_ordered:
             return events.take(np.argsort(events.time_us, kind="stable"))
@@ -209,7 +212,10 @@ class DerivedPlace(Place):
 
 
 def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> Place:
-    """The place of a posted or derived stream, with the given hosts; refused for a further key of a derived stream."""
+    """Create the place of a posted or derived stream, with the given hosts.
+
+    Raises ``ControlRecordError`` for a further key of a derived stream.
+    """
     if not declaration.derived:
         return Place(declaration, route, kinds, hosts)
     if route:
@@ -218,13 +224,13 @@ def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kin
 
 
 def declared_place(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind]) -> Place:
-    """A new place, with the hosts that every stream has."""
+    """Create a place with the hosts that every stream has (``Kind.is_resident``)."""
     resident = (kind for kind in kinds.values() if kind.is_resident)
     return place_of(declaration, route, kinds, {kind.name: kind.host(declaration, route) for kind in resident})
 
 
 def loaded_place(head: Mapping[str, Any], sections: Mapping[str, bytes], kinds: Mapping[str, Kind]) -> Place:
-    """Load a saved place."""
+    """Load a place from saved state."""
     declaration, route = StreamDeclaration.from_json(head["declaration"]), head["route"]
     hosts: dict[str, Host] = {}
     for kind, host_head in head["hosts"].items():

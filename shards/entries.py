@@ -10,14 +10,14 @@ import orjson
 
 from streams import EventBatch, LogEntry, RecordKind, Tick
 
-# Kind of the entry that replaces an entry that broke the matcher; the log itself has no such entries.
+# Kind of the entry that replaces a quarantined entry; the log itself contains no entries of this kind.
 QUARANTINED = "quarantined"
-_GROUP_BYTES = 8_000_000  # about 65,536 events; larger groups save nothing
+_GROUP_BYTES = 8_000_000  # about 65,536 events; a larger group is not faster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEntry:
-    """An entry as the log returned it; this release may not know its kind."""
+    """An entry as read from the log; its kind may be unknown to this release."""
 
     position: str
     kind: str
@@ -28,7 +28,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class EventsEntry:
-    """An entry of the kind ``events`` whose batch is in memory, used instead of a ``StoredEntry``."""
+    """An ``events`` entry whose batch is already decoded in memory, used instead of a ``StoredEntry``."""
 
     position: str
     stream: str
@@ -41,13 +41,13 @@ class EventsEntry:
 
     @cached_property
     def body(self) -> bytes:
-        """The bytes that the log would hold for this entry."""
+        """The entry's body as the log would store it."""
         return self.batch.to_bytes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickEntry:
-    """An entry with a decoded tick of a derived stream, used instead of a ``StoredEntry``."""
+    """A tick of a derived stream, already decoded, used instead of a ``StoredEntry``."""
 
     position: str
     stream: str
@@ -61,7 +61,7 @@ Entry: TypeAlias = LogEntry | StoredEntry | EventsEntry | TickEntry
 
 
 class EventGroup:
-    """Consecutive entries with events, and with ticks of derived streams, that may be matched together."""
+    """A group of consecutive entries that may be matched together: events, and ticks of derived streams."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
@@ -83,13 +83,13 @@ class EventGroup:
 
 
 def quarantine_note(entry: StoredEntry, reason: str) -> StoredEntry:
-    """The replacement for a quarantined entry, which a shard turns into a dead letter."""
+    """Create the replacement of a quarantined entry; the shard turns it into a dead letter."""
     body = orjson.dumps({"kind": entry.kind, "size_bytes": len(entry.body), "reason": reason})
     return StoredEntry(position=entry.position, kind=QUARANTINED, stream=entry.stream, route=entry.route, body=body)
 
 
 def quarantine_reason(body: bytes) -> str:
-    """The human-readable reason in the body of a quarantine note."""
+    """Return the reason in the body of a quarantine note, as a sentence for users."""
     note = orjson.loads(body)
     what = f"the {note['kind']} entry of {note['size_bytes']} bytes"
     return f"{what} was set aside, and is still in the log: {note['reason']}"

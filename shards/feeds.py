@@ -1,4 +1,4 @@
-"""Feeds: which operators feed which derived streams in a shard, and in which order the streams are processed."""
+"""Feeds: which operators feed which derived streams of a shard, and in which order the streams are processed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MOST_HOPS = 16
 _MARKS = ("is_merged", "is_inner", "is_ended")
 
 HostKey: TypeAlias = tuple[str, str, str]
-"""Stream, further key (empty for the correlation key) and kind of a host."""
+"""A host's address: stream, further key (empty for the correlation key), and kind."""
 
 Operator: TypeAlias = tuple[str, str, str, str]
-"""Stream, further key, kind and name."""
+"""An operator's address: stream, further key, kind, and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +24,13 @@ class Feed:
     """A derived stream that an operator feeds.
 
     Attributes:
-        is_rekeyed: Whether the derived events have keys of their own, and so reach the stream through the log.
+        is_rekeyed: Whether the derived events have keys of their own, so that they reach the stream through the log.
         is_merged: Whether the stream must order the events of several operators, even if these run at one place.
-        is_inner: Whether only a part of the operator reads the stream. Such a feed stays until the stream is removed,
-            so that events on their way are not lost when the operator pauses or has another version.
-        is_ended: Whether the operator has stopped. Such a feed makes no more events, but passes time on, so that events
-            on their way are processed in order. It stays until an operator feeds the stream again, or the stream is
-            removed.
+        is_inner: Whether only a part of the operator reads the stream. Such a feed remains until the stream is removed,
+            so that events in transit are not lost when the operator is paused or replaced by another version.
+        is_ended: Whether the operator has stopped. Such a feed adds no more events, but still passes time on, so that
+            events in transit are processed in order. It remains until an operator feeds the stream again, or the stream
+            is removed.
     """
 
     stream: str
@@ -45,15 +45,16 @@ class Feeds:
     """The feeds of all operators of a shard; immutable, and without cycles.
 
     Attributes:
-        of: Feeds by operator, also ended ones; while an older version is draining, the feeds of both versions.
+        of: Feeds by operator, including ended feeds. While an older version is draining, an operator has the feeds of
+            both versions.
     """
 
     of: Mapping[Operator, tuple[Feed, ...]]
 
     def with_operator(self, operator: Operator, feeds: Sequence[Feed]) -> Feeds:
-        """A copy in which one operator has these feeds instead of its former ones.
+        """Return a copy in which the operator has these feeds instead of its former ones.
 
-        Ended feeds of the same streams are dropped, and ended feeds that would be in a cycle with the new ones.
+        An ended feed is dropped if one of the new feeds has the same stream, or if it would form a cycle with them.
         """
         targets = {feed.stream for feed in feeds if not feed.is_ended}
 
@@ -71,10 +72,11 @@ class Feeds:
         )
 
     def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
-        """A copy in which an operator has stopped on any key.
+        """Return a copy in which an operator has stopped on all of its keys.
 
-        The last feeds of a stream end, and those of a merged stream, whose parts stop together. Other feeds are
-        dropped, except feeds of inner streams, which stay as they are.
+        The operator's feed of a stream is marked as ended if no other operator feeds the stream, or if the stream is
+        merged, because the parts of an operator stop together. The operator's other feeds are dropped, except feeds of
+        inner streams, which remain unchanged.
         """
         stopped = {operator for operator in self.of if (operator[0], *operator[2:]) == (stream, kind, name)}
         fed = {feed.stream for operator, feed in self._each if operator not in stopped and not feed.is_ended}
@@ -90,9 +92,10 @@ class Feeds:
         )
 
     def without_stream(self, stream: str) -> Feeds:
-        """A copy without the operators on a stream and without the feeds into it.
+        """Return a copy without the operators of a stream and without the feeds into the stream.
 
-        If only the removed stream fed another one, the time of the other one comes from the sources of the removed.
+        If another stream was fed only by the removed stream, the sources of the removed stream provide its time from
+        now on.
         """
         others = [(operator, feed) for operator, feed in self._each if stream not in (operator[0], feed.stream)]
         fed = {feed.stream for _, feed in others}
@@ -110,7 +113,7 @@ class Feeds:
         return ((operator, feed) for operator, operator_feeds in self.of.items() for feed in operator_feeds)
 
     def _upstream(self, stream: str) -> frozenset[str]:
-        """A stream, and all streams from which it is derived."""
+        """Return a stream together with all streams from which it is derived."""
         reached = {stream}
         for target in reversed(self.order):
             if target in reached:
@@ -152,11 +155,11 @@ class Feeds:
         return self._hosts(is_rekeyed=True)
 
     def is_ordered(self, stream: str) -> bool:
-        """Whether a stream's events must be put into order: they come from several places, or are merged."""
+        """Return whether a stream's events must be sorted, because they come from several places or are merged."""
         return stream in self.logged or len(self.direct.get(stream, ())) > 1 or stream in self._merged
 
     def is_inner(self, stream: str) -> bool:
-        """Whether only parts of operators read a stream; traces of such a stream never end."""
+        """Return whether only parts of operators read a stream. Traces of such a stream never end."""
         return stream in self._inner
 
     @cached_property
@@ -175,11 +178,11 @@ class Feeds:
         )
 
     def downstream(self, stream: str) -> tuple[str, ...]:
-        """The derived streams that a stream feeds within the shard, directly or indirectly, in processing order."""
+        """Return the derived streams that a stream feeds within the shard, even indirectly, in processing order."""
         return self._reached.get(stream, ())
 
     def reached_anyhow(self, stream: str) -> tuple[str, ...]:
-        """As ``downstream``, plus the streams fed through the log, and all streams downstream of these."""
+        """Return the streams of ``downstream``, those fed through the log, and all streams downstream of these."""
         logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
         reached = {
             *self.downstream(stream),
@@ -201,7 +204,7 @@ class Feeds:
     def check(self, stream: str, feed: Feed) -> None:
         """Refuse a feed that would close a cycle or make a chain of streams too long; the message names the streams.
 
-        Ended feeds do not count.
+        Ended feeds are ignored.
         """
         running = self._running
         if path := running._path(feed.stream, stream):
@@ -253,7 +256,7 @@ class Feeds:
         return {stream: tuple(hosts) for stream, hosts in by_stream.items()}
 
     def _path(self, start: str, end: str) -> list[str]:
-        """The streams on a path from ``start`` to ``end``, each fed by the previous one; empty if no path exists."""
+        """Return the streams on a path of feeds from ``start`` to ``end``; empty if there is no path."""
         came_from: dict[str, str] = {start: start}
         for stream in (start, *self.order):
             for source in self.sources.get(stream, ()):
@@ -268,7 +271,7 @@ class Feeds:
 
     @cached_property
     def _hops_before(self) -> Mapping[str, int]:
-        """For each stream, the number of streams before it in the longest chain of feeds."""
+        """The length of the longest chain of feeds that leads to each stream."""
         lengths: dict[str, int] = {}
         for stream in self.order:
             lengths[stream] = 1 + max(lengths.get(source, 0) for source in self.sources[stream])
@@ -276,7 +279,7 @@ class Feeds:
 
     @cached_property
     def _hops_after(self) -> Mapping[str, int]:
-        """For each stream, the number of streams after it in the longest chain of feeds."""
+        """The length of the longest chain of feeds that starts at each stream."""
         lengths: dict[str, int] = {}
         for stream in reversed(self.order):
             for source in self.sources[stream]:
@@ -285,12 +288,12 @@ class Feeds:
 
 
 def _compact(feeds: Mapping[Operator, Sequence[Feed]]) -> Feeds:
-    """These feeds, each once, without operators that feed nothing."""
+    """Create feeds without duplicates and without operators that feed no stream."""
     return Feeds({operator: tuple(dict.fromkeys(feeding)) for operator, feeding in feeds.items() if feeding})
 
 
 def _marks(feed: Feed) -> list[bool]:
-    """The members ``_MARKS`` of a feed, as saved: trailing false values are left out."""
+    """Return the members ``_MARKS`` of a feed as they are saved, without trailing false values."""
     marks = [getattr(feed, name) for name in _MARKS]
     while marks and not marks[-1]:
         marks.pop()

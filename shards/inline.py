@@ -1,6 +1,6 @@
-"""The pipeline without Spark: shards in this process, together with the sink's work for derived streams.
+"""The pipeline without Spark: shards in this process, which also do the sink's work for derived streams.
 
-It must give the same results as the Spark job together with the sink.
+The results must equal those of the Spark job together with the sink.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class Decided(NamedTuple):
     """A decision of a decider.
 
     Attributes:
-        events: Number of events of the observed stream fed before the decision; 0 if all streams were observed.
+        events: Number of events of the observed stream that were fed before the decision; 0 if all streams were
+            observed.
     """
 
     stream: str
@@ -31,7 +32,7 @@ class Decided(NamedTuple):
 
 
 class InlineShards:
-    """Some shards with their logs, and the events that shards send each other."""
+    """Shards in this process: their states, their logs, and the derived events that they send each other."""
 
     def __init__(self, shards: int, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> None:
         self.states = [ShardState(shard, kinds=kinds) for shard in range(shards)]
@@ -55,14 +56,18 @@ class InlineShards:
             )
 
     def _forget(self, stream: str) -> None:
-        """Forget a stream; rows derived later from older entries do not belong to a new stream of the same name."""
+        """Forget a removed stream.
+
+        Events that are derived later from older entries are dropped: they do not belong to a new stream of the same
+        name.
+        """
         self._ended[stream] = list(self._appended)
         for by_stream in (self._promised, self._newest_us, self._fed):
             by_stream.pop(stream, None)
         self._deciders.forget(stream)
 
     def _is_over(self, stream: str, shard: int, position: str) -> bool:
-        """Whether an entry precedes the last removal of a stream."""
+        """Return whether an entry is older than the last removal of a stream."""
         return stream in self._ended and int(position.partition("-")[2]) <= self._ended[stream][shard]
 
     def feed(self, stream: str, batch: EventBatch, route: str = "") -> None:
@@ -81,11 +86,14 @@ class InlineShards:
             self._waiting[shard].append(entry)
 
     def fed(self, stream: str) -> int:
-        """The number of events of a posted stream so far."""
+        """Return the number of events of a posted stream so far."""
         return self._fed[stream]
 
     def feed_and_decide(self, stream: str, batch: EventBatch, routes: Mapping[str, AttributePath]) -> list[RowBlock]:
-        """Feed posted events, and decide after each block of events of the stream; a block may span several calls."""
+        """Feed posted events, and decide after each full block of the stream's events.
+
+        A block may span several calls.
+        """
         rows: list[RowBlock] = []
         first = 0
         while first < len(batch):
@@ -105,18 +113,18 @@ class InlineShards:
 
     @property
     def waiting(self) -> list[int]:
-        """The number of entries of each shard that wait to be matched."""
+        """The number of entries of each shard that are not matched yet."""
         return [len(entries) for entries in self._waiting]
 
     def step(self, shard: int, entries: int) -> list[RowBlock]:
-        """Match the next entries of a shard and append the events derived for other keys: one micro-batch."""
+        """Match the next entries of a shard as one micro-batch, and append the events derived for other keys."""
         step_entries = [self._waiting[shard].popleft() for _ in range(min(entries, len(self._waiting[shard])))]
         rows = self.states[shard].advance(step_entries)
         self._forward(rows)
         return results_of(rows)
 
     def settle(self) -> list[RowBlock]:
-        """Match until no entry waits."""
+        """Match all entries, including those that are appended meanwhile."""
         rows: list[RowBlock] = []
         while any(self._waiting):
             for shard, entries in enumerate(self._waiting):
@@ -124,9 +132,9 @@ class InlineShards:
         return rows
 
     def decide(self, stream: str | None = None) -> list[RowBlock]:
-        """Match until no entry waits, and append the decisions from all observations since the last call.
+        """Match all entries, then append the decisions that follow from the observations since the last call.
 
-        ``stream``: the posted stream whose observations count, beside those of derived streams; None: all streams.
+        ``stream``: a posted stream; only observations of this stream and of derived streams count. None: all streams.
         """
         rows = self.settle()
         for target, record in self._deciders.decide(
@@ -137,15 +145,15 @@ class InlineShards:
         return rows
 
     def decider_states(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """Stream, name and state of every decider."""
+        """Return the stream, the name and the state of every decider."""
         return self._deciders.states()
 
     def pause(self) -> list[RowBlock]:
         """Simulate a pause without events: time advances a little in the streams that feed others.
 
-        Each posted stream that feeds others is ticked just past its newest time, and again while the newest event of a
-        stream fed through the log has the time of the tick. A stream without events holds back the streams derived from
-        it. Streams with operators on further keys are ticked to their own newest times.
+        Each posted stream that feeds others gets a tick just after its newest time. The tick is repeated as long as a
+        stream fed through the log has its newest event at the time of the tick. A stream without events holds back the
+        streams that are derived from it. Streams with operators on further keys get a tick at their own newest times.
         """
         rows = self.settle()
         feeds = self.states[0].feeds
@@ -166,10 +174,10 @@ class InlineShards:
         return rows + self.settle()
 
     def finish(self) -> list[RowBlock]:
-        """Finish a finite input, stream by stream; a stream follows the streams that feed it.
+        """Finish a finite input, stream by stream; a stream is finished after the streams that feed it.
 
-        Before that, each posted stream is ticked to its newest time in all shards, as in a service. The time of a
-        derived stream becomes that of its newest event in all shards when the streams that feed it are finished.
+        Before that, each posted stream gets a tick at its newest time in all shards, as in a service. When the sources
+        of a derived stream are finished, its time advances to its newest event in all shards.
         """
         rows = self.settle()
         for stream in sorted(self._newest_us.keys() - self.states[0].feeds.sources.keys()):
@@ -188,7 +196,7 @@ class InlineShards:
         return f"1-{self._appended[shard]}"
 
     def _forward(self, rows: Sequence[RowBlock]) -> None:
-        """Append derived events with keys of their own to the logs, then the time that all shards have reached."""
+        """Append derived events with own keys to the logs, then a tick at the time that all shards have reached."""
         events: dict[str, list[EventBatch]] = defaultdict(list)
         for block in rows:
             if block.found.events is not None:

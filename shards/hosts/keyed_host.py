@@ -1,7 +1,7 @@
 """The host of kinds whose operators are independent of each other.
 
-A kind implements ``KeyedOperator``, with one state per key, or ``Operator``, which stores its keys itself. The host
-starts, stops, saves and loads operators, ends traces, and divides states when shards are divided.
+A kind implements ``KeyedOperator``, which has one state per key, or ``Operator``, which manages its keys itself. The
+host starts, stops, saves and loads operators, ends traces, and divides states when shards are divided.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class Results(Output):
-    """An output with given results, which are the same at every place in the log."""
+    """An output whose results do not depend on their position in the log."""
 
     found: Iterable[Result]
 
@@ -60,32 +60,35 @@ class Outputs(Output):
 
 
 class Operator(Running):
-    """A running operator at one place of a shard; the host keeps the declaration of its stream current."""
+    """A running operator at one place of a shard.
+
+    The host updates ``declaration`` when the stream is declared again.
+    """
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
         self.definition, self.declaration = definition, declaration
 
     def continue_as(self, definition: Definition) -> Output | None:
-        """Continue as another version with the present state; None: the other version begins from nothing."""
+        """Switch to another version and keep the present state; None: the other version has to start without state."""
         return None
 
     @abstractmethod
     def load(self, saved: SavedHost) -> None:
-        """Restore the state that ``dump`` returned; raises an error if the state cannot be read."""
+        """Restore the state that ``dump`` returned; raises an error if it cannot be read."""
 
     def read_tables(self, tables: Tables) -> None:
         """Replace the tables that lookups read."""
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
-        """The answer to a question as plain JSON; answering changes no result.
+        """Answer a question as plain JSON, without any effect on results.
 
-        ``until_us``: the event time that the whole stream has reached; None: unknown.
+        ``until_us``: the event time that the stream has reached in all shards; None: unknown.
         """
         raise ControlRecordError(f"operators such as {self.definition.name!r} answer no questions")
 
 
 class KeyedOperator(Operator, Generic[State]):
-    """An operator with one state per key, as plain JSON; a state is dropped when the trace of its key ends."""
+    """An operator with one state per key, as plain JSON. When the trace of a key ends, its state is dropped."""
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
         super().__init__(definition, declaration)
@@ -93,10 +96,10 @@ class KeyedOperator(Operator, Generic[State]):
 
     @abstractmethod
     def take(self, event: Event, state: State | None) -> tuple[State | None, Iterable[Result]]:
-        """Process an event with the state of its key, if any; returns the key's new state, and the results."""
+        """Process an event with the state of its key, if any; return the new state of the key, and the results."""
 
     def process(self, batch: EventBatch) -> Output:
-        """Process events one by one; an end event of the stream ends the trace of its key."""
+        """Process events one by one. An end event of the stream ends the trace of its key."""
         all_results: list[Result] = []
         is_ended = batch.is_ended
         events = iter(batch.take(np.flatnonzero(~is_ended)).to_events())
@@ -137,10 +140,13 @@ class KeyedOperator(Operator, Generic[State]):
 
 
 class KeyedHost(Host):
-    """Host of operators that are independent of each other; ``operator`` creates an operator from its definition."""
+    """Host of operators that are independent of each other.
+
+    The function ``operator`` creates one from its definition.
+    """
 
     has_traces: ClassVar[bool] = True
-    """Whether operators have to know the traces of the stream."""
+    """Whether operators need the traces of the stream."""
     saved_as: ClassVar[str] = "operators"
     """The name of the operators in the saved state."""
     newest_us: int | None = None
@@ -156,7 +162,7 @@ class KeyedHost(Host):
         self._kind, self._declaration, self._route, self._operator = kind, declaration, route, operator
         self._operators: dict[str, Operator] = {}
         self._tables = Tables()
-        self._changes: tuple[Output, ...] = ()  # outputs of versions that continue, until ``started`` returns them
+        self._changes: tuple[Output, ...] = ()  # outputs of ``continue_as``, until ``started`` returns them
         sections = {} if saved is None else saved.sections
         for number, (name, version, text, head) in enumerate(() if saved is None else saved.head[self.saved_as]):
             source = (Input(declaration.name, route),)
@@ -183,7 +189,10 @@ class KeyedHost(Host):
         return any(operator.is_decided_by_end for operator in self._operators.values())
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator. A new version begins without state, or with ``keep`` continues the old state if it can."""
+        """Start an operator.
+
+        A new version starts without state. With ``keep`` it continues with the old version's state, if it can use it.
+        """
         running = self._operators.get(definition.name)
         if running is not None and running.definition.version == definition.version:
             return
@@ -203,7 +212,7 @@ class KeyedHost(Host):
         del self._operators[name]
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Apply a changed declaration, and end the traces that have been idle for its idle timeout."""
+        """Apply a changed declaration, and end traces that exceed its idle timeout."""
         self._declaration = declaration
         for operator in self._operators.values():
             operator.declaration = declaration
@@ -227,7 +236,7 @@ class KeyedHost(Host):
         return self._all(lambda operator: operator.process(batch))
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Advance event time: end idle traces at their own times, then pass the later watermark to every operator."""
+        """Advance event time: end idle traces, each at its own time, then pass the watermark to every operator."""
         self._see(watermark_us)
         ended = self._ended(watermark_us)
         passed = self._all(lambda operator: operator.advance_time(watermark_us))
@@ -275,14 +284,14 @@ class KeyedHost(Host):
             operator.verify()
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer of the operator that the question names; other members are arguments of ``Operator.answer``."""
+        """Pass the question to the operator that it names, and return the answer."""
         operator = self._operators.get(question["name"])
         if operator is None:
             raise ControlRecordError(f"no {self._kind} {question['name']!r} runs on {self._declaration.name!r} here")
         return operator.answer(question["question"], question.get("until_us"))
 
     def dump(self) -> SavedHost:
-        """The definitions and states of operators; bodies are text, because the order of their members may matter."""
+        """Save definitions and states of operators. Bodies are texts, because the order of their members may matter."""
         saved = [operator.dump() for operator in self._operators.values()]
         operators: list[Any] = [
             [name, operator.definition.version, orjson.dumps(operator.definition.body).decode(), dict(state.head)]
@@ -299,7 +308,7 @@ class KeyedHost(Host):
         self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
 
     def _ended(self, now_us: int) -> Output:
-        """End the traces that are idle for too long; returns the output of all operators."""
+        """End the traces that have exceeded the idle timeout, and return the output of all operators."""
         ended = None if self._traces is None else self._traces.pass_time(now_us)
         return NO_OUTPUT if ended is None else self._all(lambda operator: operator.process(ended))
 

@@ -1,4 +1,4 @@
-"""The ends of the traces of a stream, for hosts that follow traces: at end events, or by the idle timeout."""
+"""Detects where traces end: at end events, or by the idle timeout. For hosts that need traces."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _SAVED = {"idle_key": np.uint64, "idle_last": np.int64}
 
 
 class TraceEnds:
-    """Adds rows of the type ``streams.ENDED`` where traces end by the idle timeout.
+    """Inserts rows of the type ``streams.ENDED`` where traces end by the idle timeout.
 
-    ``is_needed``: whether an operator needs these rows from now on. Open traces, also saved ones, are always followed.
+    ``is_needed``: whether an operator needs these rows from now on. If traces are open, including saved ones, they are
+    followed in any case.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class TraceEnds:
         self._set_up(declaration, arrays, is_needed=is_needed)
 
     def declare(self, declaration: StreamDeclaration, *, is_needed: bool = True) -> None:
-        """Adopt a declaration; open traces get its idle timeout."""
+        """Apply a declaration; its idle timeout also applies to open traces."""
         self._set_up(declaration, self._arrays(), is_needed=is_needed)
 
     def _set_up(self, declaration: StreamDeclaration, arrays: Mapping[str, NDArray[Any]], *, is_needed: bool) -> None:
@@ -39,7 +40,7 @@ class TraceEnds:
             self._idle.load_arrays(arrays)
 
     def marked(self, batch: EventBatch, newest_us: int | None) -> tuple[EventBatch, NDArray[np.int64]]:
-        """A batch with a row inserted where a trace ends by the idle timeout, and the newest event time at each row."""
+        """Insert a row where a trace ends by the idle timeout, and return the newest event time at each row, too."""
         times_us = batch.time_us if newest_us is None else np.maximum(batch.time_us, newest_us)
         now_us = np.maximum.accumulate(times_us)
         if self._idle is None:
@@ -54,13 +55,13 @@ class TraceEnds:
         return mixed, np.concatenate([now_us, ended.times_us])[order]
 
     def pass_time(self, now_us: int) -> EventBatch | None:
-        """A row for the end of each trace that is idle for too long; None: no trace ends."""
+        """Return a row for each trace that exceeds the idle timeout; None if no trace does."""
         if self._idle is None or not len(ended := self._idle.pass_time(now_us)):
             return None
         return EventBatch.of_ended(ended.keys, ended.times_us)
 
     def end(self, key: str) -> None:
-        """Forget the trace of a key, which has ended for another reason."""
+        """Forget the trace of a key that has ended for another reason."""
         if self._idle is not None:
             self._idle.forget(np.array([key_hash(key)], np.uint64))
 
@@ -69,13 +70,13 @@ class TraceEnds:
         self._idle = None
 
     def keep(self, is_kept: KeyChoice) -> None:
-        """Keep the traces of the chosen keys, and forget all others."""
+        """Keep the traces of the chosen keys, and drop all others."""
         if self._idle is not None:
             keys = self._idle.keys()
             self._idle.forget(keys[~is_kept(keys)])
 
     def dump(self) -> dict[str, bytes]:
-        """The open traces as sections of a saved state."""
+        """Return the open traces as sections of saved state."""
         return {name: array.tobytes() for name, array in self._arrays().items()}
 
     def _arrays(self) -> Mapping[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The kinds of operators: one module or package each, and the table of all of them."""
+"""The kinds of operators: one module or package for each kind, and the table of all kinds."""
 
 from shards.kinds.table import (
     COUNTED,

@@ -16,7 +16,7 @@ from streams import Definition, EventBatch, joined_texts, json_contents, json_te
 
 @dataclass(frozen=True, slots=True)
 class DerivedOutput(Output):
-    """Events of the derived stream that has the name of its operator.
+    """Events of the derived stream that has the same name as its operator.
 
     Attributes:
         stream: The stream at whose place the operator runs.
@@ -31,15 +31,15 @@ class DerivedOutput(Output):
             yield self.definition.name, self.events
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """A result row for each event."""
+        """Yield the result rows of the events."""
         if len(self.events):
             yield derived_rows(self.events, self.stream, self.definition.name, self.definition.version)
 
 
 def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> ResultRows:
-    """A result row for each event that an operator derives with the key of its source.
+    """Return a result row for each event that an operator derives with the key of its source.
 
-    ``events`` is not empty; ``stream`` is the stream of their sources. ``name`` is the name of both the operator and
+    ``events`` is not empty. ``stream`` is the stream of the source events. ``name`` is the name of the operator and of
     its derived stream.
     """
     columns, types = events.columns, events.columns.column("type")

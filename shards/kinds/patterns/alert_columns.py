@@ -1,8 +1,8 @@
 """Alerts and early terminations by columns: ids and bodies of all results of a batch at once.
 
-The bytes equal those of the module ``results``, which renders one match at a time and defines the meaning. The bound
-events of all matches are in one array. The text of a match is a slice of this array, with a separator before each
-event; this works for every shape of a match.
+The bytes equal those of the module ``results``, which renders one match at a time and defines the meaning. One array
+has the bound events of all matches, and the text of a match is a slice of this array, with a separator before each
+event. This works for matches of every shape.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EVENTS_AT_ONCE = 32_768  # bound events; columns of this size stay in processor
 
 
 def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[ResultRows]:
-    """The alerts of the matches of one per-key matcher, in their order.
+    """Yield the alerts of the matches of one per-key matcher, in the order of the matches.
 
     ``route``: name of the further key, if any.
     """
@@ -55,7 +55,7 @@ def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[Result
 def endings_of(
     columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], stream: str, route: str = ""
 ) -> ResultRows:
-    """Early terminations as rows.
+    """Return early terminations as rows.
 
     ``reasons``: for each kind of early termination, the members that explain it, as plain JSON. ``route``: name of the
     further key, if any.
@@ -98,7 +98,7 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Res
 
 
 def match_ids(columns: MatchColumns, stream: str) -> pa.Array:
-    """Ids of matches: the ids of their alerts."""
+    """Return the ids of matches, which are the ids of their alerts."""
     pattern_numbers, place = np.unique(columns.pattern, return_inverse=True)
     patterns = [columns.patterns[number] for number in pattern_numbers.tolist()]
     return _ids(BoundTexts.of(columns, patterns, place), stream, columns, patterns, place)
@@ -111,19 +111,19 @@ def _ids(
     patterns: Sequence[RunningPattern],
     place: NDArray[np.intp],
 ) -> pa.Array:
-    """Ids of matches, each hashed from its bindings in the order of alias names, and from its row of FOR EACH ROW."""
+    """Hash the id of each match from its bindings, in the order of alias names, and from its row of FOR EACH ROW."""
     key, rows = json_contents(columns.key), _comma_rows(columns.rows)
     names = [f'["alert",{json_text(stream)},{json_text(pattern.name)},{pattern.version},"' for pattern in patterns]
     return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}', *rows, "]"]))
 
 
 def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
-    """A comma and the row of FOR EACH ROW of each result, in parts to be joined; empty without rows."""
+    """Return the row of FOR EACH ROW of each result, after a comma, as parts to be joined; empty without rows."""
     return () if rows is None else (",", rows)
 
 
 def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:
-    """The explanation of each match as JSON text, in two parts: up to the last event id, and the words after the id."""
+    """Return the explanation of each match as JSON text: a part up to the last event id, and the words after it."""
     steps = [step for pattern in patterns for step in _steps(pattern)]
     phrases = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
     alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # for the last event of an alias: whether it is the only one
@@ -133,13 +133,13 @@ def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Arra
 
 
 def _steps(pattern: RunningPattern) -> list[str]:
-    """The step of each alias of a pattern in words, as JSON text."""
+    """Return the step of each alias of a pattern in words, as JSON text."""
     steps = steps_of(pattern)
     return [json_text(steps[alias])[1:-1] for alias in pattern.automaton.aliases]
 
 
 def steps_of(pattern: RunningPattern) -> dict[str, str]:
-    """The steps of a pattern in words, by alias; alternatives that share an alias are joined."""
+    """Return the steps of a pattern in words, by alias. Alternatives with the same alias are joined by "or"."""
     steps: dict[str, dict[str, None]] = {}
     for atom in atoms_of(pattern.query.pattern.event):
         steps.setdefault(atom.alias, {})[describe_atom(atom)] = None
@@ -165,7 +165,7 @@ _PLACES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class BoundTexts:
-    """The bound events of some matches, by match and alias.
+    """The bound events of matches, sorted by match and alias.
 
     Attributes:
         ranks: Rank of each alias in the ascending order of the distinct names.
@@ -180,7 +180,7 @@ class BoundTexts:
 
     @classmethod
     def of(cls, columns: MatchColumns, patterns: Sequence[RunningPattern], place: NDArray[np.integer]) -> BoundTexts:
-        """The bound events of some matches.
+        """Return the bound events of matches.
 
         ``place``: for each match, the index of its pattern in ``patterns``.
         """
@@ -214,7 +214,7 @@ class BoundTexts:
         return json_contents(self.names.take(column_of(self.event)))
 
     def by_name(self) -> BoundTexts:
-        """A copy with the events of each match in the order of alias names."""
+        """Return a copy with the events of each match in the order of alias names."""
         ranks = self.ranks[self.alias]
         if not np.any((ranks[1:] < ranks[:-1]) & (self.place[1:] != BOUND_FIRST)):
             return self
@@ -232,7 +232,7 @@ class BoundTexts:
 
 
 def match_times(columns: MatchColumns) -> list[Texts]:
-    """Begin, end and detection time of each match as JSON members, in parts to be joined.
+    """Return begin, end and detection time of each match as JSON members, in parts to be joined.
 
     A detection time after the year 9999 is written as the last moment of that year.
     """
@@ -243,7 +243,7 @@ def match_times(columns: MatchColumns) -> list[Texts]:
 
 
 def match_rows(rows: pa.Array | None) -> list[Texts]:
-    """The JSON member ``row`` and a comma, for each result of FOR EACH ROW, in parts to be joined; may be empty."""
+    """Return the JSON member ``row`` and a comma for each result of FOR EACH ROW, as parts to be joined, or nothing."""
     if rows is None:
         return []
     has_row = np.asarray(pc.not_equal(rows, "")).astype(np.int64)
@@ -251,7 +251,7 @@ def match_rows(rows: pa.Array | None) -> list[Texts]:
 
 
 def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> list[Texts]:
-    """The JSON members that few matches have, each after a comma, in parts to be joined.
+    """Return the JSON members that few matches have, each after a comma, as parts to be joined.
 
     Args:
         how: How each match was decided, as an index into ``nfa.DECIDED_BY``.

@@ -13,14 +13,14 @@ from streams import ControlRecordError, StreamDeclaration
 MOST_CASES = 200
 """The largest number of traces in one answer."""
 
-_MOST_BOUND = 50  # events of a partial match
+_MOST_BOUND = 50  # bound events shown of a partial match
 _MOST_REASONED = 20  # monitor states with their possible next types, and early terminations with their reasons
 
 Json: TypeAlias = dict[str, Any]
 
 
 def case_query(question: Mapping[str, Any]) -> CaseQuery:
-    """The query in a question about traces; ``ControlRecordError`` if a member of the question is not valid."""
+    """Read the query of a question about traces; raises ``ControlRecordError`` if a member is invalid."""
     wrong = [name for name, is_right in _FORM.items() if name in question and not is_right(question[name])]
     wrong += sorted(question.keys() - _FORM.keys())
     if question.get("about") != "traces" or wrong:
@@ -52,14 +52,14 @@ _FORM: Mapping[str, Callable[[Any], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseAnswer:
-    """Describes open traces and the progress of patterns in them."""
+    """Describes open traces, and the progress of patterns in each."""
 
     declaration: StreamDeclaration
     patterns: Mapping[str, RunningPattern]
     rules: Mapping[int, Rules]
 
     def of(self, open_cases: OpenCases, newest_us: int | None) -> Json:
-        """The answer about open traces as plain JSON."""
+        """Return the answer about open traces as plain JSON."""
         by_state: dict[tuple[int, MonitorState], Json] = {}
         reasons: dict[tuple[str, int, MonitorState], str | None] = {}
         return {
