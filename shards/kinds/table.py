@@ -27,7 +27,7 @@ KINDS: tuple[Kind, ...] = (
 DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isinstance(kind, DocumentKind))
 
 EXERCISES: tuple[str, ...] = (*(kind.exercise for kind in KINDS if kind.exercise), LOOKUPS)
-"""The exercises that compile every kernel that a shard may need (``streams.compiling``)."""
+"""The exercises that compile every kernel that a shard may call (``streams.compiling``)."""
 
 KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 
@@ -41,13 +41,13 @@ DECIDERS: Mapping[str, DeciderKind] = {
 """The kinds of deciders, by name."""
 
 COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in KINDS if kind.is_counted)
-"""Prefixes of the counters that the metrics have; counters of patterns have no prefix."""
+"""Prefixes of counters that are exported as metrics; counters of patterns have no prefix."""
 
 
 def require_final(definition: Definition, feeders: Iterable[tuple[str, str, str]]) -> None:
-    """Refuse an operator that needs events that are never retracted, if a feeder of its stream may retract events.
+    """Refuse an operator that needs final events if an operator that feeds its stream may retract events.
 
-    ``feeders``: the kind, the name and the derived stream of operators.
+    ``feeders``: the kind, the name and the derived stream of each operator that feeds a stream.
     """
     kind = KINDS_BY_NAME.get(definition.kind)
     stream, member = kind.final_input(definition) if isinstance(kind, DocumentKind) else ("", "")
@@ -63,11 +63,11 @@ def require_final(definition: Definition, feeders: Iterable[tuple[str, str, str]
 
 
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:
-    """The kinds of results by name: the results of the given kinds of operators, and those of the platform."""
+    """Return the kinds of results by name: those of the given kinds of operators, and those of the platform."""
     of_operators = (result for kind in kinds for result in kind.result_kinds)
     return {result.name: result for result in (*of_operators, DERIVED, REKEYED, DEAD_LETTER, STATS, ANSWER)}
 
 
 RESULT_KINDS: Mapping[str, ResultKind] = result_table(KINDS)
 USUAL_KINDS = tuple(kind.delivered_as for kind in RESULT_KINDS.values() if kind.is_usual)
-"""The kinds of results that webhooks without a choice of kinds get."""
+"""The kinds of results that a webhook receives if it does not choose any."""

@@ -59,7 +59,7 @@ class CaseAnswer:
     rules: Mapping[int, Rules]
 
     def of(self, open_cases: OpenCases, newest_us: int | None) -> Json:
-        """Return the answer about open traces as plain JSON."""
+        """Describe open traces as plain JSON."""
         by_state: dict[tuple[int, MonitorState], Json] = {}
         reasons: dict[tuple[str, int, MonitorState], str | None] = {}
         return {

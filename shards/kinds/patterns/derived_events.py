@@ -1,6 +1,7 @@
-"""Matches of patterns with INTO as events of derived streams, by columns; corrections of these matches as retractions.
+"""Matches of patterns with INTO as events of derived streams, and corrections of these matches as retractions.
 
-Events are ordered by the event that decided their match; batch boundaries do not change this order.
+Both are computed by columns. Events are ordered by the event that decided their match, so batch boundaries do not
+change the order.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from streams import (
 
 _WINDOW = next(number for number, word in DECIDED_BY.items() if word == "window")
 _NO_PLACE = -1
-_LAST = "~"  # sorts after hexadecimal digits, in the order of ids
+_LAST = "~"  # sorts after the hexadecimal digits of ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +54,10 @@ class _LaneEvents:
 
     Attributes:
         intos: For each pattern, the stream of its events, their type, and whether they have keys of their own.
-        keys: Keys of the events whose patterns have KEY; None: the value is not a key, or the event has the key of its
-            trace.
-        places: int64 (events, 2): (i, 1) if the match was decided by event i of the batch; (i, 0) if it was decided by
-            time, before event i.
+        keys: For each event whose pattern has KEY, the key. None: the value cannot be a key, or the pattern has no KEY,
+            so that the event has the key of its trace.
+        places: int64 (events, 2): (i, 1) if event i of the batch decided the match; (i, 0) if passing time decided it,
+            before event i.
     """
 
     patterns: Sequence[RunningPattern]
@@ -72,7 +73,7 @@ class _LaneEvents:
 
 
 class DerivedEvents:
-    """The events that patterns of one place derive from a batch, or as time passes.
+    """The events that the patterns of one place derive from a batch, or from passing time.
 
     ``newest_us``: the event time reached before the batch; None before the first event.
     """
@@ -83,17 +84,20 @@ class DerivedEvents:
         self._all = _Events.of(parts, batch.arrivals, self._passed_us) if parts else None
 
     def batches(self) -> Iterator[tuple[str, EventBatch]]:
-        """The events with the keys of their traces, by derived stream."""
+        """Return the events that keep the keys of their traces, by derived stream."""
         return iter(()) if self._all is None else self._all.batches(is_rekeyed=False)
 
     def rows(self) -> Iterator[ResultRows]:
-        """A result row for each derived event, then, for the log, a copy of the events that have keys of their own."""
+        """Yield a result row for each derived event.
+
+        Events with keys of their own are then repeated, as rows for the log.
+        """
         if self._all is not None:
             yield from self._all.rows(self._stream)
             yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))
 
     def dead_letters(self, origin: Origin) -> Iterator[Single]:
-        """Dead letters of matches that cannot become events."""
+        """Yield the dead letters of matches that cannot become events."""
         if self._all is not None:
             yield from self._all.dead_letters(self._stream, origin)
 
@@ -126,7 +130,7 @@ class DerivedEvents:
         )
 
     def _corrections(self, lane: LaneOutput) -> Iterator[_LaneEvents]:
-        """Corrections of matches of patterns with INTO, as retractions of their derived events."""
+        """Yield corrections of matches of patterns with INTO, as retractions of the derived events."""
         patterns = list(lane.patterns)
         is_derived = np.array(
             [running_pattern.query.pattern.into is not None for running_pattern in patterns], np.bool_
@@ -168,7 +172,9 @@ class DerivedEvents:
     def _places(
         self, lane: LaneOutput, rows: NDArray[np.int64], times_us: NDArray[np.int64], is_due: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Where each result was decided: at its event; or, if time decided it, before the first event at that time."""
+        """Return where each result was decided: at its event or, if time decided it, before the first event at that
+        time.
+        """
         places = lane.places_of(rows)
         by_time = is_due | (places == _NO_PLACE)
         return np.column_stack([np.where(by_time, np.searchsorted(self._passed_us, times_us), places), ~by_time])
@@ -176,11 +182,12 @@ class DerivedEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Events:
-    """Derived events of all per-key matchers in order, valid or not; the members are as in ``_LaneEvents``.
+    """Derived events of all per-key matchers, in order, including invalid ones; the members are as in ``_LaneEvents``.
 
     Attributes:
         is_good: Whether key and time of each event are valid.
-        arrivals: For each event, the arrival number of the event that decided it, 0 if time decided it; None: unknown.
+        arrivals: For each event, the arrival number of the event that decided it, or 0 if time decided it. None:
+            unknown.
     """
 
     patterns: Sequence[RunningPattern]
@@ -245,7 +252,10 @@ class _Events:
         return replace(self, **columns, arrivals=None if self.arrivals is None else self.arrivals[rows])
 
     def batches(self, *, is_rekeyed: bool) -> Iterator[tuple[str, EventBatch]]:
-        """The valid events by derived stream: with own keys if ``is_rekeyed``, else with the keys of their traces."""
+        """Yield the valid events by derived stream.
+
+        If ``is_rekeyed``, these are the events with keys of their own; otherwise those with the keys of their traces.
+        """
         streams = [into.stream if (into.key is not None) is is_rekeyed else None for into in self.intos]
         for stream in dict.fromkeys(name for name in streams if name is not None):
             is_in_stream = np.array([name == stream for name in streams])
@@ -259,7 +269,7 @@ class _Events:
         return _type_names(tuple(type_names)).take(column_of(self.pattern + len(type_names) * self.is_retraction))
 
     def rows(self, stream: str) -> Iterator[ResultRows]:
-        """A result row for each event."""
+        """Yield a result row for each event."""
         part = self.chosen(self.is_good)
         if not len(part.pattern):
             return
@@ -285,7 +295,7 @@ class _Events:
         yield ResultRows.about(DERIVED, part.ids, bodies, about, part.pattern)
 
     def _singles(self, stream: str) -> list[tuple[str, Mapping[str, Any]]]:
-        """Ids and JSON objects of the rows, made one at a time, which is faster than columns for few rows."""
+        """Make ids and JSON objects of the rows one at a time, which is faster than columns if there are few rows."""
         columns = (column.to_pylist() for column in (self.ids, self.types(), self.keys, self.data, self.sources))
         rows: list[tuple[str, Mapping[str, Any]]] = []
         for number, time_us, *texts in zip(self.pattern.tolist(), self.times_us.tolist(), *columns, strict=True):
@@ -307,7 +317,7 @@ class _Events:
         return rows
 
     def dead_letters(self, stream: str, origin: Origin) -> Iterator[Single]:
-        """Dead letters of matches that cannot become events; nothing is retracted for them."""
+        """Yield the dead letters of matches that cannot become events. Retractions of such matches are ignored."""
         is_bad = ~self.is_good & ~self.is_retraction
         if not is_bad.any():
             return
@@ -335,8 +345,8 @@ class _Events:
 class QuietAlerts(DerivedEvents):
     """The alerts of patterns with ``suppress``, ``incident`` or ``resolves`` as events of inner streams.
 
-    The data of an event is the whole alert. Alerts that close incidents come last among alerts of the same time and
-    place, because their ids sort after all others.
+    The data of an event is the whole alert. Among alerts of the same time and place, alerts that close incidents are
+    last, because their ids sort after all others.
 
     ``suppressions`` has the rules by pattern name; ``alerts_of`` makes the alerts of a per-key matcher.
     """
@@ -351,7 +361,7 @@ class QuietAlerts(DerivedEvents):
         super().__init__(*arguments)
 
     def rows(self) -> Iterator[ResultRows]:
-        """The re-keyed alerts, for the log, which brings them to the places of their groups."""
+        """Yield the re-keyed alerts as rows for the log, which carries them to the places of their groups."""
         if self._all is not None:
             yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))
 
@@ -397,13 +407,16 @@ class QuietAlerts(DerivedEvents):
 
 
 def passed_us(batch: EventBatch, newest_us: int | None) -> NDArray[np.int64]:
-    """The event time reached at each event of a batch; ``newest_us``: the time reached before the batch."""
+    """Return the event time reached at each event of a batch.
+
+    ``newest_us``: the time reached before the batch.
+    """
     passed = np.maximum.accumulate(batch.time_us) if len(batch) else batch.time_us
     return passed if newest_us is None else np.maximum(passed, newest_us)
 
 
 def _into(pattern: RunningPattern) -> Into:
-    """The INTO clause of a pattern that has one."""
+    """Return the INTO clause of a pattern that has one."""
     into = pattern.query.pattern.into
     if into is None:
         raise ValueError(f"the pattern {pattern.name!r} has no INTO")
@@ -419,7 +432,7 @@ def _reason(pattern: RunningPattern) -> str:
 def _keys(
     patterns: Sequence[RunningPattern], pattern: NDArray[np.intp], values: Sequence[Mapping[str, Any]]
 ) -> list[str | None]:
-    """The key of each match from its KEY column; None if the value is not a key or the pattern has no KEY."""
+    """Return the key of each match from its KEY column; None if the value cannot be a key or the pattern has no KEY."""
     names = [_into(running_pattern).key for running_pattern in patterns]
     if not any(name is not None for name in names):
         return [None] * len(pattern)
@@ -431,7 +444,7 @@ def _keys(
 
 @lru_cache(maxsize=256)
 def _type_names(names: tuple[str, ...]) -> pa.Array:
-    """The types of derived events, followed by the types of their retractions."""
+    """Return the types of derived events, followed by the types of their retractions."""
     return texts_of([*names, *(f"{name}{RETRACTED}" for name in names)])
 
 
@@ -446,7 +459,7 @@ def _order(
     pattern: NDArray[np.intp],
     ids: pa.Array,
 ) -> NDArray[np.intp]:
-    """The order of derived events by place and time; if one event decides several matches, then by pattern and id."""
+    """Sort derived events by place and time. Matches that one event decides are sorted by pattern and id."""
     order = np.lexsort((times_us, places[:, 1], places[:, 0]))
     places_and_times = np.column_stack([places, times_us])[order]
     if not np.any(np.all(places_and_times[1:] == places_and_times[:-1], axis=1)):

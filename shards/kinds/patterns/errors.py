@@ -13,16 +13,18 @@ from shards.errors import ShardError
 
 
 class MatchLimitReached(ShardError, code="match-limit", fault="caller"):
-    """More matches of a pattern were completed at once than are emitted; the others are counted in a dead letter."""
+    """More matches of a pattern were completed at once than the limit; a dead letter counts the matches beyond it."""
 
 
 class NotDerivable(ShardError, code="not-derivable", fault="caller"):
-    """A match cannot become an event of a derived stream: its key or its time is not valid there."""
+    """A match cannot become an event of a derived stream, because its key or its time is invalid there."""
 
 
 class RunLimitReached(ShardError, code="run-limit", fault="caller"):
-    """A trace has more partial matches of a pattern than are kept; matches may be missing."""
+    """A trace has more partial matches of a pattern than are retained, so matches may be missing."""
 
 
 class WorkLimitReached(ShardError, code="work-limit", fault="caller"):
-    """The events of a trace met more partial matches of a pattern than allowed; there, the pattern is given up."""
+    """The events of a trace met more partial matches of a pattern than allowed, so the pattern is given up in this
+    trace.
+    """

@@ -50,12 +50,12 @@ class _Version:
 
 @dataclass(frozen=True, slots=True)
 class PatternOutput(Output):
-    """Output of the matcher, with the data needed to describe it.
+    """Output of the matcher, together with the data needed to describe it.
 
     Attributes:
-        alerts: The output without matches that become events or quiet alerts; None: there are no such matches.
+        alerts: The output without the matches that become events or quiet alerts; None: there are no such matches.
         quiet: Alerts of patterns with ``suppress``, ``incident`` or ``resolves``, for the places of their groups.
-        batch: The events; empty if only time has passed.
+        batch: The processed events; empty if only time has passed.
         newest_us: The event time reached before the batch.
     """
 
@@ -68,7 +68,7 @@ class PatternOutput(Output):
     newest_us: int | None = None
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Alerts, derived events, timeouts, early terminations and all other results, in this order."""
+        """Yield alerts, derived events, timeouts, early terminations and all other results, in this order."""
         yield from self.results_of.of(self.found if self.alerts is None else self.alerts, origin, self.events)
         if self.quiet is not None:
             yield from self.quiet.rows()
@@ -82,14 +82,14 @@ class PatternOutput(Output):
 
 
 class PatternHost(Host):
-    """Patterns at one place.
+    """The patterns at one place.
 
-    The matcher is created with the first event, pattern or constraint: without a matcher, a place takes next to no
-    memory, and passing time there is one assignment.
+    The matcher is created with the first event, pattern or constraint. Until then, a place takes next to no memory, and
+    advancing time is one assignment.
 
     Args:
         matcher: The state of the traces; None: not yet created.
-        versions: Constraints by version: the newest, and the versions that open traces follow.
+        versions: Constraints by version: the newest version, and the versions that open traces follow.
         newest_us: The event time reached while there is no matcher.
         suppressions: The JSON form of each ``Suppression``, by pattern.
     """
@@ -116,7 +116,7 @@ class PatternHost(Host):
         self._measured: Mapping[str, int] | None = _NOTHING_MEASURED if matcher is None else None
 
     def _opened(self) -> Matcher:
-        """The matcher, created on first use, for a call that changes it."""
+        """Return the matcher for a call that changes its state, and create it on first use."""
         self._measured = None
         if self._matcher is None:
             self._matcher = _new_matcher(self._declaration, self._route)
@@ -135,7 +135,7 @@ class PatternHost(Host):
 
     @property
     def followed(self) -> ConstraintsOn | None:
-        """The newest constraints, or None without constraints."""
+        """The newest constraints; None if there are none."""
         if not self._versions:
             return None
         number = max(self._versions)
@@ -143,12 +143,12 @@ class PatternHost(Host):
         return ConstraintsOn(name=newest.name, version=number, document=newest.document)
 
     def open_keys(self) -> NDArray[np.uint64]:
-        """Hashed keys of the open traces."""
+        """Return the hashed keys of the open traces."""
         return _NO_KEYS if self._matcher is None else self._matcher.open_keys()
 
     @property
     def traces(self) -> Traces:
-        """The open traces, known completely, because every stream has a host of patterns from its declaration on."""
+        """The open traces. They are complete, because every stream has a host of patterns from its declaration on."""
         return Traces(self.followed, self.open_keys)
 
     @property
@@ -185,7 +185,7 @@ class PatternHost(Host):
         self._suppressions.pop(name, None)
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Adopt changed end events and a changed idle timeout, for open traces too.
+        """Apply changed end events and a changed idle timeout, for open traces too.
 
         Traces of a further key have neither.
         """
@@ -201,14 +201,13 @@ class PatternHost(Host):
         self._opened().set_end_events(more.union(self._declaration.end_events))
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Let traces that begin later follow constraints; refused if the version is too old, or has another document.
+        """Follow constraints in traces that begin later; refused if the version is too old or has another document.
 
-        A trace ends with an end event of the stream's declaration, and from now on also with an end event of
-        constraints that have ``reopen: new_transaction``. Other end events close the monitor of a trace, which stays
-        open.
+        End events of the stream's declaration end a trace. End events of constraints end a trace only if the
+        constraints have ``reopen: new_transaction``. Otherwise they close the monitor of the trace, which remains open.
         """
         known_version = self._versions.get(record.version)
-        if record.version < (newest := max(self._versions, default=0)):  # retained only while traces follow them
+        if record.version < (newest := max(self._versions, default=0)):  # older ones may be gone
             raise ControlRecordError(
                 f"constraints-on record: version {record.version} of stream {self._declaration.name!r} comes after "
                 f"version {newest}; versions ascend"
@@ -252,14 +251,14 @@ class PatternHost(Host):
             self._opened().keep(is_kept, has_counts=has_counts)
 
     def measures(self) -> Mapping[str, int]:
-        """The counts of ``nfa.MatcherStats``; they are cached until the state of the matcher changes."""
+        """Return the counts of ``nfa.MatcherStats``, cached until the state of the matcher changes."""
         if self._measured is None:
             stats = self._opened().stats
             self._measured = {name: getattr(stats, name) for name in _NOTHING_MEASURED}
         return self._measured
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The open traces, and the progress of each pattern in them."""
+        """Describe the open traces, and the progress of each pattern in them."""
         matcher = self._opened()
         words = CaseAnswer(
             declaration=self._declaration,
@@ -272,7 +271,7 @@ class PatternHost(Host):
         return self._opened().open_cases(query)
 
     def dump(self) -> SavedHost:
-        """The saved matcher and the constraints in use; without a matcher, only the event time reached."""
+        """Save the matcher and the constraints in use. Without a matcher, save only the event time reached."""
         if self._matcher is None:
             return SavedHost(head={"constraints": [], "newest_us": self._newest_us}, sections={})
         in_use = self._opened().guard_versions_in_use
@@ -286,7 +285,7 @@ class PatternHost(Host):
 
     @classmethod
     def load(cls, declaration: StreamDeclaration, route: str, saved: SavedHost) -> PatternHost:
-        """The host that ``dump`` saved."""
+        """Restore the host that ``dump`` saved."""
         versions = {
             saved_version["version"]: _Version(
                 name=saved_version["name"],
@@ -331,9 +330,9 @@ class PatternHost(Host):
 def _parted(
     match_output: MatchOutput, quiet: Mapping[str, Suppression]
 ) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
-    """Output of the matcher in three parts: alerts, matches that become events, and alerts for the places of groups.
+    """Split the matcher's output: alerts, matches that become events, and alerts for the places of their groups.
 
-    Each part has the corrections.
+    Each part has all corrections.
     """
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []
@@ -356,7 +355,10 @@ def _parted(
 def pattern_host(
     declaration: StreamDeclaration, route: str, saved: SavedHost | None, *, follows_all: bool | None = None
 ) -> PatternHost:
-    """A new host without patterns, or the saved one; traces of a further key have no end events and no constraints."""
+    """Create a host without patterns, or load the saved one.
+
+    Traces of a further key have no end events and no constraints.
+    """
     if saved is not None:
         return PatternHost.load(declaration, route, saved)
     if not route and follows_all is None:

@@ -1,8 +1,8 @@
-"""The incidents of one pattern at a place: opened and joined by alerts of a group; closed by time, people or alerts.
+"""The incidents of one pattern at a place.
 
-An incident is closed when event time has passed ``close_after`` since its last alert, when an alert of a pattern with
-``resolves`` is found, or when a person closes it. So there is at most one open incident per group, and the state is
-bounded by ``close_after`` (ADR 75).
+The first alert of a group opens an incident, and later alerts of the group join it. An incident is closed when event
+time has passed ``close_after`` since its last alert, when a pattern with ``resolves`` raises an alert, or when a person
+closes it. So there is at most one open incident per group, and ``close_after`` bounds the state (ADR 75).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shards.rows import row_id
 from streams import LATEST_US, NEVER_US, Definition, format_time
 
 Change: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
-"""Kind, id and JSON object of a change of an incident."""
+"""A change of an incident: the kind of result, the id, and the JSON object."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Incident:
     """An open incident.
 
     Attributes:
-        id: The id that all changes of the incident have.
+        id: The id that all changes of the incident share.
         last_alert: The id, ``key`` and ``why`` of the last alert that was not suppressed.
     """
 
@@ -47,7 +47,7 @@ class Incident:
 class Incidents:
     """The open incidents of a pattern, by group.
 
-    Each change is reported once, and depends on the events of the place only. ``by``: names of the values that form a
+    Each change is reported once, and depends only on the events of the place. ``by``: names of the values that form a
     group; a group is a JSON list of these values.
     """
 
@@ -55,14 +55,14 @@ class Incidents:
         self._about = {"stream": stream, "pattern": definition.name, "version": definition.version}
         self._by = by
         self._closes_after_us = closes_after_us
-        self._open: dict[str, Incident] = {}  # the one with the oldest last alert first
+        self._open: dict[str, Incident] = {}  # ordered by last alert, the oldest first
         self._now_us = NEVER_US
 
     def __len__(self) -> int:
         return len(self._open)
 
     def continue_as(self, definition: Definition, closes_after_us: int) -> None:
-        """Continue as another version of the pattern with the same groups."""
+        """Switch to another version of the pattern with the same groups, and keep the open incidents."""
         self._about["version"], self._closes_after_us = definition.version, closes_after_us
 
     def id_of(self, group: str) -> str:
@@ -71,11 +71,14 @@ class Incidents:
     def add(
         self, group: str, time_us: int, alert: Mapping[str, Any], key_hash: int, *, is_suppressed: bool
     ) -> Iterator[Change]:
-        """Add an alert to its group's incident, which the first alert opens; a suppressed alert is only counted."""
+        """Add an alert to the incident of its group, which the first alert opens.
+
+        A suppressed alert is only counted.
+        """
         at_us = max(time_us, self._now_us)
         yield from self._overdue(group, at_us)
         last_alert = {name: alert[name] for name in ("id", "key", "why")}
-        incident = self._open.pop(group, None)  # so that the one with the oldest last alert is the first
+        incident = self._open.pop(group, None)  # inserted again below, to keep that order
         is_new = incident is None
         if incident is None:
             about = self._about["stream"], self._about["pattern"], group, alert["id"]
@@ -102,7 +105,7 @@ class Incidents:
         yield from self._close(group, at_us, {"how": "pattern", "pattern": alert["pattern"], "alert": alert["id"]})
 
     def act(self, group: str, action: str, request: Mapping[str, Any]) -> Iterator[Change]:
-        """Acknowledge or close the open incident that a person names; without effect if it is already done."""
+        """Acknowledge or close the open incident that a person names. Without effect if this is already done."""
         incident = self._open.get(group)
         if incident is None or incident.id != request["incident"]:
             return
@@ -114,7 +117,10 @@ class Incidents:
             yield self._change(UPDATED, group, incident, at_us)
 
     def pass_time(self, now_us: int | None) -> Iterator[Change]:
-        """Close the incidents that had no alert for ``close_after``; ``now_us`` None: close all, as all time passes."""
+        """Close the incidents that had no alert for ``close_after``.
+
+        ``now_us``: the event time reached; None: close all incidents, because the input has ended.
+        """
         if now_us is not None:
             self._now_us = max(self._now_us, now_us)
         while self._open:
@@ -128,7 +134,7 @@ class Incidents:
             yield from self._close(group, max(incident.last_us, self._now_us), {"how": how})
 
     def key_hashes(self) -> list[int]:
-        """The hashed key of each group."""
+        """Return the hashed key of each group."""
         return [incident.key_hash for incident in self._open.values()]
 
     def keep(self, stays: list[bool]) -> None:

@@ -1,4 +1,4 @@
-"""Patterns as a kind of operator; processes that only list results do not load the matcher."""
+"""Patterns as a kind of operator. The matcher is imported on first use, so listing results does not load it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from streams.tables import Lookup, Tables
 if TYPE_CHECKING:
     from nfa import Pattern
 
-_INTO = re.compile(r"\binto\b", re.IGNORECASE)  # most texts lack INTO and are not parsed here
+_INTO = re.compile(r"\binto\b", re.IGNORECASE)  # most patterns lack INTO, and are not parsed here
 _LOOKUP = re.compile(r"\b(lookup|table|in_table|row)\b|business", re.IGNORECASE)
 
 
 def _quiet(description: str, needed: str, meaning: str) -> Mapping[str, Any]:
-    """The schema of ``suppress``, ``incident`` or ``resolves``, which say what happens to the alerts of a group."""
+    """Return the schema of ``suppress``, ``incident`` or ``resolves``, which decide what happens to the alerts of a
+    group.
+    """
     by = "Columns of RETURN, or the key, whose values form the group; none: one group."
     return {
         "description": description,
@@ -68,12 +70,13 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class PatternKind(DocumentKind):
-    """Patterns; every stream has a host for them, because its constraints follow traces from the first event.
+    """The kind of patterns. Every stream has a host of patterns, because its constraints follow traces from the first
+    event.
 
     Attributes:
-        follows_all: Whether traces without bound events are followed, as constraints need; None: only traces of the
-            correlation key are.
-        derives: Whether INTO feeds derived streams; otherwise it has no effect.
+        follows_all: Whether traces without bound events are followed, as constraints require; None: only if the traces
+            are those of the correlation key.
+        derives: Whether INTO feeds derived streams; otherwise INTO has no effect.
     """
 
     name: ClassVar[str] = "pattern"
@@ -101,7 +104,7 @@ class PatternKind(DocumentKind):
             )
 
     def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The members of a document as the service's answers contain them: with ``by`` filled in."""
+        """Return the members of a document as the service's answers contain them, with ``by`` filled in."""
         rules = {name: document[name] for name in ("suppress", "incident", "resolves") if document.get(name)}
         default_by = rules.get("suppress", {}).get("by", [])
         return {
@@ -154,7 +157,7 @@ class PatternKind(DocumentKind):
         return guarded_exercise(features | guard_features(constraint_set, ties=declaration.ties))
 
     def likeness(self, first: Definition, other: Definition) -> Likeness:
-        if _places_of(first) != _places_of(other):  # shards compare their own alerts
+        if _places_of(first) != _places_of(other):  # each shard compares only its own alerts
             raise RoundsImpossible(
                 f"the alerts of the pattern {other.name!r} and of its counterpart are suppressed in different groups, "
                 "which lie over several keys, so they cannot be compared; run each alone, and compare the counts"
@@ -169,7 +172,9 @@ class PatternKind(DocumentKind):
     def parts(
         self, definition: Definition, declared: Callable[[str], StreamDeclaration] | None = None
     ) -> Sequence[Definition]:
-        """The operator that decides about alerts, if the pattern has ``suppress`` or ``incident``."""
+        """Return the operator that suppresses alerts or manages incidents, if the pattern has ``suppress`` or
+        ``incident``.
+        """
         suppression, (source,) = definition.body.get(SUPPRESSION), definition.inputs
         if suppression is None or "resolves" in suppression:
             return ()
@@ -181,7 +186,7 @@ class PatternKind(DocumentKind):
         return (alerts_stream(name),)
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The derived stream of a pattern's INTO clause, or the inner stream to which its alerts go."""
+        """Return the feed into the stream of a pattern's INTO clause, or into the inner stream of its alerts."""
         if self.derives and (suppression := definition.body.get(SUPPRESSION)) is not None:
             fed = fed_stream(definition.name, suppression)
             return Feed(stream=fed, is_rekeyed=suppression["is_rekeyed"], is_inner=True)
@@ -197,7 +202,9 @@ class PatternKind(DocumentKind):
 
 
 def _places_of(pattern: Definition) -> tuple[str, ...] | None:
-    """The attributes whose values choose the shard of an alert; None: the key of the pattern's events chooses it."""
+    """Return the attributes whose values choose the shard of an alert; None: the key of the pattern's events chooses
+    it.
+    """
     suppression = pattern.body.get(SUPPRESSION)
     return tuple(suppression["by"]) if suppression and suppression["is_rekeyed"] else None
 
@@ -216,7 +223,7 @@ def _parsed(text: str) -> Pattern:
 
 @dataclass(frozen=True)
 class SuppressionKind(Kind):
-    """The kind of operators that decide about the alerts of a pattern; each is a part of its pattern."""
+    """The kind of operators that suppress alerts of a pattern and manage incidents. Each is a part of its pattern."""
 
     name: ClassVar[str] = SUPPRESSION
 

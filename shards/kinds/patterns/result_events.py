@@ -1,7 +1,7 @@
 """Timeouts, early terminations and deviations as events, for derived streams.
 
-They are ordered like matches with INTO: by the event, or the passing of time, that decided a result, then by time and
-id.
+They are ordered like matches with INTO: first by the event, or the advance of time, that decided a result, then by time
+and id.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streams import EARLIEST_US, LATEST_US, EventBatch, column_of
 def result_events(
     name: str, output: MatchOutput, results_of: PatternResults, passed_us: NDArray[np.int64], event_type: str
 ) -> EventBatch | None:
-    """The results of one kind as events of a type; None: there are none.
+    """Return the results of one kind as events of a type; None if there are no such results.
 
     ``name``: one of ``AS_EVENTS``. ``passed_us``: the event time reached at each event of the batch.
     """
@@ -46,7 +46,11 @@ def result_events(
 def _of_lane(
     name: str, lane: LaneOutput, results_of: PatternResults
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Iterable[Mapping[str, Any]]]:
-    """For each result: the index of the event that decided it (-1: time did), the time, and a body with event data."""
+    """Return place, time and body of each result of a per-key matcher.
+
+    The place is the index of the event that decided the result, or -1 if time decided it. The body contains the event's
+    data.
+    """
     lane_output = MatchOutput((lane,))
     if name == TIMEOUT.plural:
         times_us = lane.timeouts.detected_us

@@ -44,7 +44,7 @@ SUPPRESSED = replace(
     timed_by="",
     metric=ResultMetric(name="suppressed_alerts", meaning="Suppressed alerts.", labels=_BY_PATTERN),
 )
-"""An alert that an earlier alert of its group suppresses; ``suppressed_by`` is the id of the earlier alert."""
+"""An alert that was suppressed; ``suppressed_by`` is the id of the earlier alert of its group that suppresses it."""
 
 OPENED = ResultKind(
     name="opened-incident",
@@ -76,7 +76,10 @@ CLOSED = replace(
     metric=ResultMetric(name="closed_incidents", meaning="Closed incidents.", labels=_BY_PATTERN),
 )
 INCIDENT_CHANGES = (OPENED, UPDATED, CLOSED)
-"""The changes of incidents, each with the whole incident; the one with the greatest ``revision`` is its state."""
+"""The changes of incidents.
+
+Each contains the whole incident, whose state is the change with the greatest ``revision``.
+"""
 
 TIMEOUT = ResultKind(
     name="timeout",
@@ -103,7 +106,7 @@ ENDING = ResultKind(
     metric=ResultMetric(name="early_endings", meaning="Early terminations.", labels=(*_BY_PATTERN, "form")),
 )
 ENDING_COUNT = ResultKind(name="ending-count", counted_by=ENDING.counted_by, counts_for=ENDING.name)
-"""Counts of early terminations that have no rows of their own."""
+"""Counts of early terminations that are not reported one by one."""
 
 DEVIATION = ResultKind(
     name="deviation",
@@ -161,7 +164,7 @@ PATTERN_RESULTS = (
 )
 
 AS_EVENTS = (ENDING.plural, TIMEOUT.plural, DEVIATION.plural)
-"""The kinds of results that taps make events of."""
+"""The kinds of results that a tap can turn into events."""
 
 
 def alert_id(
@@ -172,9 +175,9 @@ def alert_id(
     bindings: Mapping[str, Sequence[str]],
     row: Mapping[str, Any] | None = None,
 ) -> str:
-    """Id of the alert for a match of a pattern version: a hash of the events bound to each alias, and of its row.
+    """Hash the id of the alert for a match of a pattern version, from the events bound to each alias and from its row.
 
-    How and when the match was decided does not matter: an early alert has the id that the late one would have had.
+    The id does not depend on how and when the match was decided, so an early alert has the same id as a late one.
     """
     bound = {alias: list(ids) for alias, ids in bindings.items()}
     return row_id(ALERT, stream, pattern, version, key, bound, *(() if row is None else (row,)))

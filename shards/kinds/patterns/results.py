@@ -51,7 +51,7 @@ class PatternResults:
 
     Attributes:
         route: Name of the further key of the traces; empty for the correlation key.
-        steps: The steps of patterns in words, added when an alert first needs them.
+        steps: The steps of patterns in words; an entry is added when an alert first needs it.
     """
 
     stream: str
@@ -61,7 +61,7 @@ class PatternResults:
     steps: dict[RunningPattern, Mapping[str, str]] = field(default_factory=dict)
 
     def of(self, output: MatchOutput, origin: Origin, events: DerivedEvents | None = None) -> Iterator[Result]:
-        """All results of a batch, or of passing time."""
+        """Yield all results of a batch, or of passing time."""
         for lane in output.lanes:
             yield from self.alerts(lane)
         if events is not None:
@@ -72,11 +72,11 @@ class PatternResults:
         yield from self._routed(self._others(output, origin))
 
     def timeouts(self, output: MatchOutput) -> Iterator[Single]:
-        """The timeouts: partial matches that could still have continued when WITHIN had passed."""
+        """Return the timeouts: partial matches that could still have continued when WITHIN had passed."""
         return self._routed(map(self._timeout, output.timeouts()))
 
     def alerts(self, lane: LaneOutput) -> Iterator[Result]:
-        """The alerts of the matches of one per-key matcher."""
+        """Yield the alerts of the matches of one per-key matcher."""
         if not lane.has_few_matches:
             yield from alerts_of(lane, self.stream, self.route)
         elif len(lane.matches):
@@ -84,7 +84,10 @@ class PatternResults:
             yield from self._routed((ALERT, *alert_of(self.stream, match, steps)) for match, steps in matches)
 
     def endings(self, output: MatchOutput, newest: int | None = None) -> Iterator[Result]:
-        """The early terminations; ``newest``: emit at most this many of the newest ones of each per-key matcher."""
+        """Yield the early terminations.
+
+        ``newest``: for each per-key matcher, emit at most this many of the newest ones.
+        """
         for lane in output.lanes:
             if len(lane.ending_rows) > FEW_ROWS:
                 columns = lane.columns_of_endings(newest)
@@ -102,15 +105,15 @@ class PatternResults:
         return self.steps[pattern]
 
     def deviations(self, output: MatchOutput) -> Iterator[Single]:
-        """The deviations; explaining the first of a kind can take a second."""
+        """Return the deviations. Explaining the first deviation of a kind can take a second."""
         return map(self._deviation, output.deviations())
 
     def corrections(self, output: MatchOutput) -> Iterator[Single]:
-        """The corrections of all retracted matches."""
+        """Return the corrections of all retracted matches."""
         return map(self._correction, output.corrections())
 
     def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
-        """The other results: counted early terminations, deviations, corrections, losses and suspensions."""
+        """Yield counted early terminations, deviations, corrections, losses and suspensions."""
         if origin.newest is not None:
             yield from self._counted(output.older_endings(origin.newest), origin)
         yield from map(self._deviation, output.deviations())
@@ -122,11 +125,11 @@ class PatternResults:
                 yield self._suspension(origin, overflow)
 
     def _is_alert(self, correction: Correction) -> bool:
-        """Whether the corrected match was an alert; a match that became an event is retracted by an event."""
+        """Return whether the corrected match was an alert. If it became an event instead, an event retracts it."""
         return self.patterns[correction.pattern, correction.version].query.pattern.into is None
 
     def _routed(self, results: Iterable[Single]) -> Iterator[Single]:
-        """Results with the further key in their bodies; results of the correlation key are unchanged."""
+        """Add the further key to the bodies of results. Results of the correlation key are unchanged."""
         if not self.route:
             return iter(results)
         return ((kind, identity, {**body, "route": self.route}) for kind, identity, body in results)
@@ -181,7 +184,10 @@ class PatternResults:
         return TIMEOUT, identity, body
 
     def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
-        """Counts of early terminations by pattern and reason; each count has an id made from its first termination."""
+        """Yield counts of early terminations by pattern and reason.
+
+        The id of a count is hashed from its first termination.
+        """
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
             members = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
@@ -220,7 +226,7 @@ class PatternResults:
         return DEVIATION, identity, body
 
     def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
-        """The losses of an overflow as errors, because every alert that is not emitted must be reported."""
+        """Yield the losses of an overflow as errors, because every alert that is not emitted must be reported."""
         pattern, budget = self._query(overflow).pattern, self._budget(overflow)
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
         advice = "conditions or a window in the pattern make them fewer"
@@ -260,7 +266,7 @@ class PatternResults:
         return DEAD_LETTER, identity, body
 
     def _suspension(self, origin: Origin, overflow: Overflow) -> Single:
-        """The suspension of a pattern, with the same id in every shard."""
+        """Return the suspension of a pattern. Its id is the same in every shard."""
         identity = row_id(SUSPENSION, self.stream, overflow.pattern, overflow.version)
         budget = self._budget(overflow)
         why, advice = overflow.reason, ""
@@ -291,12 +297,12 @@ class PatternResults:
 
 
 def _row_of(result: Timeout | Correction) -> dict[str, Any]:
-    """The member ``row`` of a result, if its pattern has FOR EACH ROW; otherwise empty."""
+    """Return the member ``row`` of a result if its pattern has FOR EACH ROW; otherwise an empty mapping."""
     return {} if result.row is None else {"row": result.row}
 
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
-    """The overflows summed per trace, event and pattern, in the order of first appearance."""
+    """Sum overflows per trace, event and pattern, in the order of first appearance."""
     sums: dict[Overflow, Overflow] = {}
     for overflow in overflows:
         place = replace(overflow, dropped=0, runs=0, work=0, suspends=False, is_in_all=False)
@@ -333,7 +339,7 @@ def _place_of(overflow: Overflow) -> str:
 
 
 def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """Id and JSON object of the alert for a match.
+    """Return the id and the JSON object of the alert for a match.
 
     ``steps``: the step of each alias, in words.
     """
@@ -360,7 +366,7 @@ def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, 
 
 
 def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Id and JSON object of an early termination."""
+    """Return the id and the JSON object of an early termination."""
     row = {} if ending.row is None else {"row": ending.row}
     identity = row_id(ENDING, stream, ending.pattern, ending.version, ending.key, ending.event_id, *row.values())
     body = {
@@ -379,7 +385,7 @@ def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[s
 
 
 def _why(steps: Mapping[str, str], bindings: Mapping[str, tuple[str, ...]]) -> str:
-    """The explanation of a match: the ids of its bound events, each with its step in words."""
+    """Explain a match by the ids of its bound events, each with its step in words."""
     return "; ".join(
         f"{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {steps[alias]}" for alias, ids in bindings.items()
     )

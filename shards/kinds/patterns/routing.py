@@ -12,7 +12,7 @@ from streams import StreamDeclaration, key_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedPattern:
-    """A pattern on a stream, with the key by which it is matched; made by ``routed``.
+    """A pattern on a stream, with the key by which it is matched; ``routed`` creates it.
 
     Attributes:
         route: Name of the further key by which the pattern is matched; empty: the correlation key.
@@ -32,10 +32,11 @@ class RoutedPattern:
 
 
 def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
-    """Name of the further key by which a pattern is matched; empty: the correlation key.
+    """Return the name of the further key by which a pattern is matched; empty: the correlation key.
 
-    A pattern is matched by the correlation key if its ``WHERE [..]`` contains this key or is missing. Otherwise the
-    first further key in ``WHERE [..]`` decides. If no declared key is in it, ``KeyMismatch`` lists the possible keys.
+    A pattern is matched by the correlation key if its ``WHERE [..]`` is missing or contains this key. Otherwise the
+    first further key in ``WHERE [..]`` decides. If ``WHERE [..]`` contains no declared key, ``KeyMismatch`` lists the
+    possible keys.
     """
     if has_key(pattern, declaration.key_paths):
         return ""
@@ -47,7 +48,7 @@ def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
 
 
 def routed(pattern: Pattern, declaration: StreamDeclaration) -> RoutedPattern:
-    """A pattern with the key by which it is matched on a stream. Raises ``KeyMismatch``."""
+    """Determine the key by which a pattern is matched on a stream. Raises ``KeyMismatch``."""
     route = route_of(pattern, declaration)
     key_paths = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
     require_own_key(pattern, key_paths)
@@ -77,6 +78,6 @@ def _declared(declaration: StreamDeclaration) -> str:
 
 
 def _name_of(route: str, declaration: StreamDeclaration) -> str:
-    """The name of a further key as patterns write it: the path, or the declared name if there are several paths."""
+    """Return the name of a further key in patterns: its path, or its declared name if it has several paths."""
     path = declaration.attribute_of(route)
     return route if isinstance(path, Mapping) else ".".join(path)

@@ -1,8 +1,8 @@
-"""Constraint documents, compiled for the matcher and the explanations; each is read once per process.
+"""Constraint documents, compiled for the matcher and the explanations.
 
-Reading some hundred constraints and checking pattern states against them takes longer than matching a small batch, and
-the result depends only on the document and on the order of ties. So shards of one process, and states that are loaded
-repeatedly, share the compiled documents.
+Reading a hundred constraints and checking pattern states against them takes longer than matching a small batch. The
+result depends only on the document and on the order of ties. So each document is compiled once per process, and shared
+by shards and by states that are loaded repeatedly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_TYPES = 50
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The parameters of an explanation, besides the constraints."""
+    """The parameters of an explanation, except the constraints."""
 
     query: Query
     state: PatternState
@@ -53,11 +53,13 @@ class Rules:
 
     @property
     def trace_ends(self) -> frozenset[str]:
-        """Event types that end a trace because the constraint set has ``reopen: new_transaction``."""
+        """Event types that end a trace, because the constraint set has ``reopen: new_transaction``."""
         return self._constraint_set.trace_ends
 
     def explain(self, query: Query, ending: Ending) -> Mapping[str, Any]:
-        """Why the matcher ended the partial matches of ``query``: members of the result, as plain JSON."""
+        """Explain why the matcher terminated the partial matches of ``query`` early, as members of the result in plain
+        JSON.
+        """
         event = _named(ending.event, ending.event_type)
         question = _Question(query, ending.state, ending.before, ending.after, event)
         if question not in self._endings:
@@ -72,7 +74,7 @@ class Rules:
         return self._endings[question]
 
     def explain_deviation(self, deviation: Deviation) -> DeviationReason:
-        """The reason of a deviation: the constraints that its event breaks."""
+        """Explain a deviation by the constraints that its event breaks."""
         from constraints import explain_deviation  # noqa: PLC0415
 
         question = deviation.before, _named(deviation.event, deviation.event_type)
@@ -82,7 +84,8 @@ class Rules:
         return self._deviations[question]
 
     def following(self, state: MonitorState, declared: Collection[str]) -> tuple[list[str], list[str]]:
-        """Event types that may come next, and types that must not, in a trace without deviation, by type only.
+        """Return the event types that may follow in a trace without deviation, and the types that must not. Only types
+        count.
 
         ``declared``: types of the stream; the types of the constraints are added. At most 50 types are examined.
         """
@@ -92,15 +95,15 @@ class Rules:
         return may, [name for name in types if name not in may]
 
     def is_complete(self, state: MonitorState, may: Collection[str]) -> bool:
-        """Whether an end event or the end of the workflow has completed a trace.
+        """Return whether an end event, or the end of the workflow, has completed a trace.
 
-        ``may``: the event types that may come next, from ``following``.
+        ``may``: the event types that may follow, from ``following``.
         """
         is_closed = self._constraint_set.process is not None
         return not may and (is_closed or self.monitor.step(state, EventClass(type=OTHER)) is None)
 
     def why_over(self, query: Query, view: GuardView, state: MonitorState) -> str | None:
-        """Why a pattern that has bound no event of a trace can no longer match there, or None if unknown."""
+        """Explain why a pattern that has bound no event of a trace can no longer match there; None if unknown."""
         from constraints import explain_ending  # noqa: PLC0415
 
         event = EventClass(type=OTHER)
@@ -113,7 +116,7 @@ class Rules:
         return None
 
     def _explain(self, question: _Question) -> Explanation:
-        """Explain an early termination by its event, or if that fails, by all events since the start of the trace."""
+        """Explain an early termination by its event or, if this fails, by all events since the start of the trace."""
         from constraints import explain_ending  # noqa: PLC0415
 
         parts = (self._constraint_set, question.query, question.state)
@@ -124,7 +127,10 @@ class Rules:
 
 
 def _named(event: EventClass, event_type: str) -> EventClass:
-    """The class of an event with its real type; the matcher uses one class for all types that no rule names."""
+    """Return the class of an event with the event's own type.
+
+    The matcher uses one class for all types that no rule names.
+    """
     return event if event.type == event_type else replace(event, type=event_type)
 
 
@@ -134,7 +140,7 @@ def _make_room(explanations: dict[Any, Any]) -> None:
 
 
 def rules_of(document: Any, ties: Ties = "log") -> Rules:
-    """The rules of an uploaded document; equal documents share one object.
+    """Return the rules of an uploaded document; equal documents share one object.
 
     ``ties``: how the stream orders events with equal timestamps.
     """

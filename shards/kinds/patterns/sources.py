@@ -1,4 +1,4 @@
-"""The part of a pattern with ``suppress`` or ``incident``, and the inner stream of its alerts."""
+"""The operator that is a part of a pattern with ``suppress`` or ``incident``, and the inner stream of the alerts."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 SUPPRESSION = "suppression"
-"""The kind of the part, and the name of the member with its rules in a pattern's definition."""
+"""The kind of this operator, and the member of a pattern's definition that has its rules."""
 
 
 RESOLUTION = "resolution"
-"""The type of the events of an inner stream that close incidents."""
+"""Type of the events of an inner stream that close incidents."""
 ACKNOWLEDGE: Literal["acknowledge"] = "acknowledge"
-"""The type of events of an inner stream by which a person acknowledges an incident."""
+"""Type of the events of an inner stream by which a person acknowledges an incident."""
 CLOSE: Literal["close"] = "close"
-"""The type of events of an inner stream by which a person closes an incident."""
+"""Type of the events of an inner stream by which a person closes an incident."""
 
 
 def alerts_stream(pattern: str) -> str:
-    """The inner stream of the alerts of a pattern that has ``suppress`` or ``incident``."""
+    """Return the name of the inner stream for the alerts of a pattern with ``suppress`` or ``incident``."""
     return f"{pattern}.alerts"
 
 
 def fed_stream(pattern: str, suppression: Mapping[str, Any]) -> str:
-    """The inner stream to which a pattern's alerts go: its own, or that of the pattern whose incidents it closes."""
+    """Return the inner stream that receives the alerts of a pattern.
+
+    If the pattern closes the incidents of another pattern, this is the inner stream of the other pattern.
+    """
     return alerts_stream(suppression.get("resolves") or pattern)
 
 
 def shown_quiet(body: Mapping[str, Any]) -> dict[str, Any]:
-    """``suppress``, ``incident`` and ``resolves`` of a pattern's document, from the body of its definition."""
+    """Return ``suppress``, ``incident`` and ``resolves`` as in a pattern's document, from its definition's body."""
     suppression = body.get(SUPPRESSION) or {}
     by = {"by": suppression.get("by")}
     return {

@@ -1,4 +1,4 @@
-"""The operator that decides which alerts of a pattern are suppressed, and which incident each belongs to."""
+"""The operator that decides which alerts of a pattern are suppressed, and to which incident each alert belongs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _HEAD = b'{"type":"%b"'
 
 
 class SuppressingOperator(Operator):
-    """Lets alerts of a pattern pass, or suppresses them, and adds them to the incidents of their groups."""
+    """Emits or suppresses the alerts of a pattern, and adds them to the incidents of their groups."""
 
-    waits_for_time = True  # groups are dropped, and incidents closed, as time passes
-    is_decided_by_end = False  # an incident has the time at which its pause is over, whenever that is known
+    waits_for_time = True  # as time passes, groups are dropped and incidents closed
+    is_decided_by_end = False  # an incident closes at the end of its pause, whenever this is decided
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
         super().__init__(definition, declaration)
         self._begin(definition)
         self._incidents = self._new_incidents()
-        self._since = 0  # the version that began with the present groups; 0: unknown
+        self._since = 0  # first version with the current groups; 0: unknown
 
     def _begin(self, definition: Definition) -> None:
         self.definition = definition
@@ -48,7 +48,10 @@ class SuppressingOperator(Operator):
         return Incidents(self.definition.body["stream"], self.definition, suppression.by, suppression.closes_after_us)
 
     def continue_as(self, definition: Definition) -> Output | None:
-        """Continue as another version with the open incidents if that version has the same groups; else close them."""
+        """Switch to another version.
+
+        If its groups are the same, it keeps the open incidents; otherwise they are closed.
+        """
         incidents = self._incidents
         if incidents is None:
             return None
@@ -64,7 +67,7 @@ class SuppressingOperator(Operator):
         return closed
 
     def process(self, batch: EventBatch) -> Output:
-        """Decide which alerts of a batch are suppressed; open, join, acknowledge and close incidents."""
+        """Decide which alerts of a batch are suppressed, and open, join, acknowledge and close incidents."""
         batch = batch.take(np.flatnonzero(~batch.is_ended))
         types = [batch.type_names[code] for code in batch.type_codes.tolist()]
         ids, bodies, keys = (batch.columns.column(name).to_pylist() for name in ("id", "data", "key"))
@@ -89,10 +92,10 @@ class SuppressingOperator(Operator):
     def _decided(
         self, identity: str, body: bytes, key: str, time_us: int, key_hash: int
     ) -> tuple[ResultKind, bytes, Sequence[Change]]:
-        """Kind and body of the row of an alert, and the changes of incidents that the alert causes.
+        """Return kind and body of the row of an alert, and the changes of incidents that the alert causes.
 
-        An alert that another version sent to the place of another group passes without effect: alerts of its present
-        group may be at another place, and it may lack the values of that group.
+        An alert that another version sent to the place of another group is emitted without any effect. Alerts of its
+        current group may be at another place, and it may lack the values that form that group.
         """
         alert = orjson.loads(body)
         group = self._suppression.group_of(alert)
@@ -109,7 +112,9 @@ class SuppressingOperator(Operator):
         return (ALERT, body, changes) if suppressor is None else (SUPPRESSED, _marked(body, suppressor), changes)
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Drop groups whose last alert no longer suppresses others, and close incidents that had no alert for long."""
+        """Drop groups whose last alert no longer suppresses others, and close incidents without an alert for
+        ``close_after``.
+        """
         self._last.expire(watermark_us)
         return NO_OUTPUT if self._incidents is None else Results(self._changes(self._incidents.pass_time(watermark_us)))
 
@@ -145,7 +150,7 @@ class SuppressingOperator(Operator):
         return replace(ResultRows.about(kind, *texts, [about], np.zeros(len(ids), np.int32)), stream=stream)
 
     def _changes(self, changes: Iterable[Change]) -> list[ResultRows]:
-        """The rows of changes of incidents, by kind."""
+        """Return the rows of changes of incidents, by kind."""
         by_kind: dict[ResultKind, list[tuple[str, bytes]]] = {}
         for kind, identity, body in changes:
             by_kind.setdefault(kind, []).append((identity, orjson.dumps(body)))
@@ -153,17 +158,17 @@ class SuppressingOperator(Operator):
 
 
 class SuppressionHost(KeyedHost):
-    """Host of the suppressions at one place."""
+    """Host of the operators that suppress alerts at one place."""
 
     has_traces: ClassVar[bool] = False
 
 
 def _marked(alert: bytes, suppressor: str) -> bytes:
-    """A suppressed alert as JSON: the alert with the type of suppressed alerts, and the id of the suppressing alert."""
+    """Return a suppressed alert as JSON: the type is changed, and the id of the suppressing alert is added."""
     head, suppressed_head = (_HEAD % kind.delivered_as.encode() for kind in (ALERT, SUPPRESSED))
     return _with(suppressed_head + alert.removeprefix(head), "suppressed_by", suppressor)
 
 
 def _with(alert: bytes, member: str, value: str) -> bytes:
-    """An alert as JSON with a further member."""
+    """Add a member to an alert in JSON."""
     return alert[:-1] + b',"%b":"%b"}' % (member.encode(), value.encode())

@@ -1,8 +1,8 @@
 """Suppression of alerts: members of a pattern's document, groups of its alerts, and the last alert of each group.
 
-The alerts of a pattern with ``suppress`` or ``incident`` go to an inner stream, where an operator of the kind
-``suppression`` decides about them (ADR 72, ADR 75). Alerts of a pattern with ``resolves`` go to the inner stream of the
-pattern whose incidents they close.
+Alerts of a pattern with ``suppress`` or ``incident`` are sent to an inner stream, where an operator of the kind
+``suppression`` processes them (ADR 72, ADR 75). Alerts of a pattern with ``resolves`` are sent to the inner stream of
+the pattern whose incidents they close.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _INT64 = 2.0**63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppression:
-    """The rules by which alerts of a pattern are suppressed, or form and close incidents.
+    """The rules by which alerts of a pattern are suppressed, form incidents, or close incidents.
 
     Attributes:
-        by: Names of columns of RETURN, or names of the key, whose values form the group of an alert; empty: there is
-            one group.
-        lasts_us: How long an alert that passed suppresses later alerts of its group; 0: not at all.
+        by: Names of columns of RETURN, or names of the key, whose values form the group of an alert; empty: all alerts
+            are in one group.
+        lasts_us: How long an emitted alert suppresses later alerts of its group; 0: not at all.
         is_rekeyed: Whether the alerts of a group may have different keys.
         closes_after_us: Time without alerts of a group after which its incident closes; None: no incidents.
     """
@@ -55,52 +55,56 @@ class Suppression:
 
     @property
     def stays(self) -> bool:
-        """Whether alerts are reported as usual, and only copies go to the place of their group (``resolves``)."""
+        """Whether alerts are reported as usual, and only copies are sent to the place of their group (``resolves``)."""
         return bool(self.resolves)
 
     def group_of(self, alert: Mapping[str, Any]) -> str:
-        """The group of an alert as JSON text: the values of ``by``, with the key first unless alerts are re-keyed."""
+        """Return the group of an alert as JSON text.
+
+        The group consists of the values of ``by``; unless alerts are re-keyed, the key is in front.
+        """
         returns, key = alert["returns"], alert["key"]
         values = [_as_integer(returns.get(name, key)) for name in self.by]
         return orjson.dumps(values if self.is_rekeyed else [key, *values]).decode()
 
 
 def _as_integer(value: Any) -> Any:
-    """A whole number as an integer, so that 1.0 is in the group of 1, which it equals; other values as they are."""
+    """Convert a whole number to an integer, so that 1.0 and 1 form the same group. Other values are unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _INT64 else value
 
 
 class LastAlerts:
-    """The last unsuppressed alert of each group, kept until it no longer suppresses later alerts of the group."""
+    """The last emitted alert of each group, retained as long as it suppresses later alerts of the group."""
 
     def __init__(self, lasts_us: int) -> None:
         self._lasts_us = lasts_us
-        self._last: dict[str, tuple[int, str, int]] = {}  # end of its effect, id, hashed key; the oldest first
+        self._last: dict[str, tuple[int, str, int]] = {}  # end of suppression, alert id, hashed key; the oldest first
         self._now_us = NEVER_US
 
     def __len__(self) -> int:
         return len(self._last)
 
     def suppressor(self, group: str, time_us: int, identity: str, key_hash: int = 0) -> str | None:
-        """The id of the earlier alert that suppresses an alert; None: the alert passes, and suppresses later alerts.
+        """Return the id of the earlier alert that suppresses an alert.
 
-        ``key_hash`` is the hashed key of the alert at its place.
+        If there is none, return None: the alert is emitted, and suppresses later alerts. ``key_hash``: the hashed key
+        of the alert at its place.
         """
         last, at_us = self._last.get(group), max(time_us, self._now_us)
         if last is not None and at_us < last[0]:
             return last[1]
-        self._last.pop(group, None)  # so that the oldest is the first
+        self._last.pop(group, None)  # inserted again below, so that the oldest remains first
         self._last[group] = at_us + self._lasts_us, identity, key_hash
         return None
 
     def expire(self, now_us: int) -> None:
-        """Pass time: drop the groups whose last alerts do not suppress later ones any more."""
+        """Advance time: drop the groups whose last alerts no longer suppress later ones."""
         self._now_us = max(self._now_us, now_us)
         while self._last and self._last[first := next(iter(self._last))][0] <= self._now_us:
             del self._last[first]
 
     def key_hashes(self) -> list[int]:
-        """The hashed key of each group."""
+        """Return the hashed key of each group."""
         return [key_hash for *_, key_hash in self._last.values()]
 
     def keep(self, stays: list[bool]) -> None:
@@ -116,9 +120,9 @@ class LastAlerts:
 
 
 def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, Any] | None:
-    """The members ``suppress``, ``incident`` and ``resolves`` of a document as one JSON object; None if it has none.
+    """Read ``suppress``, ``incident`` and ``resolves`` of a document as one JSON object; None if it has none of them.
 
-    The alerts of incidents are always re-keyed by their group, so that alerts of other patterns find them.
+    Alerts with incidents are always re-keyed by their group, so that alerts of other patterns reach the same place.
 
     Raises:
         OperatorRefused: A member has a wrong form, names a value that alerts lack, or contradicts another member.
@@ -144,7 +148,10 @@ def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, 
 
 
 def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | None:
-    """The member ``suppress`` of a pattern as plain JSON, and whether alerts are re-keyed; None if not suppressed."""
+    """Read the member ``suppress`` of a pattern as plain JSON, and add whether alerts are re-keyed.
+
+    Return None if the pattern has no such member.
+    """
     suppress = _members(_SUPPRESS, value, "for", "{by: [customer], for: 1 h}")
     if suppress is None:
         return None
@@ -154,14 +161,14 @@ def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | N
 
 
 def suppressed_only(suppression: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The rules of suppression without incidents, for backtests and dry runs; None: no alert is suppressed."""
+    """Return the rules of suppression without incidents, for backtests and dry runs; None: no alert is suppressed."""
     if suppression is None or "for" not in suppression:
         return None
     return {name: value for name, value in suppression.items() if name != INCIDENT}
 
 
 def _members(field: str, value: object, needed: str, example: str) -> Mapping[str, Any] | None:
-    """A member of a pattern's document, of the form ``{by, NEEDED}``; None: the document does not have it."""
+    """Check the form ``{by, NEEDED}`` of a member of a pattern's document; None: the document lacks the member."""
     if value is None:
         return None
     if not isinstance(value, Mapping) or needed not in value:
@@ -172,7 +179,7 @@ def _members(field: str, value: object, needed: str, example: str) -> Mapping[st
 
 
 def _groups(field: str, value: Mapping[str, Any], routed: RoutedPattern) -> tuple[list[str], bool]:
-    """The names that form the groups of alerts, and whether the key is among them."""
+    """Return the names that form the groups of alerts, and whether the key is among them."""
     if routed.pattern.into is not None:
         raise _refused(
             f"matches of a pattern with INTO become events, not alerts; {field} belongs to a pattern on "
@@ -201,14 +208,14 @@ def _require_duration(field: str, member: str, value: Mapping[str, Any]) -> None
 
 
 def _key_names(routed: RoutedPattern) -> list[str]:
-    """The names of the key by which a pattern is matched."""
+    """Return the names of the key by which a pattern is matched."""
     declaration, route = routed.declaration, routed.route
     paths = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
     return list(dict.fromkeys(".".join(path).removeprefix("data.") for path in paths))
 
 
 def _is_key(column: Expression, routed: RoutedPattern) -> bool:
-    """Whether a column of RETURN is exactly the key, so that alerts with equal values in it have equal keys."""
+    """Return whether a column of RETURN is exactly the key, so that alerts with equal values in it have equal keys."""
     declaration, route = routed.declaration, routed.route
     if isinstance(column, Call):
         return column.name == "key" and not route

@@ -1,3 +1,3 @@
-"""Taps: operators that make events of early terminations, timeouts or deviations of a stream."""
+"""Taps: operators that turn early terminations, timeouts or deviations of a stream into events."""
 
 from shards.kinds.taps.kind import TapKind

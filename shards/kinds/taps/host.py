@@ -11,7 +11,7 @@ from streams import EventBatch
 
 
 class Tap(Operator):
-    """A tap at one place: turns results of one kind from the place's host of patterns into events."""
+    """A tap at one place. It turns results of one kind, from the host of patterns at the same place, into events."""
 
     def hear(self, output: Output) -> Output:
         definition = self.definition
@@ -19,22 +19,22 @@ class Tap(Operator):
         return NO_OUTPUT if events is None else DerivedOutput(self.declaration.name, definition, events)
 
     def process(self, batch: EventBatch) -> Output:
-        """No effect: a tap reads results only."""
+        """Do nothing, because a tap reads results only."""
         return NO_OUTPUT
 
     def advance_time(self, watermark_us: int) -> Output:
-        """No effect: time alone makes no event."""
+        """Do nothing, because passing time alone makes no event."""
         return NO_OUTPUT
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """No effect: a tap has no state."""
+        """Do nothing, because a tap has no state."""
 
     def dump(self) -> SavedHost:
-        """An empty state: a tap has nothing to save."""
+        """Return an empty state, because a tap has nothing to save."""
         return SavedHost(head={}, sections={})
 
     def load(self, saved: SavedHost) -> None:
-        """No effect: a tap has no state."""
+        """Do nothing, because a tap has no state."""
 
 
 class TapHost(KeyedHost):

@@ -35,7 +35,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class TapKind(DocumentKind):
-    """The kind of taps: each turns a stream's results of one kind into events of the derived stream with its name."""
+    """The kind of taps. A tap turns results of one kind into events of the derived stream with the tap's name."""
 
     name: ClassVar[str] = "tap"
     plural: ClassVar[str] = "taps"
@@ -92,7 +92,7 @@ class TapKind(DocumentKind):
 
 
 def _source(body: Mapping[str, Any], stream: StreamDeclaration) -> Input:
-    """The place whose results a tap reads."""
+    """Return the place whose results a tap reads."""
     route = body.get("route", "")
     if route and body["results"] != TIMEOUT.plural:
         raise OperatorRefused(
