@@ -1,4 +1,4 @@
-"""Changes that control records make to the reference tables that lookups read."""
+"""Changes of reference tables by control records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TableRecord: TypeAlias = TableOn | TableOff | TableRow
 
 
 def tables_after(tables: Tables, record: TableRecord) -> Tables:
-    """The tables after a control record that registers, changes or removes a table."""
+    """Apply a control record that registers, changes or removes a table, and return the tables after it."""
     match record:
         case TableOn(version):
             return tables.with_version(version)
@@ -23,7 +23,7 @@ def tables_after(tables: Tables, record: TableRecord) -> Tables:
 
 
 def records_of(tables: Tables) -> Iterator[TableRecord]:
-    """The control records that create the same tables in a log without tables."""
+    """Yield the control records that would create the same tables in a log without tables."""
     for opened in (table_version for versions in tables.versions.values() for table_version in versions):
         version = opened.version
         yield TableOn(version)

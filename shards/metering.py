@@ -1,6 +1,6 @@
 """Metering of hosts: processor time and numbers of results, measured around each call.
 
-The operators of a host share its engine, so only the host has a cost; rows are counted for each operator.
+Cost is measured per host, because the operators of a host share its engine. Results are counted per operator.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Cost:
     """The cost of a host so far; older costs count less (``halve``).
 
     Attributes:
-        rows_in: Number of events that were processed.
-        cpu_ns: Processor time for these events, for passing time and for making results, in nanoseconds.
+        rows_in: Number of processed events.
+        cpu_ns: Processor time, in nanoseconds, for processing events, advancing time and making results.
         rows_out: Number of results by operator name; an empty name: results of the host itself.
     """
 
@@ -39,14 +39,14 @@ class Cost:
 
 
 class Metering:
-    """Calls hosts and measures them with ``clock``, which counts the nanoseconds of this thread."""
+    """Calls hosts and measures the calls with ``clock``, which returns the CPU time of this thread in nanoseconds."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._costs: dict[Host, Cost] = {}
 
     def cost(self, host: Host) -> Cost | None:
-        """The cost of a host so far; None: the host was not called."""
+        """Return the cost of a host so far; None if the host was not called."""
         return self._costs.get(host)
 
     def process(self, host: Host, batch: EventBatch) -> Output:
@@ -66,7 +66,7 @@ class Metering:
 
 
 class _Unmetered(Metering):
-    """Calls hosts and measures nothing."""
+    """Calls hosts without measuring them."""
 
     def process(self, host: Host, batch: EventBatch) -> Output:
         return host.process(batch)
@@ -80,7 +80,7 @@ UNMETERED: Metering = _Unmetered(lambda: 0)
 
 @dataclass(frozen=True, slots=True)
 class _Metered(Output):
-    """The output of a host; its results are counted, and the time for making them is measured."""
+    """The output of a host; iterating over its results counts them, and measures the time for making them."""
 
     output: Output
     cost: Cost
@@ -110,6 +110,6 @@ class _Metered(Output):
         if isinstance(result, tuple):
             kind, _, body = result
             self.cost.add_out(kind.subject_of(body), 1)
-        elif result.kind is not REKEYED:  # results of the kind ``derived`` are the same events
+        elif result.kind is not REKEYED:  # re-keyed events are counted as results of the kind ``derived``
             for pair in result.subjects.value_counts().to_pylist():
                 self.cost.add_out(pair["values"], pair["counts"])

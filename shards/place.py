@@ -44,7 +44,7 @@ _SHOWN_CHARS = 4_000
 _WAITING = "waiting"
 
 Step: TypeAlias = tuple[Entry, Output]
-"""An output, and the last entry that contributed to it."""
+"""An output, together with the last entry that contributed to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +59,24 @@ class Answer(Output):
     found: Mapping[str, Any]
 
     def body(self, shard: int, position: str, stream: str) -> dict[str, Any]:
-        """The answer as plain JSON, with the position at which it is exact."""
+        """Return the answer as plain JSON, with the position at which it is exact."""
         return {"question": self.asked.id, "shard": shard, "position": position, "stream": stream, **self.found}
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """A result row with the answer of this shard."""
+        """Yield a result row with the answer of this shard."""
         identity = row_id(ANSWER, self.asked.id, origin.shard)
         yield ANSWER, identity, self.body(origin.shard, origin.entry.position, origin.entry.stream)
 
 
 @dataclass(frozen=True, slots=True)
 class LateEvent(Output):
-    """The output for a late event that is not matched."""
+    """The output for a late event that is dead-lettered."""
 
     event: EventBatch
     watermark_us: int
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """The event's dead letter."""
+        """Yield the event's dead letter."""
         (late,) = self.event.to_events()
         entry, due = origin.entry, shown_time(self.watermark_us)
         error = EventLate(
@@ -97,12 +97,12 @@ class LateEvent(Output):
 
 
 class Place:
-    """Orders the events of one key of a stream and hands them to the hosts.
+    """Orders the events of one key of a stream and passes them to the hosts.
 
     Attributes:
         declaration: The newest declaration in the log.
         route: Name of the further key; empty for the correlation key.
-        metering: Calls the hosts, and may measure the calls; by default nothing is measured.
+        metering: Calls the hosts and may measure the calls; by default nothing is measured.
     """
 
     def __init__(
@@ -132,18 +132,18 @@ class Place:
         return any(host.names for host in self._hosts.values())
 
     def runs(self, kind: str, name: str) -> bool:
-        """Whether an operator runs at the place."""
+        """Return whether the given operator runs at the place."""
         return kind in self._hosts and name in self._hosts[kind].names
 
     def host(self, kind: str) -> Host:
-        """The host of a kind, created on first use."""
+        """Return the host of a kind, and create it on first use."""
         if kind not in self._hosts:
             self._hosts[kind] = known_kind(kind, self._kinds).host(self.declaration, self.route)
             self._hosts[kind].read_tables(self._tables)
         return self._hosts[kind]
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator; its host learns the stream's open traces and constraints."""
+        """Start an operator. Its host receives the stream's open traces and constraints."""
         host = self.host(definition.kind)
         host.start(definition, start)
         for other_host in self._hosts.values():
@@ -151,18 +151,17 @@ class Place:
                 host.learn(traces.followed, traces.open_keys)
 
     def started(self, entry: Entry) -> Iterator[Step]:
-        """Steps with the output of hosts at the start of an operator, which may continue as another version."""
+        """Yield the output of hosts at the start of an operator, which may continue the state of another version."""
         for host in self._hosts.values():
             yield entry, host.started()
 
     def measures(self) -> dict[str, int | None]:
-        """Metrics of the hosts and of event time.
+        """Return metrics of the hosts and of event time.
 
-        The metrics of a kind that is not resident begin with the kind's name.
-
-        ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` count late events so far; ``waiting`` counts
-        events that wait for older ones; ``watermark_us`` is the event time reached, None before the first event.
-        ``lateness_us`` exists if the lateness is measured.
+        Names of metrics begin with the kind of the host, unless the kind is resident. ``late_dropped``,
+        ``late_dead_lettered`` and ``late_processed`` count late events so far. ``waiting`` counts events in the reorder
+        buffer. ``watermark_us`` is the event time reached, or None before the first event. ``lateness_us`` exists if
+        the lateness is measured.
         """
         buffer = self._buffer
         return {
@@ -184,7 +183,7 @@ class Place:
         return lateness if isinstance(lateness, AutoLateness) else None
 
     def observed(self) -> Iterator[Observation]:
-        """Observations for deciders since the last call."""
+        """Yield the observations since the last call, for deciders."""
         rules, lags = self._measured, self._lags
         if rules is not None and self._lateness_us is not None and lags.events:
             summary = lateness_summary(rules, self._lateness_us, self._change, lags)
@@ -200,7 +199,7 @@ class Place:
         return max((newest_us for newest_us in times if newest_us is not None), default=None)
 
     def check(self, declaration: StreamDeclaration) -> None:
-        """Refuse a later declaration with other keys or ties, because open traces were read under the old one."""
+        """Refuse a later declaration with other keys or ties, because open traces were read under the earlier one."""
         for name in _READ:
             if getattr(declaration, name) != getattr(self.declaration, name):
                 raise ControlRecordError(
@@ -208,11 +207,11 @@ class Place:
                 )
 
     def declare(self, entry: Entry, declaration: StreamDeclaration) -> Iterator[Step]:
-        """Adopt a later declaration that was checked; waiting events are matched under it.
+        """Apply a later declaration that ``check`` has accepted; waiting events are matched under it.
 
-        The watermark never moves back. With a larger lateness, it rests until time has come far enough; if there was no
-        lateness before, it begins at the newest time. With a smaller lateness, or none, the events that need not wait
-        any more are released.
+        The watermark never moves back. If the lateness increases, the watermark stops until time has advanced far
+        enough. If there was no lateness before, the watermark starts at the newest time. If the lateness decreases or
+        is removed, events that need not wait any longer are released.
         """
         if declaration == self.declaration:
             return
@@ -234,25 +233,25 @@ class Place:
                 self._buffer.advance(newest_us)
 
     def _lateness_under(self, declaration: StreamDeclaration) -> int | None:
-        """The lateness under a later declaration. A measured lateness keeps its current bound."""
+        """Return the lateness under a later declaration. A measured lateness keeps its current bound."""
         if isinstance(declaration.lateness, AutoLateness) and self._lateness_us is not None:
             return declaration.lateness.within_us(self._lateness_us)
         return declaration.lateness_us
 
     def change_lateness(self, entry: Entry, change: LatenessChange) -> Iterator[Step]:
-        """Adopt a decided lateness; without effect if the stream declares a fixed lateness instead of measuring it."""
+        """Apply a decided lateness. Without effect if the stream declares a fixed lateness instead of measuring it."""
         self._change = change.number
         if self._measured is not None and self._buffer is not None:
             self._lateness_us = self._measured.within_us(change.bound_us)
             yield from self._released(entry, self._buffer.wait(self._lateness_us))
 
     def begin_like(self, other: Place) -> None:
-        """Take over the lateness of another place of the stream, before the first event."""
+        """Copy the lateness of another place of the stream, before the first event."""
         self._change, self._lateness_us = other._change, other._lateness_us
         self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Let traces that begin later follow these constraints."""
+        """Follow these constraints in traces that begin later."""
         for host in self._hosts.values():
             host.follow(record)
 
@@ -262,7 +261,7 @@ class Place:
             host.read_tables(tables)
 
     def _with_tables(self, batch: EventBatch) -> EventBatch:
-        """A batch with the tables that lookups read, as the hosts receive it."""
+        """Return the batch with the tables that lookups read, as the hosts receive it."""
         return replace(batch, tables=self._tables) if self._tables.versions else batch
 
     @property
@@ -273,9 +272,9 @@ class Place:
     def process(
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
-        """Process decoded batches: order their events, and hand on the events that need not wait.
+        """Sort the events of decoded batches, and pass on the events that need not wait.
 
-        ``is_timed``: whether passing time matters to streams derived from the events.
+        ``is_timed``: whether passing time has an effect in streams derived from the events.
         """
         if self._buffer is None:
             for host in self._hosts.values():
@@ -283,7 +282,7 @@ class Place:
                     yield from self._step(entries[last], self.metering.process(host, self._with_tables(batch)))
             return
         batch = EventBatch.joined(batches)
-        if self._measured is not None and not self.route:  # measured once per event: each comes by the correlation key
+        if self._measured is not None and not self.route:  # measured once per event, at its correlation key
             self._lags.add(self._buffer.lags_us(batch.time_us), self._measured.at_most_us)
         late = self._buffer.is_late(batch.time_us)
         if late.any():
@@ -292,7 +291,7 @@ class Place:
             yield from self._released(entries[-1], self._buffer.push(batch))
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
-        """Whether no event of these batches would be late, if they came one after another; at least one batch is given.
+        """Return whether no event would be late if these batches, at least one, arrived one after another.
 
         Without a lateness, an event is late if it is older than an event of an earlier batch, or than the current time.
         """
@@ -301,14 +300,14 @@ class Place:
         return _is_rising(batches, self._newest_us)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """Note a time that an event in another shard, or the clock, has reached."""
+        """Advance time to that of an event in another shard, or of the clock; a lateness is subtracted from it."""
         if self._buffer is None:
             yield from self.advance_time(entry, time_us)
         else:
             yield from self._released(entry, self._buffer.see(time_us))
 
     def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
-        """Advance time to the watermark: release the waiting events up to it, then pass time for the hosts."""
+        """Advance time to the watermark: release the waiting events up to it, then advance the time of the hosts."""
         if self._buffer is None:
             for host in self._hosts.values():
                 yield from self._step(entry, self.metering.advance_time(host, watermark_us))
@@ -318,7 +317,7 @@ class Place:
     def end_trace(self, entry: Entry, key: str, time_us: int | None) -> Iterator[Step]:
         """End the trace of a key, at the newest time or an earlier one.
 
-        Events of the key that still wait for older ones open another trace.
+        Events of the key that are still in the reorder buffer open another trace.
         """
         for host in self._hosts.values():
             yield from self._step(entry, host.end_trace(key, time_us))
@@ -329,7 +328,7 @@ class Place:
             yield entry, host.finish_keys(promise)
 
     def close_keys(self, entry: Entry, record: KeysClosed) -> Iterator[Step]:
-        """Finish the keys that a decider has closed, by events that hosts make of the record."""
+        """Finish the keys that a decider has closed: hosts turn the record into events, which are then processed."""
         for host in self._hosts.values():
             batch = host.close_keys(record)
             if batch is None:
@@ -340,7 +339,7 @@ class Place:
                 yield from self._step(entry, self.metering.advance_time(host, host.newest_us))
 
     def answer(self, record: Ask) -> Answer:
-        """The answer of a host to a question; the state of the host does not change."""
+        """Return a host's answer to a question. The state of the host does not change."""
         host = self._hosts.get(record.operator)
         try:
             if host is None:
@@ -350,7 +349,7 @@ class Place:
             return Answer(record, {"error": {**error.details, "code": error.code, "message": error.message}})
 
     def drain(self, entry: Entry) -> Iterator[Step]:
-        """Release the events that wait for older ones, because a finite input has ended."""
+        """Release all events in the reorder buffer, because a finite input has ended."""
         if self._buffer is not None:
             yield from self._released(entry, self._buffer.drain())
 
@@ -360,7 +359,7 @@ class Place:
             yield from self._step(entry, host.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Keep the chosen keys, and forget all others, as ``Host.keep``."""
+        """Keep the state of the chosen keys, and drop all other state, as ``Host.keep`` does."""
         for host in self._hosts.values():
             host.keep(is_kept, has_counts=has_counts)
         if self._buffer is not None:
@@ -374,7 +373,7 @@ class Place:
         return [host for host in self._hosts.values() if host.files]
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state as a JSON object and sections by name."""
+        """Return the state as a JSON object, and sections by name."""
         saved = {kind: host.dump() for kind, host in self._hosts.items()}
         head: dict[str, Any] = {
             "declaration": self.declaration.to_json(),
@@ -390,7 +389,7 @@ class Place:
         return head, sections
 
     def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Restore what ``dump`` returned, except the hosts."""
+        """Restore the state that ``dump`` returned, except the hosts."""
         self._counts.update(head["late"])
         if (lateness := head.get("lateness")) is not None:
             self._lateness_us, self._change = lateness["us"], lateness["change"]
@@ -399,14 +398,14 @@ class Place:
             self._buffer.load(head["order"], sections[_WAITING])
 
     def _step(self, entry: Entry, output: Output) -> Iterator[Step]:
-        """The output of a host, then the outputs of hosts that ``hear`` it."""
+        """Yield the output of a host, then the outputs of the hosts that ``hear`` it."""
         yield entry, output
         for host in self._hosts.values() if output is not NO_OUTPUT else ():
             if (heard := host.hear(output)) is not NO_OUTPUT:
                 yield entry, heard
 
     def _released(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
-        """Hand on events that need not wait any more, and advance time to the watermark."""
+        """Pass on released events, and advance the time of the hosts to the watermark."""
         watermark_us = None if self._buffer is None else self._buffer.watermark_us
         for host in self._hosts.values():
             if len(batch):
@@ -418,7 +417,7 @@ class Place:
     def _with_late(
         self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
     ) -> Iterator[Step]:
-        """Process batches with late events, which are dropped, dead-lettered or processed by the stream's policy."""
+        """Process batches with late events. The stream's policy drops, dead-letters or processes the late events."""
         policy = self.declaration.late
         batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
         owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])
@@ -441,7 +440,7 @@ class Place:
 
 
 def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
-    """The kind with a name; refused if this release does not know it."""
+    """Look up a kind by name; refused if this release does not know it."""
     if kind not in kinds:
         raise ControlRecordError(
             f"no operators of the kind {kind!r} exist in this release; it knows {', '.join(sorted(kinds))}", kind=kind
@@ -452,10 +451,10 @@ def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
 def _in_order(
     batches: Sequence[EventBatch], newest_us: int | None, *, is_timed: bool
 ) -> Iterator[tuple[int, EventBatch]]:
-    """Joined batches to process one after another, each with the index of its last input batch.
+    """Join consecutive batches, and yield each joined batch with the index of its last input batch.
 
-    Time passes at the end of a joined batch. If passing time matters (``is_timed``), a batch with an event older than
-    an event of an earlier batch is not joined with the earlier batches.
+    Time passes at the end of a joined batch. If passing time has an effect (``is_timed``), a batch that contains an
+    event older than the newest event so far starts a new joined batch.
     """
     first = 0
     for number, batch in enumerate(batches):
@@ -470,7 +469,10 @@ def _in_order(
 
 
 def _is_rising(batches: Sequence[EventBatch], newest_us: int | None) -> bool:
-    """Whether each event is at least as new as ``newest_us`` and all events of earlier batches; no batch is empty."""
+    """Return whether each event is at least as new as ``newest_us`` and all events of earlier batches.
+
+    No batch is empty.
+    """
     newest = EARLIEST_US if newest_us is None else newest_us
     lasts_us = np.maximum.accumulate([newest, *(batch.time_us.max() for batch in batches)])
     return all(bool((batch.time_us >= last_us).all()) for batch, last_us in zip(batches, lasts_us, strict=False))

@@ -18,22 +18,25 @@ _Part: TypeAlias = tuple[Sequence[Decoded], Sequence[TickEntry]]
 
 
 class Policy(Protocol):
-    """Chooses the next shard among shards with entries, and within its step the next place among places with entries.
+    """Chooses the next shard among shards with entries, and in each step the next place among places with entries.
 
-    Two policies that choose alike must be equal: a process drops its states when its options change, and the policy is
-    one of them.
+    Two policies that make the same choices must be equal: a process drops its states when its options change, and the
+    policy is one of these options.
     """
 
     name: ClassVar[str]
 
     def choose(self, waiting: Mapping[Key, Sequence[Entry]]) -> Key:
-        """The next shard or place; ``waiting`` has the next entries of each, and is not empty."""
+        """Return the next shard or place. ``waiting`` maps each to its next entries, and is not empty."""
         ...
 
 
 @dataclass(frozen=True)
 class OldestFirst:
-    """Chooses the shard or place whose first entry is the oldest: least latency; within a shard, the log's order."""
+    """Chooses the shard or place whose first entry is the oldest.
+
+    This gives the least latency; within a shard, it is the log's order.
+    """
 
     name: ClassVar[str] = "oldest-first"
 
@@ -42,11 +45,11 @@ class OldestFirst:
 
 
 def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy) -> Iterator[Sequence[Decoded]]:
-    """Blocks of entries of one place, each to be matched together, in the order of a policy.
+    """Yield blocks of entries of one place, each to be matched together, in the order of a policy.
 
-    A block has consecutive entries; if streams are derived from some of the places, a block has all entries of a place.
-    A stream derived from several streams depends on the order of their places only if an event is older than its stream
-    has promised. In this case, the blocks come in the order of the log.
+    A block has consecutive entries. If streams are derived from any of the places, a block has all entries of its place
+    instead. The order of places matters only to a stream that is derived from several streams, and only if an event is
+    older than its stream has promised. In this case, the blocks follow the order of the log.
     """
     blocks = [list(block) for _, block in groupby(decoded, _place_of)]
     waiting: dict[PlaceKey, list[list[Decoded]]] = {}
@@ -69,10 +72,10 @@ def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy)
 
 
 def ticks_last(entries: Sequence[Entry], decode: Decoder, derivation: Derivation) -> Iterator[_Part]:
-    """Entries in parts, each with events and the ticks to apply after them.
+    """Split entries into parts, each with events and the ticks to apply after them.
 
-    A derived stream keeps its events until a tick. So all events may come first, and only the newest tick of each
-    stream matters. If an event after a tick is late, however, everything keeps the order of the log.
+    A derived stream buffers its events until a tick. So all events may be processed first, and then only the newest
+    tick of each stream. If an event after a tick is late, however, all entries keep the order of the log.
     """
     batches = iter(decode([entry for entry in entries if not isinstance(entry, TickEntry)]))
     decoded = [entry if isinstance(entry, TickEntry) else (entry, next(batches)) for entry in entries]
@@ -98,7 +101,7 @@ def _parted(decoded: Iterable[Decoded | TickEntry]) -> _Part:
 
 
 def _are_in_order(decoded: Sequence[Decoded | TickEntry], derivation: Derivation) -> bool:
-    """Whether no event after a tick is older than a tick of its stream, or late in another way."""
+    """Return whether no event after a tick is older than a tick of its stream, or late for another reason."""
     newest_us: dict[str, int] = {}
     blocks: dict[PlaceKey, list[list[Decoded]]] = {}
     is_after = False

@@ -1,6 +1,6 @@
-"""Kinds of results, the rows that leave a shard: how each kind is counted, listed and delivered.
+"""Kinds of results, which are the rows that leave a shard: how each kind is counted, listed and delivered.
 
-The sink, lists, counters, webhooks and backtests loop over the table of kinds (``shards.RESULT_KINDS``). A kind of
+The sink, lists, counters, webhooks and backtests loop over the table of kinds (``shards.RESULT_KINDS``). Each kind of
 operator declares its own results; this module has the results of the platform.
 """
 
@@ -15,10 +15,10 @@ import orjson
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultMetric:
-    """The counter of a kind of result for monitoring.
+    """The exported counter of a kind of result.
 
     Attributes:
-        labels: Members of ``ResultKind.counted_by``; the counts are summed over its other members.
+        labels: Members of ``ResultKind.counted_by`` that become labels. Counts are summed over the other members.
     """
 
     name: str
@@ -31,24 +31,25 @@ class ResultKind:
     """One kind of result. Names are stored and never change.
 
     Attributes:
-        name: Name in rows; it is a part of what each row id is hashed from.
+        name: Name in rows; the id of each row is hashed from it, too.
         plural: Name of the list of these results; empty: they are not listed.
         title: Plural in texts for people.
         subject: Member of a result that names its operator; may be missing.
-        counted_by: Members of a result that form its counter's name, the stream first; a list counts as its parts.
-        counts_for: Name of another kind whose counters these results raise, each row by its ``count``; empty: they
+        counted_by: Members of a result that form its counter's name, the stream first; a list counts as its joined
+            parts.
+        counts_for: Name of another kind whose counters these results increase, each row by its ``count``; empty: they
             have counters of their own.
-        delivered_as: ``type`` of the body that webhooks get; empty: these results are not delivered.
-        is_usual: Whether webhooks that name no kinds get these results.
+        delivered_as: ``type`` of the body that webhooks receive; empty: these results are not delivered.
+        is_usual: Whether a webhook that chooses no kinds receives these results.
         graded_by: Kind of the operators whose severity these results have; empty: they have no severity.
-        is_main: Whether runs count these results by operator, and name their differences without the kind.
+        is_main: Whether runs count these results by operator, and label their differences without the kind.
         members: The members that the body for webhooks may have.
         stops: Whether such a result suspends its operator in all shards.
         in_backtests: Whether backtests list these results, only count them, or ignore them.
-        same_by: The members by which results of two sets of rules are equal; empty: they are not compared. The member
-            named by ``subject`` is compared after mapping it to the operator's counterpart.
+        same_by: The members by which results of two sets of rules are compared; empty: they are not compared. The
+            member named by ``subject`` is compared after mapping it to the operator's counterpart.
         shown: The members that runs show besides the stream, in this order; empty: all but ``type`` and ``id``.
-        ordered_by: The members by which runs order results of a stream; empty: the order in which they were made.
+        ordered_by: The members by which runs sort results of a stream; empty: the order in which they were made.
         timed_by: The member with the event time by whose hour results are counted; empty: no counts by hour.
     """
 
@@ -77,17 +78,17 @@ class ResultKind:
         return self.plural.replace("-", "_")
 
     def subject_of(self, body: Mapping[str, Any]) -> str:
-        """Name of the operator of a result; empty if it has none."""
+        """Return the name of a result's operator; empty if it has none."""
         return body.get(self.subject) or ""
 
     def counter_of(self, body: Mapping[str, Any]) -> str:
-        """The counter of a stored result: the values of ``counted_by`` as a JSON list of strings."""
+        """Return the counter of a stored result: the values of ``counted_by`` as a JSON list of strings."""
         return orjson.dumps([_as_text(body.get(name)) for name in self.counted_by]).decode()
 
     def counted(self, counter: str | bytes) -> dict[str, str]:
-        """The parts of a counter's name, by member of ``counted_by``.
+        """Split a counter's name into the members of ``counted_by``.
 
-        Members by which an earlier release did not count yet are empty.
+        Members that an earlier release did not count by are empty.
         """
         values: list[str] = orjson.loads(counter)
         return dict(zip(self.counted_by, [*values, *[""] * (len(self.counted_by) - len(values))], strict=True))
@@ -118,17 +119,17 @@ DERIVED = ResultKind(
 )
 """An event of a derived stream; ``stream`` is the stream of its operator, ``into`` the derived stream.
 
-``rekeyed``: its key differs from the key of its source, so it reaches the derived stream through the log.
+``rekeyed``: whether its key differs from that of its source, so that it reaches the derived stream through the log.
 """
 
 REKEYED = ResultKind(name="rekeyed")
-"""Events of a derived stream that have keys of their own, on their way to the log; for the sink only.
+"""Events of a derived stream with keys of their own, which the sink appends to the log.
 
 The body is the wire form of an ``EventBatch``, the subject is the derived stream.
 """
 
 STATS = ResultKind(name="stats")
-"""Statistics of a shard for a micro-batch, for the driver only."""
+"""Statistics of a shard about a micro-batch, for the driver only."""
 
 ANSWER = ResultKind(name="answer")
 """A shard's answer to a question in the log; neither listed nor delivered."""

@@ -1,9 +1,9 @@
 """Rows, the results that leave a shard, from alerts to dead letters, with deterministic ids.
 
-The id of a row is a hash of its content, never of when or how often it was computed: a replay, a retry and a restart
-give the same ids, so a sink that stores rows by id stores each row once.
+The id of a row is a hash of its content, and does not depend on when or how often the row was computed. A replay, a
+retry and a restart give the same ids, so a sink that stores rows by id stores each row once.
 
-A shard makes and hands on rows as columns, a block of one kind at a time; single rows are for readers.
+A shard returns rows as columns, in blocks of one kind; single rows are for readers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _ROW_EVENTS = 1_000  # bounds the size of a row
 
 
 class OutputRow(NamedTuple):
-    """One result of a shard; a named tuple, because many are made at once.
+    """One result of a shard. It is a named tuple, because many are made at once.
 
     Attributes:
         stream: Name of the stream; may be empty in a dead letter.
         id: 32 hexadecimal digits, the same however often the row is computed.
-        body: JSON object in UTF-8, ``id`` and ``stream`` included; for the kind ``REKEYED`` an event batch.
+        body: JSON object in UTF-8, including ``id`` and ``stream``; for the kind ``REKEYED`` an event batch.
         position: Position, in the shard's log, of the entry that caused the result.
         subject: Name of the result's operator; empty: none.
         counter: Name of the result's counter, as ``ResultKind.counter_of`` returns it.
@@ -61,7 +61,7 @@ class ResultRows:
         subjects: Strings, as in ``OutputRow``; may be a dictionary array.
         counters: Strings, as in ``OutputRow``; may be a dictionary array.
         stream: Stream of the rows; empty: the stream of the place that made them.
-        events: For the kind ``REKEYED``, the events; until ``with_bodies``, all of them are one row without a body.
+        events: For the kind ``REKEYED``, the events. Until ``with_bodies`` is called, they are one row without a body.
     """
 
     kind: ResultKind
@@ -74,7 +74,7 @@ class ResultRows:
 
     @classmethod
     def of(cls, kind: ResultKind, results: Sequence[tuple[str, Mapping[str, Any]]]) -> ResultRows:
-        """Rows from pairs of id and JSON object; columns are made when they are read."""
+        """Create rows from pairs of id and JSON object. The columns are built when they are read."""
         return _SingleRows(
             kind,
             [
@@ -87,7 +87,7 @@ class ResultRows:
         return len(self.ids)
 
     def singles(self) -> Iterable[tuple[str, bytes, str, str]]:
-        """Id, body, subject and counter of each row."""
+        """Return id, body, subject and counter of each row."""
         columns = self.ids, self.bodies, self.subjects, self.counters
         return zip(*(column.to_pylist() for column in columns), strict=True)
 
@@ -100,7 +100,10 @@ class ResultRows:
         about: Sequence[Mapping[str, Any]],
         which: NDArray[np.integer],
     ) -> ResultRows:
-        """Columns whose subjects and counters come from JSON objects: ``which`` has each row's index in ``about``."""
+        """Create columns whose subjects and counters are read from JSON objects.
+
+        ``which`` has the index of each row in ``about``.
+        """
         places = column_of(which.astype(np.int32))
         subjects, counters = (
             pa.DictionaryArray.from_arrays(places, pa.array([read(members) for members in about], pa.string()))
@@ -113,7 +116,7 @@ class ResultRows:
 
     @classmethod
     def rekeyed(cls, into: str, events: EventBatch) -> ResultRows:
-        """Re-keyed events of a derived stream as one row for the log; their decoded attributes are dropped."""
+        """Put re-keyed events of a derived stream into one row for the log, without their decoded attributes."""
         return cls._rekeyed(into, [b""], EventBatch(events.columns, {}, events.arrivals))
 
     @classmethod
@@ -123,14 +126,14 @@ class ResultRows:
         return cls(kind=REKEYED, ids=ids, bodies=body_column, subjects=subjects, counters=counters, events=events)
 
     def with_bodies(self) -> ResultRows:
-        """The rows with their bodies. Re-keyed events are cut into rows of limited size, which have no id."""
+        """Return the rows with their bodies. Re-keyed events are split into rows of limited size, which have no id."""
         if self.events is None:
             return self
         bodies = [part.to_bytes() for part in self.events.slices(_ROW_EVENTS)]
         return ResultRows._rekeyed(self.subjects[0].as_py(), bodies)
 
     def counts_by(self, member: str) -> Counter[str]:
-        """The number of results for each value of a member of ``ResultKind.counted_by``."""
+        """Count the results for each value of a member of ``ResultKind.counted_by``."""
         counts: Counter[str] = Counter()
         for pair in self.counters.value_counts().to_pylist():
             counts[self.kind.counted(pair["values"])[member]] += pair["counts"]
@@ -138,7 +141,7 @@ class ResultRows:
 
 
 class _SingleRows(ResultRows):
-    """Single results, whose columns are made when they are read."""
+    """Single results; their columns are built when they are read."""
 
     _rows: Sequence[tuple[str, bytes, str, str]]
 
@@ -150,7 +153,7 @@ class _SingleRows(ResultRows):
         return len(self._rows)
 
     def __getattr__(self, name: str) -> pa.Array:
-        """The column with a name, made from the single results on first access."""
+        """Build a column from the single results on access."""
         if name not in _COLUMNS:
             raise AttributeError(name)
         place = _COLUMNS.index(name)
@@ -165,7 +168,7 @@ class _SingleRows(ResultRows):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowBlock:
-    """Rows of one kind, caused by the same entry.
+    """Rows of one kind that the same entry caused.
 
     Attributes:
         stream, position, shard: As in ``OutputRow``.
@@ -190,34 +193,34 @@ class RowBlock:
 
 
 def results_of(blocks: Iterable[RowBlock]) -> list[RowBlock]:
-    """The blocks of results, without the blocks of re-keyed events, which are on their way to the log."""
+    """Return the blocks of results, without the blocks of re-keyed events, which are for the log."""
     return [block for block in blocks if block.found.events is None]
 
 
 def rows_of(blocks: Iterable[RowBlock]) -> list[OutputRow]:
-    """The rows of some blocks, in order."""
+    """Return the rows of blocks, in order."""
     return [row for block in blocks for row in block]
 
 
 def row_ids(texts: pa.Array) -> pa.Array:
-    """The ids of many rows, equal to those of ``row_id``; each text is the canonical JSON of kind and parts."""
+    """Hash the ids of many rows, as ``row_id`` does. Each text is the canonical JSON of kind and parts."""
     return text_digests(texts, ID_LENGTH)
 
 
 def row_id(kind: ResultKind, *parts: Any) -> str:
-    """Hash of plain JSON values: first 32 hexadecimal digits of SHA-256 over their canonical JSON."""
+    """Hash plain JSON values: the first 32 hexadecimal digits of SHA-256 over their canonical JSON."""
     return sha256(orjson.dumps([kind.name, *parts], option=orjson.OPT_SORT_KEYS)).hexdigest()[:ID_LENGTH]
 
 
 def dead_letter(shard: int, entry: Entry, error: ForestallError) -> RowBlock:
-    """The dead letter of an entry that could not be applied; the entry stays in the log at its position."""
+    """Return the dead letter of an entry that could not be applied. The entry remains in the log."""
     body = dead_letter_body(shard, entry, error)
     rows = ResultRows.of(DEAD_LETTER, [(body["id"], body)])
     return RowBlock(found=rows, stream=entry.stream, position=entry.position, shard=shard)
 
 
 def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: Any) -> dict[str, Any]:
-    """The body of an entry's dead letter; ``parts``, plain JSON values, make the ids of several letters distinct."""
+    """Return the body of an entry's dead letter. ``parts`` (plain JSON) make the ids of several letters distinct."""
     return {
         "id": row_id(DEAD_LETTER, shard, entry.position, *parts),
         "stream": entry.stream,

@@ -1,7 +1,7 @@
-"""The state of one shard: what its log means, entry by entry, without Spark.
+"""The state of one shard, computed from its log entry by entry, without Spark.
 
-``ShardState`` is a function of its entries: the same rows with the same ids result, however entries are cut into calls
-of ``apply``, and wherever the state is saved and loaded in between. One exception: with ``limit_endings``, the cut may
+``ShardState`` is a function of its entries: the rows and their ids do not depend on how entries are split into calls of
+``apply``, or on when the state is saved and loaded. There is one exception: with ``limit_endings``, the split may
 decide which early terminations are counted instead of emitted. Entries at or before the position are ignored. An entry
 that cannot be applied becomes a dead letter and changes nothing.
 """
@@ -98,7 +98,7 @@ class ShardState:
         self.shard = shard
         self.position = position
         self._places = dict(places or {})
-        self._routes: dict[str, dict[str, None]] = {}  # by stream, so that no record needs a pass over all places
+        self._routes: dict[str, dict[str, None]] = {}  # by stream, so that a record need not search all places
         for stream, route in self._places:
             self._routes.setdefault(stream, {})[route] = None
         self._derivation = Derivation(self._places, feeds)
@@ -109,18 +109,18 @@ class ShardState:
         self.tables = Tables()
 
     def render(self, renderer: Renderer) -> None:
-        """Set the function that makes results of outputs; not part of the saved state."""
+        """Set the function that makes the results of outputs; it is not saved."""
         self._render = renderer
 
     def limit_endings(self, most: int | None) -> None:
         """Report only the newest early terminations among events that are matched together, and count the others.
 
-        ``most``: the limit for each place and per-key matcher; None: all, as initially. Not part of the saved state.
+        ``most``: the limit for each place and per-key matcher; None (default): report all. It is not saved.
         """
         self._newest = most
 
     def schedule(self, policy: Policy) -> None:
-        """Set the policy that chooses among places; it changes no result, and is not part of the saved state."""
+        """Set the policy that chooses the next place; it changes no result and is not saved."""
         self._policy = policy
 
     def read_tables(self, tables: Tables) -> None:
@@ -130,14 +130,14 @@ class ShardState:
             place.read_tables(tables)
 
     def meter(self, metering: Metering) -> None:
-        """Measure the hosts from now on; not part of the saved state."""
+        """Measure the hosts from now on; this is not saved."""
         self._metering = metering
         for place in self._places.values():
             place.metering = metering
 
     @property
     def costs(self) -> dict[str, dict[str, tuple[Cost, Collection[str]]]]:
-        """The cost of each host, and the names of its operators; by stream as in ``measures``, and by kind."""
+        """The cost of each host and the names of its operators; by stream as in ``measures``, then by kind."""
         return {_label(key): costs for key, place in self._places.items() if (costs := place.costs)}
 
     @property
@@ -147,21 +147,21 @@ class ShardState:
 
     @property
     def stops(self) -> frozenset[str]:
-        """Positions of the pauses that have not been reached and whose operators are already stopped."""
+        """Positions of pauses that have not been reached, but whose operators are already stopped."""
         return self._stops.names
 
     def host(self, kind: str, stream: str, route: str = "") -> Host:
-        """The host of a kind at a place, to be read only."""
+        """Return the host of a kind at a place. The caller must not change it."""
         return self._places[stream, route].host(kind)
 
     def measures(self) -> dict[str, dict[str, int | None]]:
-        """Metrics by stream name; those of a further key are under ``<stream>@<key>``."""
+        """Return metrics by stream name. Metrics of a further key are under ``<stream>@<key>``."""
         return {_label(key): place.measures() for key, place in self._places.items()}
 
     def observations(self, stream: str | None = None) -> list[Observation]:
-        """Observations since the last call, for deciders; not part of the saved state.
+        """Return the observations since the last call, for deciders; they are not saved.
 
-        ``stream``: the posted stream whose observations count, beside those of derived streams; None: all streams.
+        ``stream``: a posted stream; only observations of this stream and of derived streams count. None: all streams.
         """
         every = self._places.values()
         places = [
@@ -173,9 +173,8 @@ class ShardState:
         return [replace(observation, summary={**observation.summary, "shard": self.shard}) for observation in observed]
 
     def promises(self) -> dict[str, int | None]:
-        """For each derived stream fed through the log: the time before which this shard adds no more events to it.
-
-        In microseconds; None if a place that feeds the stream has seen no time.
+        """Return the time before which this shard adds no more events, for each derived stream fed through the log.
+        Times are in microseconds; None if a place that feeds the stream has seen no time.
         """
         return self._derivation.promises()
 
@@ -186,17 +185,17 @@ class ShardState:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The declared streams; a derived stream follows the streams that feed it."""
+        """The declared streams. A derived stream follows the streams that feed it."""
         names = dict.fromkeys(stream for stream, _ in self._places)
         derived = self.feeds.order
         return (*(name for name in names if name not in derived), *derived)
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
-        """Apply entries of the log and return their rows in order; those at or before ``position`` are ignored."""
+        """Apply entries of the log and return their rows in order. Entries at or before ``position`` are ignored."""
         return rows_of(results_of(self.advance(entries)))
 
     def advance(self, entries: Iterable[Entry]) -> list[RowBlock]:
-        """Apply entries as ``apply``; returns columns, which include the re-keyed events for the log (``REKEYED``)."""
+        """Apply entries as ``apply`` does, but return columns, including re-keyed events for the log (``REKEYED``)."""
         rows: list[RowBlock] = []
         group = EventGroup()
         reached = position_order(self.position)
@@ -223,7 +222,7 @@ class ShardState:
         return rows + self._matched(group.take_all())
 
     def _derived_tick(self, entry: Entry) -> TickEntry | None:
-        """A tick of a derived stream, decoded; None for other entries, and for a tick that becomes a dead letter."""
+        """Decode a tick of a derived stream; None for any other entry, and for a tick that becomes a dead letter."""
         place = self._places.get((entry.stream, _MAIN)) if entry.kind == RecordKind.TICK else None
         if not isinstance(place, DerivedPlace):
             return None
@@ -234,7 +233,7 @@ class ShardState:
         return None
 
     def answer(self, stream: str, record: Ask) -> dict[str, Any]:
-        """The answer of a host to a question between two entries, exact at ``position``; changes nothing."""
+        """Return a host's answer to a question between two entries, exact at ``position``. No state changes."""
         entry = StoredEntry(position=self.position, kind=record.KIND, stream=stream, body=b"")
         return self._answered(entry, record).body(self.shard, self.position, stream)
 
@@ -242,7 +241,7 @@ class ShardState:
         return (self._places.get((entry.stream, record.route)) or self._declared(entry)).answer(record)
 
     def take(self, entry: EventsEntry) -> list[RowBlock]:
-        """Apply one entry as ``advance`` does, without checks: its events are trusted not to harm the matcher."""
+        """Apply one entry as ``advance`` does, but without checks; the caller guarantees that the events are valid."""
         if position_order(entry.position) <= position_order(self.position):
             return []
         self.position = entry.position
@@ -250,17 +249,17 @@ class ShardState:
 
     @property
     def files(self) -> frozenset[str]:
-        """Names of the files that hold parts of the state; the result of ``dump`` also names them."""
+        """Names of the files that store parts of the state. The result of ``dump`` names them, too."""
         return frozenset(name for place in self._places.values() for host in place.spilling for name in host.files)
 
     def verify(self) -> None:
-        """Compare the checksums of the state's files."""
+        """Verify the checksums of the state's files."""
         for place in self._places.values():
             for host in place.spilling:
                 host.verify()
 
     def replay(self, entries: Iterable[Entry]) -> None:
-        """Apply entries whose rows are already known: the state becomes the same, and no rows are made."""
+        """Apply entries whose rows are already known: only the state changes, and no rows are made."""
         renderer, self._render = self._render, no_results
         try:
             self.advance(entries)
@@ -271,10 +270,10 @@ class ShardState:
     def finish(
         self, streams: Collection[str] | None = None, ends_us: Mapping[str, int] | None = None
     ) -> list[RowBlock]:
-        """Finish a finite input: end every trace and let all time pass.
+        """Finish a finite input: every trace ends, and every deadline expires.
 
-        No entries of these streams may come afterwards. A stream must follow the streams that feed it; None means all.
-        ``ends_us``: of derived streams, the times of their newest events in all shards, as far as they are known.
+        No entries of these streams may follow. A stream must follow the streams that feed it; None: all streams.
+        ``ends_us``: for derived streams, the times of their newest events in all shards, as far as they are known.
         """
         rows: list[RowBlock] = []
         for name in self.streams if streams is None else streams:
@@ -289,26 +288,26 @@ class ShardState:
         yield from self._derivation.behind(end.stream, place.finish(end, end_us))
 
     def newest_us(self, stream: str) -> int | None:
-        """The time of the newest event of a derived stream, or of its watermark if that is later; None: neither."""
+        """Return the time of a derived stream's newest event, or its watermark if that is later; None if unknown."""
         return self._derivation.newest_us(stream)
 
     @property
     def ends(self) -> dict[str, EndTime]:
-        """The times of the finished derived streams whose operators depend on time."""
+        """The end times of the finished derived streams with time-dependent operators."""
         return self._derivation.ends
 
     def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
-        """Divide the state among several shards: each gets the traces of its keys, unchanged.
+        """Divide the state among several shards. Each receives the traces of its keys, unchanged.
 
-        ``new_shards`` is a multiple of ``shards``, the present number. The first shard keeps number, position and
-        counters; the others are at the beginning of their logs.
+        ``new_shards`` is a multiple of ``shards``, the current number. The first shard keeps number, position and
+        counters. The others start at the beginning of their logs.
         """
         body = self.dump()
         for shard in range(self.shard, new_shards, shards):
             part, is_first = ShardState.load(body, self._kinds, self.tables.files), shard == self.shard
 
             def is_kept(hashes: NDArray[np.uint64], home: int = shard) -> NDArray[np.bool_]:
-                is_stranger = shard_of(hashes, shards) != self.shard  # a key made for an event without a usable one
+                is_stranger = shard_of(hashes, shards) != self.shard  # a key made for an event without a usable key
                 at_home: NDArray[np.bool_] = shard_of(hashes, new_shards) == home
                 return np.where(is_stranger, home == self.shard, at_home)
 
@@ -322,11 +321,11 @@ class ShardState:
             yield new_state
 
     def dump(self) -> bytes:
-        """The whole state as bytes, versioned and checksummed."""
+        """Return the whole state as bytes, versioned and checksummed."""
         return b"".join(seal(self.dumped()))
 
     def dumped(self) -> list[bytes]:
-        """The parts of what ``dump`` returns, for ``seal``; no later change of the state changes them."""
+        """Return the parts of ``dump``, for ``seal``. They are not affected by later changes of the state."""
         saved = [place.dump() for place in self._places.values()]
         head = {"shard": self.shard, "position": self.position, "places": [place_head for place_head, _ in saved]}
         head |= {"stops": self._stops.to_json()} if self._stops else {}
@@ -343,9 +342,9 @@ class ShardState:
     def load(
         cls, body: bytes, kinds: Mapping[str, Kind] = KINDS_BY_NAME, files: TableFiles | None = None
     ) -> ShardState:
-        """Load the state that ``dump`` returned in this or the previous release; ``files`` has its tables.
+        """Load the state that ``dump`` returned in this or the previous release. ``files`` has the files of its tables.
 
-        ``SavedStateError``: the bytes are damaged, or a part is of a version that this release does not know.
+        Raises ``SavedStateError`` if the bytes are damaged or a part has a version that this release does not know.
         """
         version, head, sections = unpack(body)
         if version == 1:
@@ -367,7 +366,7 @@ class ShardState:
         return state
 
     def _matched(self, entries: Sequence[Entry], decode: Decoder = batches_of) -> list[RowBlock]:
-        """Match the events of entries, place after place, and apply their ticks."""
+        """Match the events of entries, one place after another, and apply the ticks."""
         rows: list[RowBlock] = []
         for decoded, ticks in ticks_last(entries, decode, self._derivation):
             for block in in_turns(decoded, self._derivation, self._policy):
@@ -380,9 +379,9 @@ class ShardState:
         return self._derivation.follow(entry, self._of_time(tick, entry))
 
     def _matched_run(self, decoded: Sequence[Decoded]) -> list[RowBlock]:
-        """Match the events of entries of one stream and route; the rows have the position of the last entry.
+        """Match the events of entries of one stream and route. The rows have the position of the last entry.
 
-        Entries without events that can be matched become dead letters.
+        Entries whose events cannot be matched become dead letters.
         """
         try:
             place = self._routed(decoded[-1][0])
@@ -413,12 +412,12 @@ class ShardState:
                 for rows in in_columns(result for _, result in results)
             ]
         except StateLost:
-            raise  # the state is half changed and has to be rebuilt
+            raise  # the state is only partly changed, and has to be rebuilt
         except ForestallError as error:
             return [dead_letter(self.shard, entry, error)]
 
     def _results(self, steps: Iterable[Step]) -> Iterator[tuple[str, Result]]:
-        """The results, each with its stream."""
+        """Yield the results, each with its stream."""
         for entry, output in steps:
             for result in self._render(output, Origin(shard=self.shard, entry=entry, newest=self._newest)):
                 yield (result.stream if isinstance(result, ResultRows) else "") or entry.stream, result
@@ -432,7 +431,7 @@ class ShardState:
         return self._safe_control(RecordKind(entry.kind), entry)
 
     def _safe_control(self, kind: RecordKind, entry: Entry) -> Iterable[Step]:
-        """Apply a control record; everything in it is read before any state changes, so a failure changes nothing."""
+        """Apply a control record. It is read completely before any state changes, so a failure changes nothing."""
         try:
             record = decode_control(kind, entry.body)
             if self._stops.ignores(entry.stream, record):
@@ -451,12 +450,12 @@ class ShardState:
         return self._derivation.follow(entry, steps)
 
     def _started(self, entry: Entry) -> Iterator[Step]:
-        """Steps after the start of an operator."""
+        """Yield the steps after the start of an operator."""
         for place in self._places_of(entry.stream):
             yield from place.started(entry)
 
     def _of_time(self, record: ControlRecord, entry: Entry) -> Iterator[Step]:
-        """Steps of a record about time or the end of traces. Time is common to all routes of a stream."""
+        """Yield the steps of a record about time or the end of traces. All routes of a stream share the same time."""
         main, places = self._declared(entry), self._places_of(entry.stream)
         match record:
             case StreamOn(declaration):
@@ -475,7 +474,7 @@ class ShardState:
                 yield entry, self._answered(entry, question_record)
 
     def _promised(self, promise: Punctuation, main: Place, entry: Entry) -> Iterator[Step]:
-        """Steps of a punctuation: a promise about time, single keys, or a range of keys."""
+        """Yield the steps of a punctuation: a promise about time, single keys, or a range of keys."""
         places = self._places_of(entry.stream)
         if promise.before_us is not None:
             for place in places:
@@ -498,7 +497,7 @@ class ShardState:
                 self._stop("pattern", name, entry)
             case OperatorOn(operator, start):
                 self._start(operator, start, entry)
-            case OperatorOff(kind, name):  # OperatorPause, too
+            case OperatorOff(kind, name):  # also OperatorPause
                 self._stop(kind, name, entry)
             case ConstraintsOn() as record:
                 self._declared(entry).follow(record)
@@ -506,7 +505,7 @@ class ShardState:
                 self.read_tables(tables_after(self.tables, record))
 
     def _declare(self, declaration: StreamDeclaration, entry: Entry) -> None:
-        """Create the place of a new stream, or check that a known stream accepts the declaration."""
+        """Create the place of a new stream, or check that the declaration is valid for a known stream."""
         if declaration.name != entry.stream:
             raise ControlRecordError(
                 f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
@@ -523,7 +522,7 @@ class ShardState:
         self._derivation = Derivation(self._places, self.feeds.without_stream(stream))
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
-        """Start an operator at the place of its input, and stop the version that runs on another key."""
+        """Start an operator at the place of its input, and stop its version on another key, if any."""
         if len(definition.inputs) != 1 or definition.inputs[0].stream != entry.stream:
             streams = ", ".join(repr(source.stream) for source in definition.inputs)
             raise ControlRecordError(
@@ -546,7 +545,7 @@ class ShardState:
         self._forget_unused(source.stream)
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:
-        """Stop an operator, whatever its key."""
+        """Stop an operator on any key."""
         running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
         for place in running or [self._declared(entry)]:
             place.host(kind).stop(name)
@@ -561,7 +560,7 @@ class ShardState:
                 self._stop(kind, name, entry)
 
     def _forget_unused(self, stream: str) -> None:
-        """Drop the places of further keys without operators: no more events will come for them."""
+        """Drop the places of further keys without operators, because they receive no more events."""
         for place in self._places_of(stream):
             if place.route and not place.is_used:
                 del self._places[stream, place.route], self._routes[stream][place.route]
@@ -576,7 +575,7 @@ class ShardState:
         self._routes.setdefault(key[0], {})[key[1]] = None
 
     def _routed(self, entry: Entry) -> Place:
-        """The place of an entry's events."""
+        """Return the place of an entry's events."""
         self._declared(entry)
         try:
             return self._places[entry.stream, entry.route]

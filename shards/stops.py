@@ -1,8 +1,9 @@
-"""Stops: operators that stop before their pause is reached in the log, because the pause lies after a backlog.
+"""Stops: operators that stop before their pause is reached in the log, because a backlog precedes the pause.
 
-A *stop* is a control decision beside the log: from a position of a shard on, its operators see nothing, and control
-records about them up to the pause have no effect. The position is stored before anything after it is matched, and a
-process that matches these entries again begins there, too. So the state remains a function of the log and its stops.
+A *stop* is a control decision beside the log. From a position of a shard on, its operators receive no events, and
+control records about them have no effect up to the pause. The position is stored before any later entry is matched, and
+a process that matches these entries again stops the operators at the same position. So the state remains a function of
+the log and its stops.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from streams import (
     position_order,
 )
 
-_Stopped: TypeAlias = tuple[str, tuple[str, str]]  # a stream, and kind and name of an operator on it
+_Stopped: TypeAlias = tuple[str, tuple[str, str]]  # a stream, and the kind and name of an operator on it
 
 STOPPED = "stopped"
-"""Kind of the note that a shard gets before the first entry after a stop; the log itself has no such entries."""
+"""Kind of the note that a shard receives before the first entry after a stop. The log itself has no such entries."""
 
 
 def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
-    """The note that precedes an entry in a shard: some operators see neither this entry nor later ones.
+    """Create the note that precedes an entry in a shard: from this entry on, the stopped operators receive no events.
 
     ``until``: position of the last control record of the pause; ``records``: JSON list of the pause's records, each
     with stream, kind, and body as text.
@@ -42,7 +43,7 @@ def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
 
 
 class Stops:
-    """The stops of a shard whose pauses are not yet reached.
+    """The stops of a shard whose pauses have not been reached.
 
     Args:
         pending: By position of the pause, the records that stop operators: stream, kind and body.
@@ -60,7 +61,10 @@ class Stops:
         return frozenset(self._pending)
 
     def begin(self, note: Entry, position: str) -> list[_Stopped]:
-        """The operators that a note stops; empty if they are stopped already, or their pause is before the position."""
+        """Return the operators that a note stops.
+
+        Empty if they are already stopped, or if their pause is not after the position.
+        """
         until, records = orjson.loads(note.body)
         if until in self._pending or position_order(until) <= position_order(position):
             return []
@@ -68,7 +72,7 @@ class Stops:
         return _operators_in(records)
 
     def ignores(self, stream: str, record: ControlRecord) -> bool:
-        """Whether a record of the log concerns a stopped operator."""
+        """Return whether a record of the log concerns a stopped operator, so that it is ignored."""
         return any(
             (stream, _operator_of(record)) == (operator_stream, operator)
             for records in self._pending.values()
@@ -76,7 +80,7 @@ class Stops:
         )
 
     def reads(self, stream: str) -> bool:
-        """Whether a stopped operator reads a stream."""
+        """Return whether a stopped operator reads a stream."""
         return any(record[0] == stream for records in self._pending.values() for record in records)
 
     def pass_to(self, position: str) -> None:
@@ -90,17 +94,17 @@ class Stops:
 
 
 def _operators_in(records: Sequence[Sequence[str]]) -> list[_Stopped]:
-    """The operators of some records, each with its stream."""
+    """Return the operators of control records, each with its stream."""
     return [(stream, _operator_of(decode_control(RecordKind(kind), body.encode()))) for stream, kind, body in records]
 
 
 def _operator_of(record: ControlRecord) -> tuple[str, str]:
-    """Kind and name of the operator that a control record starts or stops; empty strings for other records."""
+    """Return kind and name of the operator that a control record starts or stops; empty for other records."""
     match record:
         case PatternOn(name=name) | PatternOff(name=name) | PatternPause(name=name):
             return "pattern", name
         case OperatorOn(operator=operator):
             return operator.kind, operator.name
-        case OperatorOff(operator=kind, name=name):  # OperatorPause, too
+        case OperatorOff(operator=kind, name=name):  # also OperatorPause
             return kind, name
     return "", ""

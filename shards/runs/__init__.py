@@ -1,1 +1,1 @@
-"""Runs over finite events in shards: the rounds of a run, one shard in a round, and the comparison of sets of rules."""
+"""Runs over finite events in shards: rounds of a run, one shard in a round, and comparisons of sets of rules."""

@@ -1,7 +1,7 @@
 """Comparison of the results of two sets of rules over the same events, in one shard.
 
-Equal results of two sets of rules come from the same shard and round, because the compared members include the key of
-the source. So only counts and differing results leave the shard.
+Equal results of two sets of rules are in the same shard and round, because the compared members include the key of the
+source. So only counts and differing results leave the shard.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _DIGEST_BYTES = 16
 
 @dataclass(slots=True, kw_only=True)
 class ComparisonCounts:
-    """Differences between the results of the first variant and of another one; the counts of several shards add up.
+    """Numbers of differences between the results of the first variant and another one; counts of several shards can be
+    added.
 
     Attributes:
         added: Results of the first variant only.
@@ -48,7 +49,10 @@ class ComparisonCounts:
 
 
 class Comparison:
-    """Finds the results of only one of two variants: each result waits for its equal in the other variant."""
+    """Finds the results that only one of two variants has.
+
+    A result is retained until the other variant has an equal one.
+    """
 
     def __init__(self, variant: Variant) -> None:
         self._variant = variant
@@ -63,7 +67,7 @@ class Comparison:
         return ComparisonCounts(same=self._same, unlisted=self._unlisted, **sizes)
 
     def take(self, blocks: Sequence[RowBlock], *, is_first: bool) -> None:
-        """Compare rows of the first variant (``is_first``) or the other variant with rows that await an equal row."""
+        """Compare rows of the first variant (``is_first``) or the other one with retained rows of its counterpart."""
         label, names = ("added", {}) if is_first else ("lost", self._variant.counterparts)
         for block in blocks:
             if (kind := block.found.kind).same_by:
@@ -71,7 +75,10 @@ class Comparison:
                     self._wait(kind, body, label, names)
 
     def differences(self) -> Iterator[tuple[str, pa.Array]]:
-        """Results without an equal, by label: ``added`` or ``lost``, with ``-<kind>`` unless the kind is main."""
+        """Return the results without a counterpart, by label.
+
+        A label is ``added`` or ``lost``, followed by ``-<kind>`` unless the kind is main.
+        """
         by_label: dict[str, list[bytes]] = {}
         for label, waiting in self._waiting.items():
             for kind, body in (entry for entries in waiting.values() for entry in entries):
@@ -101,7 +108,10 @@ class Comparison:
 
 
 def identity_of(kind: ResultKind, body: Mapping[str, Any], names: Mapping[str, str], alike: Likeness) -> bytes:
-    """A digest that only equal results share; ``names`` maps an operator to its counterpart with another name."""
+    """Return a digest that only equal results share.
+
+    ``names`` maps operators to their counterparts with other names.
+    """
     members: dict[str, Any] = {name: body.get(name) for name in kind.same_by or sorted(body.keys() - {"id"})}
     if kind.subject in members:
         members[kind.subject] = names.get(members[kind.subject], members[kind.subject])

@@ -1,7 +1,7 @@
-"""Decisions of a run: what deciders conclude from the events, found before the rounds.
+"""Decisions of a run: what deciders conclude from the events, computed before the rounds.
 
-In a round, each shard runs by itself, but a decider needs the observations of all shards. So before the rounds, some
-streams and operators run once in a single shard, as in ``forestall run``: the streams whose lateness is measured, the
+In a round, each shard runs by itself, but a decider needs the observations of all shards. So before the rounds, a part
+of the variant runs once in a single shard, as in ``forestall run``: the streams whose lateness is measured, the
 operators that deciders observe, and the operators that feed these. The rounds apply the decisions of this run: a
 lateness before the event that follows it, finished keys in the order of time among the merged events.
 """
@@ -21,7 +21,7 @@ class DeciderState(NamedTuple):
     """The state of a decider after the events.
 
     Attributes:
-        state: Plain JSON, as ``Decider.to_json`` gives it.
+        state: Plain JSON, as ``Decider.to_json`` returns it.
     """
 
     variant: int
@@ -31,7 +31,7 @@ class DeciderState(NamedTuple):
 
 
 def observed_streams(variant: Variant) -> frozenset[str]:
-    """The posted streams whose events deciders observe; empty: nothing is decided."""
+    """Return the posted streams whose events deciders observe; empty: nothing is decided."""
     posted = {name: declared for name, declared in variant.declarations.items() if not declared.derived}
     measured = {name for name, declared in posted.items() if isinstance(declared.lateness, AutoLateness)}
     return frozenset(measured | ({stream for stream, _ in _observers(variant)} & posted.keys()))
@@ -40,7 +40,7 @@ def observed_streams(variant: Variant) -> frozenset[str]:
 def decisions_of(
     number: int, variant: Variant, events: Iterable[tuple[str, EventBatch]]
 ) -> Iterator[Decision | DeciderState]:
-    """The decisions for a variant, then the states of its deciders.
+    """Yield the decisions for a variant, then the states of its deciders.
 
     ``events``: numbered events of the observed streams, in the order in which ``forestall run`` reads them.
     """
@@ -65,7 +65,7 @@ def decisions_of(
 
 
 def _observers(variant: Variant) -> list[tuple[str, Definition]]:
-    """The operators that deciders observe, and the operators that feed their streams, each with its stream."""
+    """Return the operators that deciders observe and the operators that feed their streams, each with its stream."""
     observed = [
         (stream, definition)
         for stream, definition in variant.operators

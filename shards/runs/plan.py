@@ -1,11 +1,11 @@
-"""The plan of a run: one or several sets of rules over the same events, cut into rounds.
+"""The plan of a run: one or several sets of rules over the same events, split into rounds.
 
 A round matches the streams whose events are complete. A derived stream belongs to the round of its sources if it has
-their key, because its events then do not leave the shard. If some of its events are derived for another key, all of
-them are the input of a later round.
+their key, because its events then remain in the shard. If any of its events are derived for another key, all its events
+are the input of a later round.
 
-The inputs of a join are merged in the round of the last of them. An input that keeps its key is read there: its stream
-is read again in that round, with only the operators that feed this input.
+The inputs of a join are merged in the round of the last input. If an input keeps its key, its stream is read again in
+that round, with only the operators that feed this input.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Variant:
     Attributes:
         name: Distinct among the variants of a plan.
         records: Control records as they would be in the log before the first event, each with its stream.
-        counterparts: By operator name, the name of the first variant's operator to compare with; default: the same.
-        alike: What makes its alerts equal to those of the first variant.
+        counterparts: By operator name, the operator of the first variant to compare with; default: the same name.
+        alike: How its alerts are compared with those of the first variant.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Variant:
 
     @cached_property
     def routes(self) -> dict[str, dict[str, AttributePath]]:
-        """For each posted stream the further keys that its operators use."""
+        """The further keys that operators use, for each posted stream."""
         used_inputs = sorted(
             {source for _, definition in self.operators for source in definition.inputs}, key=lambda source: source.key
         )
@@ -83,7 +83,7 @@ class Variant:
 
     @cached_property
     def active(self) -> frozenset[str]:
-        """The streams whose events can have results: posted ones, and those with operators or constraints."""
+        """The streams whose events can have results: posted streams, and streams with operators or constraints."""
         constrained = {name for name, record in self.records if isinstance(record, ConstraintsOn)}
         posted = {name for name, declared in self.declarations.items() if not declared.derived}
         return frozenset(constrained | posted | {name for name, _ in self.operators})
@@ -108,7 +108,7 @@ class Variant:
         return (*(name for name in self.declarations if name not in derived), *derived)
 
     def times(self, newest_us: Mapping[str, int]) -> dict[str, int]:
-        """The time that each stream reaches; a derived stream reaches the least time of its sources.
+        """Return the event time that each stream reaches. A derived stream reaches the least time of its sources.
 
         Streams without a time are missing.
         """
@@ -136,7 +136,10 @@ class Decision(NamedTuple):
 
     @property
     def is_of_source(self) -> bool:
-        """Whether the decision is about its source, and applies from the next event on; else its record has a time."""
+        """Whether the decision is about its source.
+
+        If so, it applies from the next event on. Otherwise its record has a time.
+        """
         return self.stream == self.source
 
 
@@ -145,7 +148,7 @@ class Repeated(NamedTuple):
 
     Attributes:
         operators: Kind and name of the operators that run again in this round.
-        silent: Names of the operators that ran in an earlier round, whose results are already reported.
+        silent: Names of the operators that ran in an earlier round, so that their results are already reported.
     """
 
     operators: frozenset[tuple[str, str]]
@@ -157,9 +160,9 @@ class RoundPlan:
     """The work of a run in every shard.
 
     Attributes:
-        variants: The first is the tested one; the results of the others are compared with its results.
-        is_open: Whether the events are only a beginning: traces stay open, and the time of each stream is that of its
-            newest event. Otherwise every trace ends, and all time passes.
+        variants: The first variant is the tested one. The results of the others are compared with its results.
+        is_open: Whether more events may follow: traces remain open, and the time of each stream is that of its newest
+            event. Otherwise every trace ends, and every deadline expires.
         decisions: The decisions about the streams, from ``shards.runs.decisions``.
         changes: The control records that change tables between events, in the order of the log; they have no stream.
     """
@@ -171,7 +174,7 @@ class RoundPlan:
 
     @cached_property
     def rounds(self) -> tuple[tuple[str, ...], ...]:
-        """The streams of each round, of all variants; a stream follows the streams that feed it."""
+        """The streams of each round, of all variants. A stream follows the streams that feed it."""
         active = {name for variant in self.variants for name in variant.active}
         numbers = {name: number for name, number in self._numbers.items() if name in active}
         last_round = max(numbers.values(), default=-1)
@@ -190,18 +193,20 @@ class RoundPlan:
         return {stream: tuple(sorted(stream_numbers)) for stream, stream_numbers in numbers.items()}
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
-        """The further keys of a posted stream that operators of any variant use."""
+        """Return the further keys of a posted stream that operators of any variant use."""
         return {name: path for variant in self.variants for name, path in variant.routes.get(stream, {}).items()}
 
     def streams_of(self, number: int, variant: int) -> tuple[str, ...]:
-        """The streams that a round finishes for a variant, repeated ones included, in processing order."""
+        """Return the streams that a round finishes for a variant, including repeated ones, in processing order."""
         round_streams, repeated_streams = set(self.rounds[number]), self.repeated(number, variant)
         return tuple(
             name for name in self.variants[variant].streams if name in round_streams or name in repeated_streams
         )
 
     def ticked(self, number: int, variant: int, newest_us: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-        """The time of each stream that is complete in a round, except streams derived from others within the shard."""
+        """Yield the time of each stream that is complete in a round, except streams derived from others within the
+        shard.
+        """
         rules = self.variants[variant]
         for name, time_us in rules.times(newest_us).items():
             is_own = not rules.declarations[name].derived or name in rules.feeds.logged
@@ -209,7 +214,10 @@ class RoundPlan:
                 yield name, time_us
 
     def takes(self, number: int, variant: int, stream: str, route: str) -> bool:
-        """Whether a round reads a stream by a key for a variant; for a further key, some operator must use it."""
+        """Return whether a round reads a stream by a key for a variant.
+
+        A further key is read only if an operator uses it.
+        """
         is_read = stream in self.rounds[number] or stream in self.repeated(number, variant)
         if not is_read or stream not in self.variants[variant].declarations:
             return False
@@ -219,16 +227,18 @@ class RoundPlan:
         )
 
     def reads(self, number: int) -> frozenset[str]:
-        """The streams whose events a round may read as input: its own streams, and those that it repeats."""
+        """Return the streams that a round may read as input: its own streams, and those that it reads again."""
         repeated_streams = {name for variant in range(len(self.variants)) for name in self.repeated(number, variant)}
         return frozenset(repeated_streams.union(self.rounds[number]))
 
     def repeated(self, number: int, variant: int) -> Mapping[str, Repeated]:
-        """The streams that a round reads again for a variant."""
+        """Return the streams that a round reads again for a variant."""
         return self._repeated[number, variant]
 
     def begun(self, number: int, variant: int, shard: int) -> tuple[ShardState, list[RowBlock]]:
-        """A new shard that has applied the records of a variant, and the dead letters of these records."""
+        """Create a shard that has applied the records of a variant, and return it with the dead letters of these
+        records.
+        """
         records = []
         for stream, record in self.variants[variant].records:
             definition = definition_of(stream, record)
@@ -238,7 +248,7 @@ class RoundPlan:
         return state, state.advance(_entries(records))
 
     def _silenced(self, number: int, variant: int, stream: str, record: ControlRecord) -> ControlRecord:
-        """A control record; an operator that already ran in an earlier round is in its silenced form."""
+        """Silence the operator of a control record if the operator already ran in an earlier round."""
         repeated_stream = self.repeated(number, variant).get(stream)
         if (
             repeated_stream is None
@@ -249,7 +259,11 @@ class RoundPlan:
         return replace(record, operator=KINDS_BY_NAME[record.operator.kind].silenced(record.operator))
 
     def _runs(self, number: int, variant: int, stream: str, definition: Definition) -> bool:
-        """Whether a round runs an operator: in a repeated stream, if listed; else, unless one of its feeds waits."""
+        """Return whether a round runs an operator.
+
+        In a repeated stream, only the listed operators run. In other streams, an operator runs unless a later round
+        merges its events.
+        """
         repeated_streams = self.repeated(number, variant)
         if stream in repeated_streams:
             return (definition.kind, definition.name) in repeated_streams[stream].operators
@@ -260,7 +274,10 @@ class RoundPlan:
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
-        """The first round of each stream; ``RoundsImpossible`` if variants derive streams in opposite directions."""
+        """The first round of each stream.
+
+        Raises ``RoundsImpossible`` if variants derive streams in opposite directions.
+        """
         names = dict.fromkeys(name for variant in self.variants for name in variant.streams)
         numbers = dict.fromkeys(names, 0)
         feeds = list(dict.fromkeys((source, feed) for variant in self.variants for source, feed in _feeds(variant)))
@@ -281,9 +298,9 @@ class RoundPlan:
         return by_round
 
     def _read_again(self, number: int, variant: Variant) -> dict[str, Repeated]:
-        """The streams read again in a round: streams of join inputs merged in this round, and streams that feed these.
+        """Return the streams to read again in a round, each with the operators that run again.
 
-        Maps each stream to the operators that run again, some of them silent.
+        These are the streams of join inputs that are merged in this round, and the streams that feed them.
         """
         operators: dict[str, set[tuple[str, str]]] = {}
         silent: dict[str, set[str]] = {}
@@ -302,12 +319,12 @@ class RoundPlan:
                     again = _with_heard(variant, stream, kind, name)
                     operators.setdefault(stream, set()).update(again)
                     silent.setdefault(stream, set()).update(again_name for _, again_name in again)
-        for (stream, _, kind, name), feed in feeds:  # so that time passes in streams with other keys, as in one round
+        for (stream, _, kind, name), feed in feeds:  # advances time in streams with other keys, as a single round would
             if stream in operators and feed.is_rekeyed and self._numbers[feed.stream] == number:
                 again = _with_heard(variant, stream, kind, name) - operators[stream]
                 operators[stream] |= again
                 silent.setdefault(stream, set()).update(again_name for _, again_name in again)
-        for (stream, _, kind, name), feed in feeds:  # streams fed by these operators are derived again, for no operator
+        for (stream, _, kind, name), feed in feeds:  # derive the streams that these operators feed again
             if (kind, name) in operators.get(stream, ()) and self._numbers[feed.stream] == self._numbers[stream]:
                 operators.setdefault(feed.stream, set())
         return {
@@ -316,12 +333,14 @@ class RoundPlan:
         }
 
     def _waits(self, stream: str, feed: Feed) -> bool:
-        """Whether a feed is a join input that keeps its key, and is merged in a later round than its stream's round."""
+        """Return whether a feed is a join input that keeps its key and is merged in a later round than that of its
+        stream.
+        """
         return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
 
 
 def _with_heard(variant: Variant, stream: str, kind: str, name: str) -> set[tuple[str, str]]:
-    """Kind and name of an operator, and of the operators of its stream whose results it reads."""
+    """Return kind and name of an operator, and of the operators of its stream whose results it reads."""
     heard = KINDS_BY_NAME[kind].hears  # empty: the kind reads no results
     return {(kind, name)} | {
         (heard, definition.name) for at, definition in variant.operators if (at, definition.kind) == (stream, heard)
@@ -329,7 +348,7 @@ def _with_heard(variant: Variant, stream: str, kind: str, name: str) -> set[tupl
 
 
 def likeness(first: Variant, other: Variant) -> Likeness:
-    """What makes alerts of two variants equal: the bindings, or the bound events if any compared aliases differ."""
+    """Return how alerts of two variants are compared: by bindings, or by bound events if compared aliases differ."""
     tested = {(definition.kind, definition.name): definition for _, definition in first.operators}
     likenesses = [
         KINDS_BY_NAME[compared_operator.kind].likeness(tested_operator, compared_operator)
@@ -345,12 +364,12 @@ def likeness(first: Variant, other: Variant) -> Likeness:
 
 
 def run_exercises(plan: RoundPlan) -> list[str]:
-    """The exercises that compile the kernels of a run."""
+    """Return the exercises that compile the kernels of a run."""
     return sorted({exercise for variant in plan.variants for exercise in _variant_exercises(variant) if exercise})
 
 
 def _variant_exercises(variant: Variant) -> Iterator[str]:
-    """The exercises of each place of a variant. Constraints count only at places of the correlation key."""
+    """Yield the exercises of each place of a variant. Constraints apply only at places of the correlation key."""
     places = {(name, "") for name in variant.active} | {
         (name, definition.inputs[0].key) for name, definition in variant.operators
     }
@@ -373,7 +392,7 @@ def _feeds(variant: Variant) -> Iterator[tuple[Operator, Feed]]:
 
 
 def definition_of(stream: str, record: ControlRecord) -> Definition | None:
-    """The operator that a control record starts; None: it starts none."""
+    """Return the operator that a control record starts; None if it starts none."""
     if isinstance(record, PatternOn):
         return record.definition(stream)
     return record.operator if isinstance(record, OperatorOn) else None

@@ -25,15 +25,16 @@ from streams import ControlRecord, Event, EventBatch, Tick, encode_control, pars
 
 @dataclass(slots=True, kw_only=True)
 class VariantCounts:
-    """Results and costs of a variant; the counts of several shards and rounds add up.
+    """Results and costs of a variant; the counts of several shards and rounds can be added.
 
     Attributes:
-        reasons: Dead letters by their code.
-        released: Bound events that were dropped because of constraints.
-        open_traces: Traces that were open before the end.
-        peak_held: Most (pattern, instance) pairs bound in retained partial matches at once; for several shards the sum
-            of their peaks.
-        peak_state_bytes: Most bytes of partial matches after a batch; for several shards the sum of their peaks.
+        reasons: Number of dead letters by code.
+        released: Number of bound events that were dropped because of constraints.
+        open_traces: Number of traces that were open before the end.
+        peak_held: Highest number of (pattern, instance) pairs bound in retained partial matches; for several shards,
+            the sum of their peaks.
+        peak_state_bytes: Largest size of partial matches after a batch, in bytes; for several shards, the sum of their
+            peaks.
         measured: Late events and the counters of document operators, by ``<stream>/<name>``.
         busy_ns: CPU time of the matching threads, in nanoseconds, without waiting.
     """
@@ -53,7 +54,7 @@ class VariantCounts:
         return VariantCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
 
     def to_document(self) -> dict[str, Any]:
-        """The counts as plain JSON."""
+        """Return the counts as plain JSON."""
         return {name: _plain(getattr(self, name)) for name in self.__slots__}
 
     @classmethod
@@ -65,11 +66,11 @@ class VariantCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RoundRows:
-    """Results of one kind that a shard found in a round.
+    """Results of one kind, from one shard in a round.
 
     Attributes:
-        label: Name of the kind of result for rows of the first variant, and for suspensions of every variant; for
-            results in which the first differs from another variant, a label of ``Comparison.differences``.
+        label: For rows of the first variant and for suspensions of any variant, the name of the kind of result; for
+            differences between variants, a label of ``Comparison.differences``.
         variant: Index of the variant in the comparison; 0 for rows of the first.
         bodies: Bytes: JSON objects in UTF-8.
     """
@@ -87,9 +88,9 @@ class FedPlace(NamedTuple):
 
     Attributes:
         route: Name of the further key by which the events are keyed; empty for the correlation key.
-        variant: The variant that derived the events; None: they are posted.
-        epoch: Count of the cuts of a posted stream (``RoundPlan.cuts``) before these events.
-        changes: Count of the changes of the tables before these events.
+        variant: The variant that derived the events; None: the events were posted.
+        epoch: Number of the posted stream's cuts (``RoundPlan.cuts``) before these events.
+        changes: Number of changes of tables before these events.
     """
 
     route: str = ""
@@ -116,20 +117,21 @@ class ShardRound:
 
     @property
     def comparisons(self) -> list[ComparisonCounts]:
-        """The counts of each comparison so far; the differing results are known at the end."""
+        """The counts of each comparison so far. The differing results are available at the end."""
         return [comparison.counts for comparison in self._comparisons]
 
     @property
     def handed_on(self) -> Iterator[tuple[int, str, EventBatch]]:
-        """The derived events so far that a later round must read, each batch with its variant and stream."""
+        """The derived events so far that a later round must read, in batches with their variant and stream."""
         for variant, variant_shard in enumerate(self._states):
             for stream, events in variant_shard.handed_on.items():
                 yield variant, stream, EventBatch.joined(events)
 
     def begin(self) -> Iterator[RoundRows]:
-        """The dead letters of the control records before the first event; only the first round reports them.
+        """Yield the dead letters of the control records before the first event; only the first round reports them.
 
-        Decisions whose records have a time are applied here too, because merged events wait for the end of the round.
+        Decisions whose records have a time are applied here too, because merged events are buffered until the end of
+        the round.
         """
         yield from self._compared(
             (variant, variant_shard.begun) for variant, variant_shard in enumerate(self._states) if not self._number
@@ -137,7 +139,7 @@ class ShardRound:
         yield from self._applied(decision for decision in self._plan.decisions if not decision.is_of_source)
 
     def feed(self, stream: str, batch: EventBatch, place: FedPlace | None = None) -> Iterator[RoundRows]:
-        """Match the next events of a stream: posted events come in processing order, derived events in any order.
+        """Match the next events of a stream. Posted events are fed in processing order, derived events in any order.
 
         ``place``: the origin of the events; None: posted, before all decisions and changes.
         """
@@ -152,7 +154,7 @@ class ShardRound:
         )
 
     def _changed(self, number: int) -> Iterator[RoundRows]:
-        """Apply the first ``number`` changes of the tables, except those that were applied before."""
+        """Apply the first ``number`` changes of tables, except those that were applied before."""
         due = self._plan.changes[self._changes : number]
         self._changes = max(self._changes, number)
         for change in due:
@@ -177,16 +179,16 @@ class ShardRound:
 
     @property
     def ends(self) -> list[dict[str, EndTime]]:
-        """For each variant, the times of the finished derived streams whose operators depend on time."""
+        """For each variant: the end times of the finished derived streams with time-dependent operators."""
         return [variant_shard.ends for variant_shard in self._states]
 
     def finish(
         self, newest_us: Mapping[str, int], ends_us: Sequence[Mapping[str, int]] | None = None
     ) -> Iterator[RoundRows]:
-        """Finish the events; returns the last rows and the results in which variants differ.
+        """Finish the events, and yield the last rows and the results in which variants differ.
 
         ``newest_us``: for each posted stream with events, the time of its newest event in all shards. ``ends_us``: for
-        each variant the times of the newest events of derived streams in all shards; None: the shard is the only one,
+        each variant, the times of the newest events of derived streams in all shards; None: the shard is the only one,
         or the times are not known yet.
         """
         yield from self._changed(len(self._plan.changes))
@@ -263,9 +265,10 @@ class _VariantShard:
         return results
 
     def _new_rows(self, block: RowBlock) -> RowBlock | None:
-        """The rows of a block that no earlier round has reported; None: there are none.
+        """Return the rows of a block that no earlier round has reported; None if there are none.
 
-        In a repeated stream, rows of silent operators are not new; rows about another stream than the place's are new.
+        In a repeated stream, rows of silent operators were already reported. Rows about another stream than that of the
+        place are always new.
         """
         if block.stream not in self._repeated or block.found.stream:
             return block
@@ -276,7 +279,7 @@ class _VariantShard:
         return replace(block, found=block.found.take(np.array(fresh, np.int64))) if fresh else None
 
     def _hand_on(self, block: RowBlock) -> None:
-        """Keep derived events for the rounds that read their streams."""
+        """Store derived events for the later rounds that read their streams."""
         if block.found.events is not None:
             into = block.found.subjects[0].as_py()
             if into in self._later:
@@ -286,7 +289,7 @@ class _VariantShard:
                 self.handed_on.setdefault(stream, []).append(EventBatch.from_events(events))
 
     def _listed(self, block: RowBlock) -> dict[str, list[Event]]:
-        """By stream: derived events with the key of their source, for streams that only later rounds read."""
+        """Return derived events with the key of their source, by stream, for streams that only later rounds read."""
         by_stream: dict[str, list[Event]] = {}
         for body in map(orjson.loads, block.found.bodies.to_pylist()):
             stream = body["into"]
