@@ -59,8 +59,7 @@ class DerivedPlace(Place):
         return self._is_ordered or super().is_timed
 
     def order(self, *, is_ordered: bool, is_inner: bool) -> None:
-        """Set whether events must be put into order, and whether only parts of operators read the stream
-        (``is_inner``).
+        """Set whether events must be sorted, and whether only parts of operators read the stream (``is_inner``).
 
         Traces of an inner stream never end. So only hosts with operators receive its events, because any other host
         would retain each key for ever.

@@ -4,7 +4,7 @@ ShardError
 ├── EntryQuarantined       an entry broke the matcher and was set aside
 ├── OperatorRefused        a document does not describe an operator that can run
 ├── OperatorSuspended      an operator of a run is suspended
-├── EventLate              an event came later than its stream allows
+├── EventLate              an event is older than the bound of its stream allows
 ├── RoundsImpossible       several sets of rules cannot be run side by side
 └── SavedStateError        saved state of a shard is damaged or of an unknown version
 """
@@ -19,7 +19,7 @@ class ShardError(ForestallError, code="shard"):
 
 
 class EntryQuarantined(ShardError, code="quarantined"):
-    """An entry broke the matcher and was set aside; it stays in the log."""
+    """An entry broke the matcher, so it is no longer matched; it remains in the log."""
 
 
 class OperatorRefused(ShardError, code="operator-refused", fault="caller"):
@@ -31,11 +31,14 @@ class OperatorSuspended(ShardError, code="operator-suspended", fault="caller"):
 
 
 class EventLate(ShardError, code="late-event", fault="caller"):
-    """An event came later than its stream allows."""
+    """An event is late: it is older than the bound of out-of-orderness of its stream allows."""
 
 
 class RoundsImpossible(ShardError, code="rounds-impossible", fault="caller"):
-    """Several sets of rules cannot be run side by side, because no order of their streams suits all of them."""
+    """Several sets of rules cannot be run side by side.
+
+    Either no order of their streams suits all of them, or their alerts cannot be compared.
+    """
 
 
 class SavedStateError(ShardError, code="saved-state"):

@@ -86,7 +86,7 @@ class InlineShards:
             self._waiting[shard].append(entry)
 
     def fed(self, stream: str) -> int:
-        """Return the number of events of a posted stream so far."""
+        """Return the number of events of a posted stream that were fed so far."""
         return self._fed[stream]
 
     def feed_and_decide(self, stream: str, batch: EventBatch, routes: Mapping[str, AttributePath]) -> list[RowBlock]:

@@ -281,8 +281,7 @@ class Host(Running):
         return NO_OUTPUT
 
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Receive the open traces of the stream, which may have begun before the host was created. Called after
-        ``start``.
+        """Receive the open traces of the stream, which may be older than the host. Called after ``start``.
 
         The arguments are those of ``Traces``.
         """
@@ -365,6 +364,7 @@ class Kind(ABC):
         self, definitions: Sequence[Definition], declaration: StreamDeclaration, constraints: Mapping[str, Any] | None
     ) -> str:
         """Return an exercise that compiles the kernels of these operators at one place only; by default ``exercise``.
+
         ``constraints``: the document of the traces' constraints; None: there are none.
         """
         return self.exercise
@@ -384,9 +384,7 @@ class Kind(ABC):
         return "bindings"
 
     def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
-        """Return whether a punctuation with a range of the key ``by`` finishes keys in an operator or in one of its
-        parts.
-        """
+        """Return whether a punctuation with a range of ``by`` finishes keys in an operator or in one of its parts."""
         return False
 
     def silenced(self, definition: Definition) -> Definition:
@@ -490,15 +488,11 @@ class DocumentKind(Kind):
         return (), ()
 
     def inner_streams(self, name: str) -> Sequence[str]:
-        """Return the inner streams: derived streams between the parts of an operator, which are removed together with
-        it.
-        """
+        """Return the inner streams: derived streams between the parts of an operator, removed together with it."""
         return ()
 
     def advice_on_ranges(self, stream: str, key: str) -> str:
-        """Return the warning that no active operator of the kind finishes ranges of a key; empty if the kind never
-        does.
-        """
+        """Return the warning that no active operator of the kind finishes ranges of a key; empty if none ever does."""
         return ""
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
@@ -540,8 +534,7 @@ class DocumentKind(Kind):
         state: Mapping[str, Any] | None,
         decisions: Sequence[Decided],
     ) -> Sequence[str]:
-        """Return sentences about measurements for the operator and decisions based on them; empty if nothing is
-        decided.
+        """Return sentences about measurements and the decisions based on them; empty if nothing is decided.
 
         ``state``: state of the decider; None: it has none yet.
         """

@@ -142,7 +142,7 @@ class ShardState:
 
     @property
     def feeds(self) -> Feeds:
-        """The operators that feed derived streams."""
+        """The feeds of the shard: which operators feed which derived streams."""
         return self._derivation.feeds
 
     @property
@@ -174,6 +174,7 @@ class ShardState:
 
     def promises(self) -> dict[str, int | None]:
         """Return the time before which this shard adds no more events, for each derived stream fed through the log.
+
         Times are in microseconds; None if a place that feeds the stream has seen no time.
         """
         return self._derivation.promises()
@@ -450,7 +451,7 @@ class ShardState:
         return self._derivation.follow(entry, steps)
 
     def _started(self, entry: Entry) -> Iterator[Step]:
-        """Yield the steps after the start of an operator."""
+        """Yield the output of an operator's start, from each place of the stream."""
         for place in self._places_of(entry.stream):
             yield from place.started(entry)
 

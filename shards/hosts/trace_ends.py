@@ -18,7 +18,7 @@ _SAVED = {"idle_key": np.uint64, "idle_last": np.int64}
 class TraceEnds:
     """Inserts rows of the type ``streams.ENDED`` where traces end by the idle timeout.
 
-    ``is_needed``: whether an operator needs these rows from now on. If traces are open, including saved ones, they are
+    ``is_needed``: whether an operator needs these rows. Traces that are already open, including saved ones, are
     followed in any case.
     """
 
@@ -40,7 +40,7 @@ class TraceEnds:
             self._idle.load_arrays(arrays)
 
     def marked(self, batch: EventBatch, newest_us: int | None) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Insert a row where a trace ends by the idle timeout, and return the newest event time at each row, too."""
+        """Insert a row where a trace ends by the idle timeout; return the batch with the newest event time per row."""
         times_us = batch.time_us if newest_us is None else np.maximum(batch.time_us, newest_us)
         now_us = np.maximum.accumulate(times_us)
         if self._idle is None:

@@ -26,8 +26,7 @@ _DIGEST_BYTES = 16
 
 @dataclass(slots=True, kw_only=True)
 class ComparisonCounts:
-    """Numbers of differences between the results of the first variant and another one; counts of several shards can be
-    added.
+    """Numbers of differing results between the first variant and another one; counts of several shards add up.
 
     Attributes:
         added: Results of the first variant only.

@@ -204,9 +204,7 @@ class RoundPlan:
         )
 
     def ticked(self, number: int, variant: int, newest_us: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-        """Yield the time of each stream that is complete in a round, except streams derived from others within the
-        shard.
-        """
+        """Yield the time of each stream that is complete in a round, unless it is derived within the shard."""
         rules = self.variants[variant]
         for name, time_us in rules.times(newest_us).items():
             is_own = not rules.declarations[name].derived or name in rules.feeds.logged
@@ -236,9 +234,7 @@ class RoundPlan:
         return self._repeated[number, variant]
 
     def begun(self, number: int, variant: int, shard: int) -> tuple[ShardState, list[RowBlock]]:
-        """Create a shard that has applied the records of a variant, and return it with the dead letters of these
-        records.
-        """
+        """Create a shard that has applied a variant's records; return it with the dead letters of these records."""
         records = []
         for stream, record in self.variants[variant].records:
             definition = definition_of(stream, record)
@@ -333,9 +329,7 @@ class RoundPlan:
         }
 
     def _waits(self, stream: str, feed: Feed) -> bool:
-        """Return whether a feed is a join input that keeps its key and is merged in a later round than that of its
-        stream.
-        """
+        """Return whether a feed is a join input that keeps its key and is merged in a later round."""
         return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
 
 

@@ -100,7 +100,7 @@ class FedPlace(NamedTuple):
 
 
 class ShardRound:
-    """One shard in one round."""
+    """Runs every variant in one shard of one round, and compares the results of the variants."""
 
     def __init__(self, plan: RoundPlan, number: int, shard: int) -> None:
         self._plan = plan
@@ -212,7 +212,7 @@ class ShardRound:
 
 
 class _VariantShard:
-    """One variant in one shard of a round."""
+    """Runs one variant in one shard of a round."""
 
     def __init__(self, plan: RoundPlan, number: int, variant: int, shard: int) -> None:
         self._variant = plan.variants[variant]

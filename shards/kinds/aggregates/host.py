@@ -185,8 +185,9 @@ class RunningAggregate(Operator):
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
-        """Answer a question about the totals of groups in the window; with ``explain``, also describe how the index
-        computed them.
+        """Answer a question about the totals of groups in the window.
+
+        With ``explain``, also describe how the index computed them.
 
         With ``explain: only``, the index is described without being queried, so its statistics of questions do not
         change.

@@ -119,8 +119,7 @@ class AggregateKind(DocumentKind):
         return (Definition(kind=_INPUT, name=name, version=version, inputs=(Input(stream),), body=body),)
 
     def final_input(self, definition: Definition) -> tuple[str, str]:
-        """Return the stream from which the aggregate accepts no retractions, and the member of its document that is the
-        reason.
+        """Return the stream from which the aggregate accepts no retractions, and the member that is the reason.
 
         Both are empty if the aggregate accepts retractions.
         """

@@ -270,8 +270,9 @@ def _forms(
 
 
 def rows_of_reading(body: AggregateBody, reading: str, batch: EventBatch) -> NDArray[np.int64]:
-    """Return the rows of the re-keyed events whose hash (``reading_of``) is ``reading``; other versions made the other
-    events.
+    """Return the rows of the re-keyed events that have the hash ``reading`` (``reading_of``).
+
+    All other events were made by other versions.
 
     Events of earlier releases have no hash. They are included if the number of their columns fits ``body``.
     """

@@ -1,4 +1,4 @@
-"""Groups that are the rows of a table: they determine the groups of an event, and limit the number of groups."""
+"""Groups of an aggregate that are the rows of a table (``for_each_row_of``), and limits on their number."""
 
 from __future__ import annotations
 

@@ -302,8 +302,7 @@ class JoinInputHost(Host):
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
-        """Return, for each input, the rows after which constraints allow no more events of the input in the row's
-        trace.
+        """Return the rows after which constraints allow no more events of an input in the row's trace, by input.
 
         ``now_us``: the newest event time at each row.
         """
@@ -435,8 +434,7 @@ def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Ar
 def _keyed_by(
     path: Sequence[str], batch: EventBatch, is_event: NDArray[np.bool_], alias: str
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
-    """Re-key rows by the value at a path; return the rows, their indices in ``batch``, and a mask of rows without a
-    usable key.
+    """Re-key rows by the value at a path; return them with their indices, and a mask of rows without usable key.
 
     An event (``is_event``) without a usable key gets a key of its own. Other rows without a usable key are dropped.
     """
@@ -452,8 +450,7 @@ def _keyed_by(
 
 
 def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
-    """Return the events of an input that have no usable value of the further key that the stream declares for their
-    type.
+    """Return the events of an input without a usable value of the further key that is declared for their type.
 
     Each event gets a key of its own, and remains in the shard of its correlation key.
     """

@@ -1,5 +1,6 @@
-"""Inputs of joins with ``closed_by: workflow``: an input is finished in a trace when constraints allow it no more
-events.
+"""Inputs of joins that constraints finish (``closed_by: workflow``).
+
+An input is finished in a trace as soon as the constraints of the stream allow no more of its events there.
 
 As early termination does for a pattern, this decides for an event whether an event of these types can still occur in
 any continuation that keeps the constraints (constraint-aware CEP, section 4.2).
@@ -92,7 +93,7 @@ class RuledOut:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
     def restart(self, name: str) -> None:
-        """Restart an input: traces in which it is finished report this again at their next event."""
+        """Restart an input. Traces in which it is finished report this again at their next event."""
         for trace in self._traces.values():
             trace.finished -= {name}
 

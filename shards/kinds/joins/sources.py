@@ -12,8 +12,7 @@ KEYLESS = ".keyless"
 
 
 def source_of(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:
-    """Return the place at which an input's events arrive, and the path of the key if the stream does not declare the
-    key.
+    """Return the place at which an input's events arrive, and the path of a key that the stream does not declare.
 
     Events with an undeclared key change shards. ``key``: the key as the join's document names it; None: the correlation
     key.

@@ -25,6 +25,4 @@ class RunLimitReached(ShardError, code="run-limit", fault="caller"):
 
 
 class WorkLimitReached(ShardError, code="work-limit", fault="caller"):
-    """The events of a trace met more partial matches of a pattern than allowed, so the pattern is given up in this
-    trace.
-    """
+    """The events of a trace met more partial matches of a pattern than allowed; it is given up in this trace."""

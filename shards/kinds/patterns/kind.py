@@ -26,9 +26,7 @@ _LOOKUP = re.compile(r"\b(lookup|table|in_table|row)\b|business", re.IGNORECASE)
 
 
 def _quiet(description: str, needed: str, meaning: str) -> Mapping[str, Any]:
-    """Return the schema of ``suppress``, ``incident`` or ``resolves``, which decide what happens to the alerts of a
-    group.
-    """
+    """Return the schema of ``suppress``, ``incident`` or ``resolves``, the rules for alerts of a group."""
     by = "Columns of RETURN, or the key, whose values form the group; none: one group."
     return {
         "description": description,
@@ -70,8 +68,9 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class PatternKind(DocumentKind):
-    """The kind of patterns. Every stream has a host of patterns, because its constraints follow traces from the first
-    event.
+    """The kind of patterns.
+
+    Every stream has a host of patterns, because its constraints follow traces from the first event.
 
     Attributes:
         follows_all: Whether traces without bound events are followed, as constraints require; None: only if the traces
@@ -172,9 +171,7 @@ class PatternKind(DocumentKind):
     def parts(
         self, definition: Definition, declared: Callable[[str], StreamDeclaration] | None = None
     ) -> Sequence[Definition]:
-        """Return the operator that suppresses alerts or manages incidents, if the pattern has ``suppress`` or
-        ``incident``.
-        """
+        """Return the operator for ``suppress`` or ``incident`` of the pattern, if it has one of these."""
         suppression, (source,) = definition.body.get(SUPPRESSION), definition.inputs
         if suppression is None or "resolves" in suppression:
             return ()
@@ -202,9 +199,7 @@ class PatternKind(DocumentKind):
 
 
 def _places_of(pattern: Definition) -> tuple[str, ...] | None:
-    """Return the attributes whose values choose the shard of an alert; None: the key of the pattern's events chooses
-    it.
-    """
+    """Return the attributes whose values choose the shard of an alert; None if the pattern's key chooses it."""
     suppression = pattern.body.get(SUPPRESSION)
     return tuple(suppression["by"]) if suppression and suppression["is_rekeyed"] else None
 

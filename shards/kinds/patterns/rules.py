@@ -57,9 +57,7 @@ class Rules:
         return self._constraint_set.trace_ends
 
     def explain(self, query: Query, ending: Ending) -> Mapping[str, Any]:
-        """Explain why the matcher terminated the partial matches of ``query`` early, as members of the result in plain
-        JSON.
-        """
+        """Explain an early termination of a pattern (``query``), as members of the result in plain JSON."""
         event = _named(ending.event, ending.event_type)
         question = _Question(query, ending.state, ending.before, ending.after, event)
         if question not in self._endings:
@@ -84,8 +82,9 @@ class Rules:
         return self._deviations[question]
 
     def following(self, state: MonitorState, declared: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return the event types that may follow in a trace without deviation, and the types that must not. Only types
-        count.
+        """Return the event types that may, and must not, follow in a trace without deviation.
+
+        Conditions on attributes are ignored.
 
         ``declared``: types of the stream; the types of the constraints are added. At most 50 types are examined.
         """

@@ -112,9 +112,7 @@ class SuppressingOperator(Operator):
         return (ALERT, body, changes) if suppressor is None else (SUPPRESSED, _marked(body, suppressor), changes)
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Drop groups whose last alert no longer suppresses others, and close incidents without an alert for
-        ``close_after``.
-        """
+        """Drop groups that no longer suppress alerts, and close incidents without an alert for ``close_after``."""
         self._last.expire(watermark_us)
         return NO_OUTPUT if self._incidents is None else Results(self._changes(self._incidents.pass_time(watermark_us)))
 
