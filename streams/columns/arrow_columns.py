@@ -1,6 +1,6 @@
 """Conversion between NumPy numbers and Arrow columns.
 
-Numbers are not copied, and pandas is not used: Arrow's own conversions import pandas, which takes longer than most
+Numbers are not copied. Arrow's own conversions are not used, because they import pandas, which takes longer than most
 commands.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """An Arrow column of a one-dimensional array; the column shares the memory of numbers and copies booleans.
+    """Convert a one-dimensional array to an Arrow column, which shares the memory of numbers and copies booleans.
 
     NaN is a value, not a null. The column has the type of the numbers, or a given type of the same width.
     """
@@ -26,12 +26,12 @@ def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array
 
 
 def time_column(times_us: NDArray[np.int64]) -> pa.Array:
-    """An Arrow column of times in the type that batches use; the memory is shared."""
+    """Convert times to an Arrow column of the type that batches use; the memory is shared."""
     return column_of(times_us, pa.timestamp("us", tz="UTC"))
 
 
 def numbers_of(column: pa.Array) -> NDArray[Any]:
-    """The numbers of a column without nulls, as a read-only view; times are read as int64."""
+    """Return the numbers of a column without nulls as a read-only view. Times are read as int64."""
     kind = _kind_of(column.type)
     if not len(column):
         return np.zeros(0, kind)

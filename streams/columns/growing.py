@@ -13,7 +13,7 @@ from streams.columns.texts import borders_of, bytes_of
 
 
 class GrowingNumbers:
-    """A growing column of numbers of one type; the initial numbers are copied."""
+    """A growing column of numbers of one type. The initial numbers are copied."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self._room = values.copy()
@@ -24,7 +24,7 @@ class GrowingNumbers:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All numbers, not copied; valid until the next call of ``add``."""
+        """All numbers, without a copy; valid until the next call of ``add``."""
         return self._room[: self._size]
 
     def add(self, values: NDArray[Any]) -> None:
@@ -36,7 +36,7 @@ class GrowingNumbers:
 
 
 class GrowingTexts:
-    """A growing column of texts or bytes with 32-bit offsets; the initial texts, an Arrow column, are copied."""
+    """A growing column of texts or bytes with 32-bit offsets. The initial texts, an Arrow column, are copied."""
 
     def __init__(self, texts: pa.Array) -> None:
         self._kind = texts.type
@@ -54,7 +54,7 @@ class GrowingTexts:
             self._bytes.add(np.frombuffer(bytes_of(texts), np.uint8))
 
     def take(self, rows: NDArray[np.intp]) -> pa.Array:
-        """The texts at the given rows, as a column of the initial texts' type."""
+        """Return the texts at the given rows, as a column of the type of the initial texts."""
         buffers = [None, pa.py_buffer(self._borders.values), pa.py_buffer(self._bytes.values)]
         is_text = pa.types.is_string(self._kind)
         kind = pa.large_string() if is_text else pa.large_binary()

@@ -1,4 +1,4 @@
-"""Arrow columns as JSON text, a column at a time."""
+"""Conversion of Arrow columns to JSON text, a column at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
 
 def json_objects(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array:
-    """JSON objects as bytes, one for each row, from the names and values of their members (no members: ``{}``)."""
+    """Return JSON objects as bytes, one for each row, from the names and values of their members (none: ``{}``)."""
     if not columns:
         borders = np.arange(0, 2 * rows + 1, 2, dtype=np.int32)
         return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(borders), pa.py_buffer(b"{}" * rows)])
@@ -31,7 +31,7 @@ def json_objects(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array
 
 
 def json_values(values: pa.Array) -> pa.Array:
-    """The values of a column as JSON text; null and numbers that are not finite are ``null``."""
+    """Return the values of a column as JSON text. Nulls and numbers that are not finite become ``null``."""
     kind = values.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return values.cast(pa.string()).fill_null("null")
@@ -46,12 +46,12 @@ def json_values(values: pa.Array) -> pa.Array:
 
 
 def json_value(value: object) -> bytes:
-    """A value of Arrow as JSON; times are RFC 3339 in UTC, exact decimals and bytes are texts."""
+    """Serialize a value of Arrow to JSON. Times become RFC 3339 in UTC, exact decimals and bytes become texts."""
     return orjson.dumps(value, default=_plain_value, option=_OPTIONS)
 
 
 def _plain_value(value: object) -> object:
-    """A JSON form for types that JSON lacks: exact decimals, bytes, times."""
+    """Convert a value of a type that JSON lacks: exact decimals, bytes, times."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, datetime):
@@ -61,9 +61,9 @@ def _plain_value(value: object) -> object:
 
 
 def typed_values(values: pa.Array) -> pa.Array | None:
-    """A column as bool, int64, float64 or string, for reading by columns; None: its values must be read from JSON.
+    """Convert a column to bool, int64, float64 or string; None if its values must be read from JSON instead.
 
-    Decimals become float64; times become texts, as in JSON.
+    Decimals become float64. Times become texts, as in JSON.
     """
     kind = values.type
     if pa.types.is_dictionary(kind):
@@ -90,7 +90,7 @@ def typed_values(values: pa.Array) -> pa.Array | None:
 
 
 def _as_texts(values: pa.Array) -> pa.Array:
-    """Times as texts, as in JSON; dates keep their form ``2026-01-31``."""
+    """Convert times to texts, as in JSON. Dates keep their form ``2026-01-31``."""
     if pa.types.is_date(values.type):
         return values.cast(pa.date32(), safe=False).cast(pa.string())
     times = floored(values).fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -99,7 +99,7 @@ def _as_texts(values: pa.Array) -> pa.Array:
 
 
 def floored(times: pa.Array) -> pa.Array:
-    """Timestamps in whole microseconds; finer digits are cut off."""
+    """Convert timestamps to whole microseconds; finer digits are cut off."""
     kind = pa.timestamp("us", times.type.tz)
     if times.type.unit != "ns":
         return times.cast(kind)
@@ -110,6 +110,6 @@ def floored(times: pa.Array) -> pa.Array:
 
 
 def _is_beyond(values: pa.Array) -> bool:
-    """Whether a column has whole numbers beyond signed 64 bits."""
+    """Return whether a column has whole numbers beyond signed 64 bits."""
     most = pc.max(values).as_py()
     return most is not None and most >= 2**63

@@ -1,6 +1,6 @@
 """Columns whose rows have different lengths: their lexicographic order, and equal rows.
 
-All rows lie in one flat array of numbers, the *words*; the words of a row lie between two consecutive ``ends``.
+One flat array contains the numbers of all rows, the *words*. The words of a row are between two consecutive ``ends``.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """The stable ascending order of ragged rows (intp), and a mask of rows equal to the preceding row in this order."""
+    """The stable ascending order of ragged rows (intp), and a mask of rows that equal the row before them."""
 
     rows: NDArray[np.intp]
     repeats: NDArray[np.bool_]
 
 
 def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], ends: NDArray[np.int64]) -> RaggedOrder:
-    """Sort rows by some keys, then by their words; a row that is a prefix of another one comes first.
+    """Sort rows by keys, then by their words. A row that is a prefix of another row precedes it.
 
-    ``keys`` have one number per row, the most significant first; words are at least 0; ``ends`` is the index after the
-    last word of each row. Words are read only for rows that are still tied, the n-th word of all such rows at once.
+    ``keys`` have one number per row, the most significant key first; words are at least 0; ``ends`` is the index after
+    the last word of each row. Words are read only for rows that are still tied, the n-th word of all such rows at once.
     """
     starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
     sizes = ends - starts
@@ -55,7 +55,7 @@ def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], 
 
 
 def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The indices of the words of some rows, row after row, given each row's first word index and word count."""
+    """Return the indices of the words of rows, given the first word index and the word count of each row."""
     ends = np.cumsum(sizes)
     places = np.arange(int(ends[-1]) if len(ends) else 0)
     places += np.repeat(starts - ends + sizes, sizes)
@@ -63,21 +63,24 @@ def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArra
 
 
 def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The words of each row in ascending order; ``ends`` is the index after the last word of each row."""
+    """Sort the words of each row; ``ends`` is the index after the last word of each row."""
     if not len(words):
         return words
     return words[_stable_order(np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)) + 1, words)]
 
 
 def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Indices of rows that equal a neighbour so far; ``is_open``: whether each row equals the row before it so far."""
+    """Return the indices of rows that equal a neighbour so far.
+
+    ``is_open``: whether each row equals the row before it so far.
+    """
     either = is_open.copy()
     either[:-1] |= is_open[1:]
     return np.flatnonzero(either)
 
 
 def _stable_order(groups: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The stable order by group, then by word; ``groups`` are ascending numbers from 1.
+    """Return the stable order by group, then by word; ``groups`` are ascending numbers from 1.
 
     If group, word and index fit into one integer, the rows are sorted as such integers, which is several times faster
     than sorting indices.

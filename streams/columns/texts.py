@@ -1,6 +1,6 @@
-"""Text operations on whole columns: the same result as row by row, in a fraction of the time.
+"""Text operations on whole columns, with the same results as row by row, but much faster.
 
-Texts are Arrow arrays of strings; a ``str`` in their place is a column with this text in every row.
+Texts are Arrow arrays of strings. A ``str`` in place of an array is a column with this text in every row.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _MOST_BYTES = 2**31 - 1
 
 
 def json_text(text: str) -> str:
-    """A text as a JSON string, in quotes."""
+    """Return a text as a JSON string, in quotes."""
     return orjson.dumps(text).decode()
 
 
 def json_contents(texts: pa.Array) -> pa.Array:
-    """Each text as the contents of a JSON string, without the quotes."""
+    """Return each text as the contents of a JSON string, without the quotes."""
     used = np.frombuffer(bytes_of(texts), np.uint8)
     is_escaped = (used < _FIRST_SHOWN) | (used == _QUOTE) | (used == _BACKSLASH)
     if not is_escaped.any():
         return texts
     occurring = set(used[is_escaped].tolist())
-    for byte in sorted(occurring, key=lambda byte: byte != _BACKSLASH):  # the backslash first: escapes begin with it
+    for byte in sorted(occurring, key=lambda byte: byte != _BACKSLASH):  # the backslash first, as escapes begin with it
         texts = pc.replace_substring(texts, chr(byte), json_text(chr(byte))[1:-1])
     return texts
 
 
 def time_texts(times_us: NDArray[np.int64]) -> pa.Array:
-    """Times as texts, in the form of ``format_time``; raises ``EventRejected`` outside the years 1 to 9999."""
+    """Format times as ``format_time`` does; raises ``EventRejected`` outside the years 1 to 9999."""
     outside = np.flatnonzero((times_us < EARLIEST_US) | (times_us > LATEST_US))
     if len(outside):
         format_time(int(times_us[outside[0]]))
@@ -61,12 +61,15 @@ def time_texts(times_us: NDArray[np.int64]) -> pa.Array:
 
 
 def texts_of(texts: Sequence[str]) -> pa.Array:
-    """An Arrow column of texts, built without pandas, as in ``column_of``."""
+    """Create an Arrow column of texts, without pandas (see ``column_of``)."""
     return pieces_of([text.encode() for text in texts], pa.string())
 
 
 def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
-    """An Arrow column of byte strings, of a type with 32-bit offsets; at 2 GiB ``ArrowCapacityError`` is raised."""
+    """Create an Arrow column of byte strings, of a type with 32-bit offsets.
+
+    Raises ``ArrowCapacityError`` from 2 GiB on.
+    """
     offsets = np.fromiter(accumulate(map(len, pieces), initial=0), np.int64, len(pieces) + 1)
     if offsets[-1] > _MOST_BYTES:
         raise pa.ArrowCapacityError(f"a column of {offsets[-1]} bytes")
@@ -76,24 +79,24 @@ def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
 
 
 def fixed_texts(rows: NDArray[np.uint8]) -> pa.Array:
-    """Texts of equal length; ``rows`` has the shape (texts, bytes) and holds UTF-8."""
+    """Create a column of texts of equal length; ``rows`` has the shape (texts, bytes) and contains UTF-8."""
     offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows.reshape(-1))])
 
 
 def shown_texts(values: pa.Array) -> pa.Array:
-    """A column of texts, made from texts, a dictionary of texts, or whole numbers."""
+    """Convert texts, a dictionary of texts, or whole numbers to a column of texts."""
     return values if pa.types.is_string(values.type) else values.cast(pa.string())
 
 
 def hex_texts(numbers: NDArray[np.uint64]) -> pa.Array:
-    """Numbers as 16 hexadecimal digits each."""
+    """Format numbers as 16 hexadecimal digits each."""
     digits = numbers.astype(">u8").tobytes().hex().encode()
     return fixed_texts(np.frombuffer(digits, np.uint8).reshape(len(numbers), _NUMBER_DIGITS))
 
 
 def text_digests(texts: pa.Array, length: int) -> pa.Array:
-    """The first ``length`` hexadecimal digits, an even number, of the SHA-256 of each text."""
+    """Return the first ``length`` hexadecimal digits, an even number, of the SHA-256 of each text."""
     data, borders = bytes_of(texts), (borders_of(texts) - borders_of(texts)[0]).tolist()
     digests = b"".join([sha256(data[first:end]).digest() for first, end in pairwise(borders)])
     halves = np.frombuffer(digests, np.uint8).reshape(-1, sha256().digest_size)[:, : length // 2]
@@ -101,35 +104,35 @@ def text_digests(texts: pa.Array, length: int) -> pa.Array:
 
 
 def joined_texts(parts: Sequence[Texts]) -> pa.Array:
-    """The concatenated texts of each row; at least one of the columns is an Arrow array."""
+    """Concatenate the texts of each row. At least one of the columns is an Arrow array."""
     return pc.binary_join_element_wise(*(_text(part) if isinstance(part, str) else part for part in parts), _text(""))
 
 
 def lines_of(bodies: pa.Array) -> memoryview:
-    """The bytes of all rows, a line feed after each."""
+    """Return the bytes of all rows, with a line feed after each row."""
     return bytes_of(pc.binary_join_element_wise(bodies, *(_text(end).cast(bodies.type) for end in ("\n", ""))))
 
 
 def run_texts(texts: pa.Array, ends: NDArray[np.int64]) -> pa.Array:
-    """Concatenations of consecutive texts, without a copy: one text for the texts between two consecutive ``ends``."""
+    """Concatenate consecutive texts without a copy: the texts between two consecutive ``ends`` become one text."""
     borders = borders_of(texts)[np.concatenate([np.zeros(1, np.int64), ends])]
     return pa.Array.from_buffers(texts.type, len(ends), [None, pa.py_buffer(borders), texts.buffers()[2]])
 
 
 def chosen_texts(texts: Sequence[str], numbers: NDArray[np.integer]) -> Texts:
-    """The text of each row, ``texts[number]``; ``numbers`` has one index per row."""
+    """Return the text of each row, ``texts[number]``; ``numbers`` has one index per row."""
     if len(set(texts)) == 1:
         return texts[0]
     return texts_of(texts).take(column_of(numbers))
 
 
 def flag_texts(is_set: NDArray[np.bool_], text: str) -> Texts:
-    """A text where a flag is set, an empty text elsewhere."""
+    """Return a text where a flag is set, and an empty text elsewhere."""
     return pc.if_else(column_of(is_set), _text(text), _text("")) if is_set.any() else ""
 
 
 def borders_of(texts: pa.Array) -> NDArray[np.int32]:
-    """Offsets of texts (or bytes) in their buffer: one offset more than texts."""
+    """Return the offsets of texts (or bytes) in their buffer. There is one offset more than there are texts."""
     offsets = texts.buffers()[1]
     if offsets is None or not len(texts):
         return np.zeros(len(texts) + 1, np.int32)
@@ -137,7 +140,7 @@ def borders_of(texts: pa.Array) -> NDArray[np.int32]:
 
 
 def bytes_of(texts: pa.Array) -> memoryview:
-    """The bytes of all texts (or byte strings), not copied."""
+    """Return the bytes of all texts (or byte strings), without a copy."""
     first, end = borders_of(texts)[[0, -1]].tolist()
     data = texts.buffers()[2]
     return memoryview(b"" if data is None else cast("memoryview", data))[first:end]

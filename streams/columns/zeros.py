@@ -1,4 +1,4 @@
-"""Tables of arrays of zeros: named tuples and dataclasses whose annotations are the types of their arrays."""
+"""Tables of zeros: named tuples or dataclasses of arrays, whose annotations are the types of the arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Shape: TypeAlias = int | tuple[int, ...] | NDArray[Any]
 
 
 def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
-    """A table whose arrays have ``length`` zeros; ``others`` gives other shapes or finished arrays, by array name."""
+    """Create a table of arrays of ``length`` zeros; ``others`` has other shapes or finished arrays, by array name."""
     kind: Any = table
     arrays = {}
     for name, element in _types_of(kind).items():
@@ -25,5 +25,5 @@ def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
 
 @cache
 def _types_of(table: Any) -> Mapping[str, Any]:
-    """The type of the elements of each array, from annotations such as ``NDArray[np.int32]``."""
+    """Return the element type of each array, from annotations such as ``NDArray[np.int32]``."""
     return {name: get_args(get_args(hint)[1])[0] for name, hint in get_type_hints(table).items()}

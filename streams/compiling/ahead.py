@@ -1,10 +1,10 @@
-"""Compiles the kernels that some work needs before it begins, in several processes at once, and shows the progress.
+"""Compiles the kernels for a piece of work in advance, in several processes at once, and reports the progress.
 
-An *exercise* is a function that does a small piece of the work and so calls the kernels that the work needs. Its name,
-``module:function`` or ``module:function:argument``, lets other processes find it. The list of its kernels is recorded
-once and kept beside the compiled kernels; if all of them exist, no process is started. The processes
-(``streams.compiling.work``) divide the kernels among themselves by locks, so a process that dies or is not needed
-does no harm.
+An *exercise* is a function that does a small piece of the work, and thereby calls the kernels that the work needs.
+Other processes find it by its name, ``module:function`` or ``module:function:argument``. The list of its kernels is
+recorded once, and stored beside the compiled kernels. If all of them are cached, no process is started. The processes
+(``streams.compiling.work``) divide the kernels among themselves by locks, so a process may die or be superfluous
+without harm.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import IO
 
 LOOKUPS = "streams.compiling.exercises:lookups"
-"""The exercise for looking up keys in reference tables."""
+"""The exercise for lookups of keys in reference tables."""
 
 JSON_LINES = "streams.compiling.exercises:json_lines"
 """The exercise for reading JSON lines by columns."""
@@ -35,13 +35,13 @@ COMPILING = "compiling kernels"
 
 _POLL_S = 0.1
 _REPORT_EVERY_S = 1.0
-_MOST_PROCESSES = 4  # three kernels take most of the time; each process takes some 200 MB
+_MOST_PROCESSES = 4  # three kernels take most of the time; each process needs about 200 MB
 _TAIL_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class CompileProgress:
-    """The progress of compiling kernels: how many are cached, and how many are needed (None: not known yet)."""
+    """The progress of compilation: the numbers of cached kernels and of needed ones (None: not known yet)."""
 
     kept: int
     needed: int | None
@@ -69,12 +69,11 @@ def compile_kernels(
 ) -> bool:
     """Compile the kernels that exercises (``module:function``) need, unless they are cached.
 
-    ``report`` is called about once a second while kernels are compiled, and at the end; never if all are cached. By
-    default there is one process per core, at most four. ``stop`` terminates the compilation early once it is set.
-
-    Returns whether all kernels are cached now; True where ``NUMBA_DISABLE_JIT`` leaves nothing to compile. A kernel
-    that could not be compiled here is compiled by the process that calls it. Raises ``KeptFolderRefused`` if other
-    users may have written to the folder of kernels.
+    Return whether all kernels are cached now, or True if ``NUMBA_DISABLE_JIT`` leaves nothing to compile. A kernel that
+    could not be compiled here is compiled by the process that calls it. ``report`` is called about once a second while
+    kernels are compiled, and at the end, but never if all are cached. By default there is one process per core, at most
+    four. ``stop`` terminates the compilation early once it is set. Raises ``KeptFolderRefused`` if other users may have
+    written to the folder of kernels.
     """
     if _is_done(exercises):
         return True
@@ -96,7 +95,7 @@ def compile_kernels(
 
 
 def compile_missing(exercises: Sequence[str]) -> None:
-    """Compile the missing kernels of exercises in this process; others may do so at the same time."""
+    """Compile the missing kernels of exercises in this process. Other processes may do so at the same time."""
     if not _is_done(exercises):
         from streams.compiling.work import compile_here  # noqa: PLC0415 - cached kernels are found without it
 
@@ -104,7 +103,7 @@ def compile_missing(exercises: Sequence[str]) -> None:
 
 
 def kernels_folder() -> Path:
-    """The path of the compiled kernels of this release for this machine; the folder may be missing."""
+    """Return the path of the compiled kernels of this release for this machine. The folder may be missing."""
     return Path(_keeping().kernels_folder())
 
 
@@ -113,7 +112,10 @@ def _is_done(exercises: Sequence[str]) -> bool:
 
 
 def _keeping() -> ModuleType:
-    """``streams.kernels.keeping``, imported on demand: numba takes half a second, and many commands compile nothing."""
+    """Import ``streams.kernels.keeping`` on demand.
+
+    It imports numba, which takes half a second, and many commands compile nothing.
+    """
     return import_module("streams.kernels.keeping")
 
 
@@ -127,13 +129,13 @@ def progress_of(exercises: Sequence[str]) -> CompileProgress:
 
 @contextmanager
 def _started(exercises: Sequence[str], count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Start processes that compile. On exit, those still running are terminated and failures are logged."""
+    """Start processes that compile kernels. On exit, running ones are terminated and failures are logged."""
     with ExitStack() as ends:
         running: list[subprocess.Popen[bytes]] = []
         outputs = [ends.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
         ends.callback(_end, running)
         words = [sys.executable, "-P", "-m", "streams.compiling", str(os.getpid()), *exercises]
-        with suppress(OSError):  # without further processes, this one compiles what it calls
+        with suppress(OSError):  # without further processes, this one compiles the kernels that it calls
             running.extend(_start(words, file) for file in outputs)
         yield running
         for process, file in zip(running, outputs, strict=False):
@@ -163,5 +165,5 @@ def _log_failure(status: int, output: IO[bytes]) -> None:
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

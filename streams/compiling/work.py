@@ -13,9 +13,9 @@ from streams.kernels.recording import NeededKernel, recorded
 def compile_here(exercises: Sequence[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
     """Record which kernels exercises need, and compile those that are not cached.
 
-    Each process takes the largest kernel that is neither cached nor being compiled. Then it waits for the kernels
-    that other processes are compiling, and compiles any that such a process has left undone. ``is_wanted`` is called
-    before each kernel, which is compiled only if the result is True.
+    First, each process compiles the largest kernel that is neither cached nor being compiled elsewhere, then the next
+    one. Finally it waits for the kernels that other processes are compiling, and compiles those that they did not
+    finish. ``is_wanted`` is called before each kernel, which is compiled only if the result is True.
     """
     needed: dict[str, list[NeededKernel]] = {name: recorded(exercise_of(name)) for name in exercises}
     for name, kernels in needed.items():
@@ -25,6 +25,6 @@ def compile_here(exercises: Sequence[str], is_wanted: Callable[[], bool] = lambd
     signatures = Counter(name for name, _ in unique)
     for waits in (False, True):
         for kernel in largest_first:
-            is_kept = signatures[kernel.name] == 1 and bool(kept_of([kernel.name]))  # loading a kept kernel takes time
+            is_kept = signatures[kernel.name] == 1 and bool(kept_of([kernel.name]))  # loading a kernel takes time
             if not is_kept and is_wanted():
                 kernel.compile(waits=waits)

@@ -1,1 +1,1 @@
-"""Files that processes keep: compiled kernels with their folder and lock, spilled rows, files replaced as a whole."""
+"""Files that processes keep on disk: compiled kernels with their folder and lock, spilled rows, replaced files."""

@@ -1,4 +1,4 @@
-"""A lock between processes, held by at most one of them until it releases the lock or ends."""
+"""A lock between processes. A process holds it until it releases the lock or ends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ _POLL_S = 0.02
 
 
 class FileLock:
-    """A lock on a file, which is created if missing and never removed; no effect where the file system has no locks."""
+    """A lock on a file, which is created if it is missing, and never removed.
+
+    If the file system does not support locks, this has no effect.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: IO[bytes] | None = None
 
     def take(self, patience_s: float) -> bool:
-        """Wait up to ``patience_s`` for another process, and take the lock; returns whether it is held now."""
+        """Take the lock, and wait up to ``patience_s`` if another process holds it; return whether it is held now."""
         if self._file is not None:
             return True
         deadline = time.monotonic() + patience_s
@@ -39,7 +42,7 @@ class FileLock:
         return False
 
     def release(self) -> None:
-        """Release the lock; no effect if it is not held."""
+        """Release the lock. Without effect if it is not held."""
         file, self._file = self._file, None
         if file is not None:
             file.close()

@@ -1,8 +1,8 @@
-"""The cache folder of this user and machine: files that a process makes from the code and keeps for the next process.
+"""The cache folder of this user and machine, with files that one process makes from the code for later processes.
 
 The folder is ``forestall`` in the platform's cache folder, or the folder that ``NUMBA_CACHE_DIR`` names. Its files are
-compiled kernels, the parser's tables, and an archive of Java classes; all commands, checkouts and data folders share
-them. A process executes these files, so a folder is used only if no user but this one and root can have written to it.
+compiled kernels, the parser's tables, and an archive of Java classes. All commands, checkouts and data folders share
+them. A process executes these files, so it uses the folder only if no user but its own and root can have written to it.
 Missing files are created again, so the folder may be deleted at any time.
 """
 
@@ -25,19 +25,19 @@ _GONE = ".gone-"
 
 
 def kept_top() -> Path:
-    """The path of the top folder, which may be missing; ``OSError`` without a home directory."""
+    """Return the path of the top folder, which may be missing; raises ``OSError`` without a home directory."""
     # house: allow environment: numba's own variable, which says where compiled things are
     setting = os.environ.get("NUMBA_CACHE_DIR", "")
     return Path(setting).resolve() if setting else _cache_folder() / "forestall"
 
 
 def kept_folder(kind: str) -> Path:
-    """The path of the folder for one kind of files; the folder may be missing."""
+    """Return the path of the folder for one kind of files. The folder may be missing."""
     return kept_top() / kind
 
 
 def make_kept_folder(folder: Path) -> None:
-    """Create a folder for this user alone, unless it exists; refused if other users may write to it."""
+    """Create a folder for this user only, unless it exists; refused if other users may write to it."""
     missing = [folder, *(parent for parent in folder.parents if not parent.exists())]
     for place in reversed(dict.fromkeys(missing)):
         place.mkdir(exist_ok=True, mode=_PRIVATE)
@@ -45,7 +45,7 @@ def make_kept_folder(folder: Path) -> None:
 
 
 def require_trusted(folder: Path) -> None:
-    """Check that no other user can have written to a folder or replaced it; otherwise raises ``KeptFolderRefused``."""
+    """Check that no other user can have written to a folder or replaced it; raises ``KeptFolderRefused`` otherwise."""
     top = kept_top()
     _require_own(folder, _OTHERS_WRITE)
     for place in folder.parents:
@@ -58,8 +58,8 @@ def require_trusted(folder: Path) -> None:
 def note_use(place: Path) -> None:
     """Mark a file or folder as used, and remove its siblings that have not been used for 30 days.
 
-    Several processes may do this at once while others use the rest: a file or folder is renamed before it is removed,
-    so it exists as a whole or not at all, and a process that misses it creates it again.
+    Several processes may do this at once while others use the remaining files. A file or folder is renamed before it is
+    removed, so other processes see it as a whole or not at all. A process that misses it creates it again.
     """
     with suppress(OSError):
         os.utime(place)
@@ -90,7 +90,7 @@ def _require_own(place: Path, forbidden: int) -> None:
 
 
 def _cache_folder() -> Path:
-    """The platform's cache folder of this user."""
+    """Return the platform's cache folder of this user."""
     try:
         home = Path.home()
     except RuntimeError as error:

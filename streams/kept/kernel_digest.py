@@ -1,6 +1,6 @@
-"""The digest of kernel sources under which compiled kernels are kept.
+"""The digest of kernel sources, under which compiled kernels are stored.
 
-Numba's own cache does not notice changes of functions that a kernel calls in other files.
+It is needed because numba's own cache ignores changes in functions that a kernel calls in other files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PACKAGES_PREFIX = "".join(f"{part}." for part in __name__.split(".")[:-3])
 
 @cache
 def packages_with_kernels() -> tuple[str, ...]:
-    """The packages of this program that have kernels, ``streams`` first."""
+    """Return the packages of this program that have kernels, ``streams`` first."""
     top = Path(__file__).parents[2]
     folders = (source.parents[1] for source in top.glob("*/kernels/__init__.py"))
     names = (folder.name for folder in folders if (folder / "py.typed").is_file())
@@ -25,15 +25,15 @@ def packages_with_kernels() -> tuple[str, ...]:
 
 
 def kernel_digest() -> str:
-    """Digest of the sources of all shipped kernels, read once per process: sixteen hexadecimal digits.
+    """Hash the sources of all shipped kernels, once per process, to sixteen hexadecimal digits.
 
-    Compiled kernels are kept under this digest, so no kernel of another release or an earlier source is ever loaded.
+    Compiled kernels are stored under this digest, so a kernel of another release or of earlier sources is never loaded.
     """
     return _digest_with(None)
 
 
 def digest_for(module: str, file: str) -> str:
-    """The digest under which kernels of a module are kept: ``kernel_digest`` for shipped kernels.
+    """Return the digest under which kernels of a module are stored: ``kernel_digest`` for shipped kernels.
 
     For a module ``PACKAGE.kernels.TOPIC`` of any other package, the digest also covers the kernels of that package.
     """
@@ -49,7 +49,7 @@ def _digest_with(further: Path | None) -> str:
 
 
 def digest_of(folders: Iterable[Path]) -> str:
-    """Sixteen hexadecimal digits over the sources in folders."""
+    """Hash the sources in folders to sixteen hexadecimal digits."""
     digest = blake2b(digest_size=8)
     for folder in folders:
         for source in sorted(folder.rglob("*.py")):
@@ -58,7 +58,7 @@ def digest_of(folders: Iterable[Path]) -> str:
 
 
 def folder_of_package(package: str) -> Path:
-    """The folder of one of this program's packages, imported or not."""
+    """Return the folder of one of this program's packages, which need not be imported."""
     spec = find_spec(PACKAGES_PREFIX + package)
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError(f"the package {package} of this program is not installed as a folder")

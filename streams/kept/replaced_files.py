@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: a reader sees the old content or the new one, never a part."""
+"""Files that are replaced as a whole: a reader sees either the old or the new content, never a mixture."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
-    """Write a file beside ``path`` and rename it once the block has ended without an error; the folder must exist.
+    """Write a file beside ``path``, and rename it to ``path`` when the block has ended without an error.
 
-    ``is_durable``: wait until the file and its name are on disk, so that they survive a crash of the machine.
+    The folder must exist. ``is_durable``: wait until the file and its name are on disk, so that they survive a crash of
+    the machine.
     """
     draft = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
     with draft.open("wb") as file:
@@ -27,7 +28,7 @@ def replacing(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names of a folder's files are on disk."""
+    """Wait until the names of the files in a folder are on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

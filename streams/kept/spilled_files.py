@@ -1,9 +1,9 @@
 """Files of spilled rows: each is written once, and its name is the checksum of its content.
 
-So a saved state that names a file finds the original content in it, even after later writes, and processes that write
-the same rows write the same file. This module does not know which files are needed. In a folder that the caller
-gives, the owner of the saved states removes the files that no state names (``keep_only``). In a scratch folder a file
-is removed after its last use (``let_go``), unless a saved state names it.
+So a saved state that names a file finds the original content in it, even after later writes. Processes that write the
+same rows write the same file. This module does not know which files are needed. In a folder that the caller provides,
+the owner of the saved states removes the files that no state names (``keep_only``). In a scratch folder, a file is
+removed after its last use (``let_go``), unless a saved state names it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DIGEST_BYTES = 20
 class SpilledFiles:
     """A folder of spilled files, created with the first file; a scratch folder if ``folder`` is None.
 
-    ``may_be_lost``: the caller can do without a file that is lost.
+    ``may_be_lost``: whether the caller can cope with a lost file.
     """
 
     def __init__(self, folder: Path | None = None, *, may_be_lost: bool = False) -> None:
@@ -42,19 +42,19 @@ class SpilledFiles:
         self._synced: set[str] = set()
 
     def __reduce__(self) -> tuple[type[SpilledFiles], tuple[Path | None]]:
-        """Pickle only a folder that the caller gave, so that another process makes its own scratch folder."""
+        """Pickle only a folder that the caller provided, so that another process makes a scratch folder of its own."""
         return SpilledFiles, (self._given,)
 
     @property
     def folder(self) -> Path:
-        """The folder's path; a scratch folder is created on first use."""
+        """The path of the folder. A scratch folder is created on first use."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="forestall-rows-"))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder
 
     def write(self, content: bytes) -> str:
-        """Write a file without waiting for the disk (``sync``); returns its name."""
+        """Write a file without waiting for the disk (see ``sync``), and return its name."""
         name = _name_of(content)
         self._users[name] += 1
         self._verified.discard(name)
@@ -66,7 +66,7 @@ class SpilledFiles:
         return name
 
     def sync(self, names: Iterable[str]) -> None:
-        """Flush files to disk for a saved state that names them; ``StateLost`` if a file cannot be opened."""
+        """Flush files to disk for a saved state that names them; raises ``StateLost`` if a file cannot be opened."""
         unsynced = sorted(set(names) - self._synced)
         paths = [self.folder / name for name in unsynced]
         for path in [*paths, *sorted({path.parent for path in paths})]:
@@ -81,7 +81,7 @@ class SpilledFiles:
         self._synced.update(unsynced)
 
     def use(self, name: str, size_bytes: int) -> None:
-        """Register that a loaded state names a file; ``StateLost`` if it is missing, or has another length."""
+        """Count the use of a file by a loaded state; raises ``StateLost`` if it is missing or has another length."""
         path = self.folder / name
         actual_bytes = path.stat().st_size if path.is_file() else None
         if actual_bytes != size_bytes:
@@ -90,7 +90,10 @@ class SpilledFiles:
         self._users[name] += 1
 
     def read(self, name: str, size_bytes: int) -> pa.Buffer:
-        """The content of a file, mapped into memory and verified at the first read; ``StateLost`` if damaged."""
+        """Return the content of a file, mapped into memory; raises ``StateLost`` if the file is damaged.
+
+        The checksum is verified at the first read.
+        """
         path = self.folder / name
         try:
             with pa.memory_map(str(path)) as file:
@@ -104,7 +107,10 @@ class SpilledFiles:
         return content
 
     def let_go(self, name: str) -> None:
-        """Unregister one use of a file; an unused file of a scratch folder is removed unless a saved state names it."""
+        """End one use of a file.
+
+        An unused file of a scratch folder is removed, unless a saved state names it.
+        """
         self._users[name] -= 1
         if self._users[name] <= 0:
             del self._users[name]
@@ -114,12 +120,12 @@ class SpilledFiles:
                 (self.folder / name).unlink(missing_ok=True)
 
     def note_named(self, names: Iterable[str]) -> None:
-        """Register that a saved state names these files."""
+        """Record that a saved state names these files, so that they are not removed."""
         if self._given is None:
             self._named.update(names)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Remove all files but these, including unfinished files of processes that died."""
+        """Remove all files except these. Unfinished files of processes that died are removed as well."""
         needed = set(names)
         for path in self.folder.glob("*") if self.folder.is_dir() else ():
             if path.name not in needed and path.suffix in (_SUFFIX, ".tmp"):

@@ -1,1 +1,1 @@
-"""Compiled kernels over bytes, and how kernels are compiled and cached."""
+"""Compiled kernels over bytes, and the compilation and caching of kernels."""

@@ -1,9 +1,9 @@
 """Arrays without reference counts, and tables of arrays by reference, inside a kernel.
 
-A table is a ``NamedTuple`` of arrays. Passed by value, each array takes seven machine words in every call, and reading
-it costs two atomic counts. ``borrowed`` leaves the words in the frame of the kernel that Python has called and passes
-their address; reading an array of the table reads only the words that are needed. So a table costs one word per call
-and nothing per unused array, and compiling takes a quarter of the time.
+A table is a ``NamedTuple`` of arrays. If it is passed by value, each array takes seven machine words in every call, and
+reading the array costs two atomic counts. ``borrowed`` leaves the words in the frame of the kernel that Python has
+called, and passes their address. Reading an array of the table then reads only the words that are needed. So a table
+costs one word per call and nothing per unused array, and compilation takes a quarter of the time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ Held = TypeVar("Held")
 
 
 class Borrow(Protocol):
-    """Returns an array without its owner, or a table by reference; valid until the calling function returns."""
+    """Returns an array without its owner, or a table by reference.
+
+    The result is valid until the calling function returns.
+    """
 
     def __call__(self, held: Held, /) -> Held: ...
 
 
 class Reference(types.Type):
-    """The type of a table by reference; its name is short, because names of compiled functions contain it."""
+    """The type of a table by reference. Its name is short, because names of compiled functions contain it."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -37,10 +40,10 @@ class Reference(types.Type):
 
     @property
     def key(self) -> Any:
-        """Identity of the type: tables with different arrays have different types.
+        """Identity of the type. Tables with different arrays have different types.
 
-        The key is numba's integer code of the table's type: numba hashes types all the time while it compiles, and
-        hashing a table hashes all its arrays.
+        The key is numba's integer code of the table's type. During compilation numba hashes types very often, and
+        hashing a table would hash all its arrays.
         """
         return self.table._code
 
@@ -76,7 +79,10 @@ def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) ->
 
 
 def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
-    """The machine words of an array except its owner, each read separately, so that unused words are not read."""
+    """Load the machine words of an array, except its owner.
+
+    Each word is loaded separately, so that the compiler can drop unused ones.
+    """
     array = _words.get_null_value(address.type.pointee)
     for place, name in enumerate(context.data_model_manager[kind]._fields):
         if name in ("meminfo", "parent"):
@@ -119,4 +125,4 @@ def _as_it_is(held: Held) -> Held:
 
 
 borrowed: Borrow = _as_it_is if getattr(config, "DISABLE_JIT", 0) else cast(Borrow, intrinsic(_borrow))
-"""For calls whose caller holds the arrays; anything borrowed already is returned unchanged."""
+"""Borrow an array or a table that the caller of a function owns. A borrowed argument is returned unchanged."""

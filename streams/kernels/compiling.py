@@ -1,11 +1,11 @@
 """How kernels are compiled: entry points from Python, functions that only kernels call, and inlined functions.
 
-Only a ``kernel`` is kept on disk, together with everything that it calls. None of these functions counts references: a
-kernel takes arrays that its caller holds and makes none. A ``routine`` has no entry point from Python; it takes tables
-by reference (``streams.kernels.borrowing``).
+Only a ``kernel`` is stored on disk, together with all functions that it calls. None of these functions counts
+references, because the caller of a kernel owns its arrays, and a kernel creates none. A ``routine`` has no entry point
+from Python, and receives tables by reference (``streams.kernels.borrowing``).
 
-A routine is optimised and becomes machine code as a part of kernels only; numba would do both for each function and
-again for each of its callers. ``docs/adr/0028-tables-by-reference.md`` has the measured savings.
+A routine is optimised and compiled to machine code only as a part of kernels. Numba would do both for each function,
+and again for each of its callers. ``docs/adr/0028-tables-by-reference.md`` has the measured savings.
 """
 
 from __future__ import annotations
@@ -27,31 +27,34 @@ _machinery: Any = compiler_machinery
 
 
 def kernel(function: Function) -> Function:
-    """An entry point from Python: compiled at its first call, kept for later processes, run without the GIL."""
+    """Make a function an entry point from Python.
+
+    It is compiled at its first call, stored for later processes, and run without the GIL.
+    """
     compiled: Any = njit(**_WITHOUT_COUNTS)(function)
-    if isinstance(compiled, Dispatcher):  # NUMBA_DISABLE_JIT leaves the function unchanged
+    if isinstance(compiled, Dispatcher):  # with NUMBA_DISABLE_JIT the function is unchanged
         compiled._cache = KeptKernel(function)  # type: ignore[attr-defined] # where cache=True puts numba's own
         compiled._compilation_chain_init_hook = _without_extensions  # type: ignore[attr-defined]
     return cast(Function, compiled)
 
 
 def routine(function: Function) -> Function:
-    """A function that only kernels call; LLVM decides whether to inline it."""
+    """Make a function callable by kernels only; LLVM decides whether to inline it."""
     return _routine(function, forceinline=False, pipeline_class=_RoutineCompiler)
 
 
 def inlined(function: Function) -> Function:
-    """A routine that is inlined into all its callers in machine code; the compiler types it once."""
+    """Make a function a routine that is inlined into all its callers in machine code; the compiler types it once."""
     return _routine(function, forceinline=True, pipeline_class=_RoutineCompiler)
 
 
 def apart(function: Function) -> Function:
-    """A routine of rare code that is never inlined, so that its callers stay short and use registers."""
+    """Make a function of rare code a routine that is never inlined, so that its callers stay short."""
     return _routine(function, forceinline=False, pipeline_class=_ApartCompiler)
 
 
 class Routine:
-    """A function that only kernels call; its numba dispatcher is created when a kernel that calls it is compiled."""
+    """A function that only kernels call. Its numba dispatcher is created when a kernel that calls it is compiled."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.py_func = function
@@ -60,7 +63,7 @@ class Routine:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type that numba sees where a kernel names this object."""
+        """The type that numba sees if a kernel refers to this object."""
         if self._dispatcher is None:
             self._dispatcher = njit(**self._options, **_OF_KERNELS_ONLY)(self.py_func)
         return self._dispatcher._numba_type_
@@ -71,27 +74,30 @@ def _routine(function: Function, **options: Any) -> Function:
 
 
 def _without_extensions() -> None:
-    """Load no extensions of numba: kernels need none, and finding them reads the metadata of all installed packages."""
+    """Load no extensions of numba.
+
+    Kernels need none, and numba would search the metadata of all installed packages for them.
+    """
 
 
 class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
     """The code of a routine, which is linked into kernels and never run by itself."""
 
     def _optimize_final_module(self) -> None:
-        """Do nothing: the kernel that links this code is optimised as a whole."""
+        """Do nothing, because the kernel that links this code is optimised as a whole."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
 
     def get_pointer_to_function(self, _name: str) -> int:
-        """Return 0: there is no machine code."""
+        """Return 0, because there is no machine code."""
         self._ensure_finalized()
         return 0
 
     @property
     def codegen(self) -> Any:
-        """The code generator; once finalized, a substitute without effect, as a routine has no machine code."""
+        """The code generator; once finalized, a substitute without effect, because a routine has no machine code."""
         return _NothingToSet() if self._finalized else self._codegen
 
 
@@ -106,7 +112,10 @@ class _DraftApart(_Draft):
 
 
 class _NothingToSet:
-    """Substitute for the place where numba writes the address of a function's Python objects; a routine uses none."""
+    """Substitute for the variable in which numba stores the address of a function's Python objects.
+
+    A routine uses no Python objects.
+    """
 
     def set_env(self, _name: str, _objects: Any) -> None:
         """Do nothing."""
@@ -114,7 +123,7 @@ class _NothingToSet:
 
 @_machinery.register_pass(mutates_CFG=False, analysis_only=False)
 class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
-    """Compiler pass that makes a ``_Draft`` the library of the code that is generated next."""
+    """Compiler pass that makes a ``_Draft`` the library of the code generated by later passes."""
 
     _name = "forestall_draft"
 
@@ -129,7 +138,7 @@ class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
 class _Options(_compiler.Flags):  # type: ignore[misc]
     """Compiler options with a fast comparison, because numba compares options whenever it types a call.
 
-    The members that were set are compared first; all members only if the set ones differ.
+    The members that were set are compared first. All members are compared only if these differ.
     """
 
     def __eq__(self, other: Any) -> bool:
@@ -137,7 +146,7 @@ class _Options(_compiler.Flags):  # type: ignore[misc]
         return is_known and bool(self._values == other._values or self.values() == other.values())
 
     def __hash__(self) -> int:
-        return 0  # numba's own hash is a constant as well, but slow
+        return 0  # numba's own hash is also a constant, but slow
 
 
 class _RoutineCompiler(_compiler.CompilerBase):  # type: ignore[misc]
@@ -160,6 +169,6 @@ class _ApartCompiler(_RoutineCompiler):
     library = _DraftApart
 
 
-# Without an explicit ``forceinline``, numba uses that of the caller that is compiled first.
+# Without an explicit ``forceinline``, numba uses the one of the first caller that it compiles.
 _WITHOUT_COUNTS: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
 _OF_KERNELS_ONLY: dict[str, Any] = {**_WITHOUT_COUNTS, "no_cpython_wrapper": True}

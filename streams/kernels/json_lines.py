@@ -1,9 +1,9 @@
-"""The kernel that reads event objects from JSON lines into the spans of their members and numeric times.
+"""The kernel that reads event objects from JSON lines, into the spans of their members and numeric times.
 
-Nothing is copied, and only plain cases of JSON are accepted. A line that is unusual in any way (an escape in a name, a
-large number, a repeated member) is marked as such and parsed elsewhere, where it may be valid.
+Nothing is copied, and only plain cases of JSON are accepted. If a line is unusual in any way (an escape in a name, a
+large number, a repeated member), it is marked as unusual. Other code parses it, and may find that it is valid.
 
-Functions that run on every line are inlined: passing a dozen arrays took longer than examining a member.
+Functions that run on every line are inlined, because passing a dozen arrays took longer than examining a member.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ N_SPANS = 4
 CODE_BYTES = 8  # all names but the key's differ in their first 8 bytes
 CODE_BITS, BYTE_BITS = np.uint64(64), np.uint64(8)
 
-NOWHERE = -1  # a place of something that is missing or unusual
+NOWHERE = -1  # index of a missing or unusual value
 DEEPEST = 64  # levels of nested containers
 NO_NUMBER = -1 << 40
-_MOST_DIGITS = 18  # of an integer that certainly fits into 64 bits
+_MOST_DIGITS = 18  # an integer of so few digits fits into 64 bits
 
 QUOTE, BACKSLASH, COLON, COMMA = np.uint8(34), np.uint8(92), np.uint8(58), np.uint8(44)
 OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = np.uint8(123), np.uint8(125), np.uint8(91), np.uint8(93)
@@ -40,22 +40,22 @@ SPACE, TAB, RETURN, NEWLINE = np.uint8(32), np.uint8(9), np.uint8(13), np.uint8(
 ZERO, NINE, MINUS, PLUS, POINT = np.uint8(48), np.uint8(57), np.uint8(45), np.uint8(43), np.uint8(46)
 LETTER_T, LETTER_Z = np.uint8(84), np.uint8(90)
 
-# Letters that encode one character after a backslash; u does not.
+# Letters after a backslash that encode one character; u is not one of them.
 IS_ESCAPE = np.isin(np.arange(256), np.frombuffer(b'"\\/bfnrt', np.uint8))
 
 _DAY_US = 86_400_000_000
 
 
 class LineForm(NamedTuple):
-    """The form of the lines to read: the required members, where the key is, and how times are written."""
+    """The form of the lines to read: the required members, the place of the key, and the form of times."""
 
     codes: NDArray[np.uint64]  # (OTHER,) the first eight bytes of each member's name
     key: NDArray[np.uint8]  # name of the key
-    members: int  # a bit for each required member
+    members: int  # one bit for each required member
     is_key_inside: bool  # the key is a member of the data
     reads_time: bool
-    knows_unit: bool  # numbers that are times are microseconds
-    least: NDArray[np.int64]  # otherwise: the least numbers that are seconds, milliseconds, microseconds
+    knows_unit: bool  # whether numbers that are times are microseconds
+    least: NDArray[np.int64]  # otherwise: the least numbers in seconds, milliseconds, microseconds
 
 
 class Lines(NamedTuple):
@@ -69,7 +69,7 @@ class Lines(NamedTuple):
 
 @inlined
 def skip_space(text: NDArray[np.uint8], at: Int) -> Int:
-    """Index of the next byte other than space, tab and carriage return."""
+    """Return the index of the next byte other than space, tab and carriage return."""
     while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
         at += 1
     return at
@@ -77,13 +77,16 @@ def skip_space(text: NDArray[np.uint8], at: Int) -> Int:
 
 @inlined
 def is_digit(byte: np.uint8) -> bool:
-    """Whether a byte is 0 to 9."""
+    """Return whether a byte is one of 0 to 9."""
     return bool(ZERO <= byte <= NINE)
 
 
 @inlined
 def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
-    """Index of a string's closing quote, where ``at`` is after its opening quote; -1 if it has an escape, or no end."""
+    """Return the index of a string's closing quote; -1 if the string contains an escape or does not end.
+
+    ``at`` is the index after the opening quote.
+    """
     while text[at] != QUOTE:
         if text[at] == BACKSLASH or text[at] < SPACE:
             return -1
@@ -93,7 +96,7 @@ def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def any_string(text: NDArray[np.uint8], at: Int) -> Int:
-    """Like ``plain_string``, but escapes of one letter are allowed."""
+    """Return the index of a closing quote like ``plain_string``, but accept escapes of one letter."""
     while text[at] != QUOTE:
         if text[at] < SPACE:
             return -1
@@ -107,7 +110,10 @@ def any_string(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
-    """Index after a number, and whether it is an integer; index -1 for large numbers, exponents and other values."""
+    """Return the index after a number, and whether the number is an integer.
+
+    The index is -1 for large numbers, exponents and other values.
+    """
     if text[at] == MINUS:
         at += 1
     first = at
@@ -130,7 +136,7 @@ def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 
 @routine
 def literal(text: NDArray[np.uint8], at: Int) -> Int:
-    """Index after true, false or null; -1 for any other value."""
+    """Return the index after true, false or null; -1 for any other value."""
     if text[at] == 116 and text[at + 1] == 114 and text[at + 2] == 117 and text[at + 3] == 101:
         return at + 4
     if text[at] == 110 and text[at + 1] == 117 and text[at + 2] == 108 and text[at + 3] == 108:
@@ -142,7 +148,7 @@ def literal(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def scalar(text: NDArray[np.uint8], at: Int) -> Int:
-    """Index after a value that is not a container; -1 if the value is invalid or unusual."""
+    """Return the index after a value that is not a container; -1 if the value is invalid or unusual."""
     byte = text[at]
     if byte == QUOTE:
         end = any_string(text, at + 1)
@@ -157,8 +163,8 @@ def scalar(text: NDArray[np.uint8], at: Int) -> Int:
 def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
     """Read the name of a member that begins at ``at``.
 
-    Returns (place, end, code): the index of the member's value, -1 if the name is missing or unusual; the index after
-    the name; the name's first eight bytes as a number.
+    Returns (place, end, code): the index of the member's value, or -1 if the name is missing or unusual; the index
+    after the name; the name's first eight bytes as a number.
     """
     if text[at] != QUOTE:
         return NOWHERE, at, np.uint64(0)
@@ -181,9 +187,9 @@ def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
 
 @routine
 def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
-    """Index of the first value in a container that begins at ``at``, and whether the container is empty.
+    """Return the index of the first value in a container that begins at ``at``, and whether the container is empty.
 
-    If the container is empty, the index after the container; -1 if the container is unusual.
+    If the container is empty, the index is that after the container; if the container is unusual, -1.
     """
     is_object = text[at] == OPEN
     at = skip_space(text, at + 1)
@@ -196,10 +202,10 @@ def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 
 @routine
 def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_], depth: Int) -> tuple[Int, Int]:
-    """Leave the containers that end after a value.
+    """Close the containers that end after a value.
 
-    Returns the index of the next value and the number of containers around it, or the index after the last container;
-    index -1 if the text is invalid or unusual.
+    Returns the index of the next value and the number of containers around it. If no container remains, the index is
+    that after the last container. If the text is invalid or unusual, the index is -1.
     """
     while depth > 0:
         at = skip_space(text, at)
@@ -218,7 +224,7 @@ def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]
 
 @inlined
 def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
-    """Index after a value; -1 if the value is invalid or unusual. The text ends with a line feed.
+    """Return the index after a value; -1 if the value is invalid or unusual. The text ends with a line feed.
 
     ``inside`` is scratch space of ``DEEPEST`` flags: whether each open container is an object.
     """
@@ -243,7 +249,7 @@ def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
 
 @inlined
 def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint8]) -> bool:
-    """Whether a piece of the text equals a name."""
+    """Return whether a span of the text equals a name."""
     if end - first != name.shape[0]:
         return False
     equal = True
@@ -254,7 +260,7 @@ def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint
 
 @inlined
 def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
-    """Index after a non-empty text or an integer (-1 for anything else), and the span of its characters."""
+    """Return the index after a non-empty text or an integer (-1: any other value), and the span of its characters."""
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         return (end + 1 if end > at + 1 else NOWHERE), at + 1, end
@@ -266,7 +272,10 @@ def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
 
 @inlined
 def data_value(text: NDArray[np.uint8], at: Int, form: LineForm, inside: NDArray[np.bool_]) -> tuple[Int, Int, Int]:
-    """Index after the attributes (-1 if they are not an object, or unusual), and the span of a key inside them."""
+    """Return the index after the attributes, and the span of a key inside them.
+
+    The index is -1 if the attributes are not an object, or are unusual.
+    """
     if text[at] != OPEN:
         return NOWHERE, 0, 0
     if not form.is_key_inside:
@@ -294,7 +303,7 @@ def data_value(text: NDArray[np.uint8], at: Int, form: LineForm, inside: NDArray
 
 @inlined
 def pair(text: NDArray[np.uint8], at: Int) -> Int:
-    """The number that the two digits at ``at`` form; far below 0 for other characters."""
+    """Return the number that the two digits at ``at`` form; for other characters, a number far below 0."""
     if not (is_digit(text[at]) and is_digit(text[at + 1])):
         return NO_NUMBER
     return 10 * np.int64(text[at] - ZERO) + np.int64(text[at + 1] - ZERO)
@@ -302,7 +311,7 @@ def pair(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
-    """The number that the digits from ``at`` to ``end`` form."""
+    """Return the number that the digits from ``at`` to ``end`` form."""
     total = np.int64(0)
     for place in range(at, end):
         total = 10 * total + np.int64(text[place] - ZERO)
@@ -311,7 +320,7 @@ def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
 
 @routine
 def days_before(year: Int, month: Int, day: Int) -> Int:
-    """Days from 1970-01-01 to a day of the Gregorian calendar; -1 << 60 if the day does not exist."""
+    """Return the days from 1970-01-01 to a day of the Gregorian calendar; -1 << 60 if the day does not exist."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     days = 31 - ((month == 4) + (month == 6) + (month == 9) + (month == 11))
     if month == 2:
@@ -327,7 +336,10 @@ def days_before(year: Int, month: Int, day: Int) -> Int:
 
 @routine
 def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]:
-    """Microseconds of an RFC 3339 text between two indices; the flag is False for invalid texts and rare forms."""
+    """Return the microseconds of an RFC 3339 text between two indices.
+
+    The flag in front is False for invalid texts and rare forms.
+    """
     if end - at < 20 or text[at + 4] != MINUS or text[at + 7] != MINUS or text[at + 10] != LETTER_T:
         return False, 0
     if text[at + 13] != COLON or text[at + 16] != COLON:
@@ -360,7 +372,7 @@ def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]
 
 @inlined
 def microseconds(number: Int, form: LineForm) -> Int:
-    """Microseconds of a number whose unit, if unknown, follows from its magnitude."""
+    """Convert a number to microseconds. If its unit is unknown, it follows from the magnitude."""
     size = abs(number)
     if form.knows_unit or size < form.least[0] or size >= form.least[2]:
         return number
@@ -369,7 +381,7 @@ def microseconds(number: Int, form: LineForm) -> Int:
 
 @inlined
 def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, Int]:
-    """Index after a time (-1 if it is invalid or unusual), and the time in us."""
+    """Return the index after a time (-1 if it is invalid or unusual), and the time in microseconds."""
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         if end < 0:
@@ -390,7 +402,7 @@ def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, I
 def member_value(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Read a member's value: store its span, or the time as a number, in ``line``; skip other members.
+    """Read a member's value: store its span, or the time as a number, in ``line``. Other members are skipped.
 
     Returns the index after the value; -1 if this parser does not accept the value.
     """
@@ -416,7 +428,7 @@ def member_value(
 def event_object(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Index after an event object whose first member is at ``at``; -1 if the object is invalid or unusual."""
+    """Read an event object whose first member is at ``at``; return the index after it, or -1 if it is unusual."""
     codes, key = form.codes, form.key
     seen = 0
     line.spans[row, DATA, 0] = line.spans[row, DATA, 1] = 0
@@ -485,7 +497,7 @@ def read_lines(text: NDArray[np.uint8], form: LineForm, line: Lines, inside: NDA
 def copy_spans(
     text: NDArray[np.uint8], spans: NDArray[np.int64], offsets: NDArray[np.int32], room: NDArray[np.uint8]
 ) -> None:
-    """Copy spans of a text into ``room``, one after the other; ``offsets`` has the index where each copy begins."""
+    """Copy spans of a text into ``room``, one after another; ``offsets`` has the index at which each copy begins."""
     for row in range(spans.shape[0]):
         first, target = spans[row, 0], offsets[row]
         for place in range(spans[row, 1] - first):

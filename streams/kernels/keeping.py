@@ -1,9 +1,10 @@
 """The cache of compiled kernels: in this user's cache folder, under a digest of all kernel sources.
 
-Numba's own cache depends on the folder of the source, and processes that miss the same code all compile it. Here a
-kernel has one path for all checkouts: ``kernels/<digest>/<module>.<name>``. The digest covers the sources of all
-kernels and everything else that machine code depends on, so an existing entry fits. A process that misses an entry
-takes the lock beside the entry; other processes wait, and load the code that this process has compiled.
+Numba's own cache depends on the folder of the source, and if several processes need the same kernel, all of them
+compile it. Here a kernel has the same path for all checkouts: ``kernels/<digest>/<module>.<name>``. The digest covers
+the sources of all kernels and everything else that machine code depends on, so an existing entry is always valid. A
+process that needs a missing entry takes the lock beside the entry. Other processes wait, and then load the code that
+this process has compiled.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from streams.kept.kernel_digest import digest_for, kernel_digest
 _KIND = "kernels"
 _NEEDS = ".needs"
 _ENTRY = (".nbi", ".1.nbc")  # numba's files: index, code of its first signature
-_PATIENCE_S = 180.0  # longer than any compilation; a process that holds a lock longer was stopped
+_PATIENCE_S = 180.0  # longer than any compilation; if a lock is held longer, its process hangs
 
 
 class KeptKernel(FunctionCache):
-    """The compiled code of one kernel, in the interface that numba expects of a cache.
+    """The compiled code of one kernel, in the interface that numba requires of a cache.
 
-    The source is read on construction, before it can change; the folder is touched when code is first requested.
+    The source is read on construction, before it can change. The folder is created when code is first requested.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -51,14 +52,15 @@ class KeptKernel(FunctionCache):
 
     @property
     def cache_path(self) -> str | None:
-        """The folder of the compiled code; None before code was first requested, or if code cannot be kept on disk."""
+        """The folder of the compiled code; None until code is requested, or if code cannot be stored on disk."""
         return None if self._folder is None else str(self._folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code for a signature; None: this process has to compile it, and holds the lock if there is one.
+        """Return the code for a signature; None: this process has to compile it, and holds the lock if there is one.
 
-        Numba's cache first imports and registers everything that the compiler needs, which takes longer than the load.
-        Kept code counts no references and needs none of this; the compiler registers what it needs when it runs.
+        Numba's own cache first imports and registers everything that the compiler needs, which takes longer than
+        loading the code. Stored code counts no references and needs none of this. If the compiler runs, it registers
+        what it needs.
         """
         if not self._enabled or not self._open():
             return None
@@ -71,7 +73,7 @@ class KeptKernel(FunctionCache):
         return code
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep compiled code; if that fails, each process compiles its own."""
+        """Store compiled code. If this fails, each process compiles its own."""
         if self._lock is None:
             return
         try:
@@ -82,7 +84,7 @@ class KeptKernel(FunctionCache):
             self._lock.release()
 
     def is_being_compiled(self) -> bool:
-        """Whether another process is compiling the kernel."""
+        """Return whether another process is compiling the kernel."""
         if not self._open() or self._lock is None:
             return False
         is_free = self._lock.take(0.0)
@@ -90,12 +92,12 @@ class KeptKernel(FunctionCache):
         return not is_free
 
     def flush(self) -> None:
-        """Forget the kept code."""
+        """Remove the stored code."""
         if self._open():
             self._cache_file.flush()  # type: ignore[no-untyped-call]
 
     def _open(self) -> bool:
-        """Whether compiled code can be kept; the first call determines the folder."""
+        """Return whether compiled code can be stored. The first call determines the folder."""
         if self._lock is None:
             try:
                 folder = _made_folder(self._sources)
@@ -116,7 +118,7 @@ class KeptKernel(FunctionCache):
 
 
 class _Code(CompileResultCacheImpl):
-    """Writes and reads compiled code as numba does, in the folder chosen here."""
+    """Writes and reads compiled code as numba does, but in the folder chosen here."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -125,22 +127,22 @@ class _Code(CompileResultCacheImpl):
         self._py_file = ""
 
     def ensure_cache_path(self) -> None:
-        """Make the folder again if it was removed."""
+        """Create the folder again if it was removed."""
         make_kept_folder(self._folder)
 
 
 def entry_name(function: Callable[..., Any]) -> str:
-    """The name under which a kernel is kept."""
+    """Return the name under which a kernel is stored."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
 def kernels_folder() -> Path:
-    """The path of the compiled kernels of these sources for this machine; the folder may be missing."""
+    """Return the path of the compiled kernels of these sources for this machine. The folder may be missing."""
     return _folder(kernel_digest())
 
 
 def kept_of(names: Iterable[str]) -> frozenset[str]:
-    """The kernels among ``names`` that are compiled and kept."""
+    """Return the kernels among ``names`` that are compiled and stored."""
     try:
         files = {entry.name for entry in os.scandir(kernels_folder())}
     except OSError:
@@ -160,7 +162,7 @@ def keep_needs(exercise: str, names: Iterable[str]) -> None:
 
 
 def kept_needs(exercise: str) -> frozenset[str] | None:
-    """The kernels that an exercise needs; None: not recorded."""
+    """Return the kernels that an exercise needs; None if this is not recorded."""
     try:
         folder = kernels_folder()
         require_trusted(folder)
@@ -170,7 +172,7 @@ def kept_needs(exercise: str) -> frozenset[str] | None:
 
 
 def is_compiling_off() -> bool:
-    """Whether kernels run as plain Python, because of ``NUMBA_DISABLE_JIT``."""
+    """Return whether kernels run as plain Python, because of ``NUMBA_DISABLE_JIT``."""
     flags: Any = config
     return bool(flags.DISABLE_JIT)
 
@@ -180,7 +182,7 @@ def _folder(sources: str) -> Path:
 
 
 def _made_folder(sources: str) -> Path:
-    """The folder of compiled kernels, created if missing; siblings that were not used for 30 days are removed."""
+    """Create the folder of compiled kernels if it is missing, and remove siblings that were not used for 30 days."""
     folder = _folder(sources)
     make_kept_folder(folder)
     note_use(folder)
@@ -189,10 +191,10 @@ def _made_folder(sources: str) -> Path:
 
 @cache
 def _place_name(sources: str) -> str:
-    """Digest of everything that machine code depends on.
+    """Hash everything that machine code depends on.
 
-    The processor and its features are part of it; with ``NUMBA_CPU_NAME=generic``, all processors of an architecture
-    share it.
+    This includes the processor and its features. With ``NUMBA_CPU_NAME=generic``, all processors of an architecture
+    share the result.
     """
     flags: Any = config
     parts = (
@@ -212,7 +214,7 @@ def _source_digest(file: str) -> str:
 
 @cache
 def _say_not_kept(reason: str) -> None:
-    """Log that compiled kernels cannot be kept, once per process and reason."""
+    """Log that compiled kernels cannot be stored, once per process and reason."""
     logging.getLogger(__name__).warning(
         "compiled kernels cannot be kept, so each process compiles its own: %s; name a folder with NUMBA_CACHE_DIR",
         reason,

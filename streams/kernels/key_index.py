@@ -1,9 +1,9 @@
 """Kernels of the index over a table's keys: open addressing with linear probing over the bytes of texts.
 
 The number of slots is a power of two, at least twice the number of keys. An empty slot is 0. In a used slot, the lower
-bits, enough to number all slots, are a row number plus 1; the higher bits are bits of the key's hash, so most other
-keys are skipped without reading their bytes. Keys are the bytes (``data``) and offsets (``borders``) of one Arrow
-column of texts, with one offset more than keys.
+bits are a row number plus 1; there are as many as needed to number all slots. The higher bits are taken from the key's
+hash, so that most other keys are skipped without reading their bytes. Keys are the bytes (``data``) and offsets
+(``borders``) of one Arrow column of texts; there is one offset more than there are keys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BYTE, _HALF, _WORD = np.uint64(8), np.uint64(32), 8
 
 @inlined
 def hashed(data: NDArray[np.uint8], first: np.int32, end: np.int32) -> np.uint64:
-    """Hash of a range of bytes, eight at a time; different ranges may have the same hash."""
+    """Hash a range of bytes, eight at a time. Different ranges may have the same hash."""
     digest = _SEED ^ np.uint64(end - first)
     while first < end:
         word = np.uint64(0)
@@ -40,7 +40,7 @@ def is_same(
     begin: np.int32,
     size: np.int32,
 ) -> bool:
-    """Whether two stretches of bytes of one size are equal."""
+    """Return whether two ranges of bytes of the same size are equal."""
     for at in range(size):  # noqa: SIM110 - numba knows no generators
         if data[first + at] != other[begin + at]:
             return False
@@ -49,7 +49,7 @@ def is_same(
 
 @kernel
 def index_keys(data: NDArray[np.uint8], borders: NDArray[np.int32], slots: NDArray[np.uint32]) -> int:
-    """Enter all keys into an index of empty slots; returns the first row whose key repeats an earlier key, or -1."""
+    """Insert all keys into an empty index; return the first row whose key repeats an earlier key, or -1."""
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(borders.shape[0] - 1):
         first, end = borders[row], borders[row + 1]
@@ -75,7 +75,7 @@ def row_of(
     first: np.int32,
     end: np.int32,
 ) -> np.int64:
-    """The row of a sought key; -1: no row has the key."""
+    """Return the row of a sought key; -1 if no row has the key."""
     mask, whole = np.uint64(slots.shape[0] - 1), hashed(sought, first, end)
     slot, mark = whole & mask, (whole >> _HALF) & ~mask
     while slots[slot] != np.uint32(0):
@@ -99,8 +99,8 @@ def verified(
     selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
-    """Check the found rows of ``selected`` sought keys; search again for each key that its row does not have."""
-    touched = np.uint64(0)  # brings the keys into the cache
+    """Verify the rows found for ``selected`` sought keys. If a row has another key, search again."""
+    touched = np.uint64(0)  # loads the keys into the processor's cache
     for at in range(selected.shape[0]):
         room[at] = np.uint64(borders[rows[selected[at]]])
     for at in range(selected.shape[0]):
@@ -124,12 +124,12 @@ def find_keys(
     selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
-    """The row of each sought key, -1 if no row has the key; sought keys are a column of texts like the table's.
+    """Find the row of each sought key, or -1 if no row has the key. Sought keys are a column of texts like the table's.
 
-    Each step is done for all keys before the next one, so that the processor waits for many places of a large table at
-    once. A step for some of the keys first lists these keys, because the processor could not predict the branches.
-    ``room`` and ``selected`` are work space, one number per key. The rows are written to ``rows``; the returned number
-    has no meaning.
+    Each step is done for all keys before the next step, so that the processor waits for many places of a large table at
+    once. If only a part of the keys needs a step, these keys are listed first, because the processor could not predict
+    the branches. ``room`` and ``selected`` are work space, one number per key. The rows are written to ``rows``; the
+    returned number has no meaning.
     """
     mask = np.uint64(slots.shape[0] - 1)
     for number in range(rows.shape[0]):

@@ -1,7 +1,7 @@
-"""Rows of tables that are requested from memory before they are read.
+"""Requests for rows of tables from memory, before the rows are read.
 
-A kernel that follows references from row to row waits for memory at each step. If the kernel requests the row of its
-next step, and follows other references meanwhile, the row has arrived when it is read.
+A kernel that follows references from row to row waits for memory at each step. If it requests the row of its next step
+and follows other references meanwhile, the row is in the cache when it is read.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def _prefetch(_typing_context: Any, table: Any, row: Any) -> Any:
 
 
 def nothing(_table: NDArray[Any], _row: np.int64) -> None:
-    """Do nothing: an interpreted kernel reads the row when it needs it."""
+    """Do nothing, because an interpreted kernel reads a row only when it needs it."""
 
 
 prefetch: Prefetch = nothing if getattr(config, "DISABLE_JIT", 0) else cast(Prefetch, intrinsic(_prefetch))
-"""Request the row of a table that is read some steps later."""
+"""Requests a row of a table that will be read a few steps later."""

@@ -1,7 +1,7 @@
 """Records which kernels a call reaches, and with which types, without compiling any.
 
 While a call is recorded, the names of kernels and routines in this program's modules are bound to functions that Python
-runs. The recorded kernels can then be compiled in any order and by several processes, the largest kernel first.
+runs. The recorded kernels can then be compiled in any order and by several processes, largest first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streams.kernels.keeping import KeptKernel, entry_name
 
 @dataclass(frozen=True, slots=True)
 class NeededKernel:
-    """A kernel that a call needs, for arguments of certain types, with its name in the cache."""
+    """A kernel that a call needs for arguments of certain types, with its name in the cache."""
 
     name: str
     kernel: Any
@@ -32,25 +32,25 @@ class NeededKernel:
 
     @property
     def size(self) -> int:
-        """Bytes of bytecode of the kernel and everything it calls; compile time is roughly proportional."""
+        """Size of the bytecode of the kernel and its callees; compile time is roughly proportional to it."""
         return _size(self.kernel, set())
 
     def compile(self, *, waits: bool) -> None:
-        """Compile and keep the kernel, unless it is kept; ``waits``: wait for a process that is compiling it."""
+        """Compile and store the kernel unless it is cached. ``waits``: wait for a process that is compiling it."""
         cache = self.kernel._cache
         if waits or not cache.is_being_compiled():
             self.kernel.compile(self.signature)
 
 
 def recorded(call: Callable[[], object]) -> list[NeededKernel]:
-    """The kernels that a call needs, the largest first.
+    """Return the kernels that a call needs, the largest first.
 
-    Must not run beside other threads that use kernels.
+    No other thread may use kernels meanwhile.
     """
     calls = _Calls()
     with ExitStack() as ends:
         ends.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")  # integers wrap silently in kernels, with warnings in Python
+        warnings.simplefilter("ignore")  # integers wrap silently in kernels, but with warnings in Python
         ends.enter_context(np.errstate(all="ignore"))
         ends.enter_context(_replaced(calls))
         call()
@@ -66,7 +66,7 @@ class _Calls:
     _depth: int = 0
 
     def interpreted(self, kernel: Any) -> Callable[..., Any]:
-        """The Python function that replaces a kernel while calls are recorded."""
+        """Return the Python function that replaces a kernel while calls are recorded."""
 
         def run(*arguments: Any) -> Any:
             if not self._depth:
@@ -88,7 +88,7 @@ class _Calls:
 
 @contextmanager
 def _replaced(calls: _Calls) -> Iterator[None]:
-    """Replace kernels and routines by functions that Python runs, wherever modules name them."""
+    """Replace kernels and routines by functions that Python runs, in all modules that refer to them."""
     spaces = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     substitutes: dict[int, Any] = {id(borrowing.borrowed): _unchanged, id(prefetching.prefetch): prefetching.nothing}
     for value in (value for space in spaces for value in list(space.values())):
@@ -111,14 +111,14 @@ def _unchanged(table: Any) -> Any:
 
 
 def _as_returned(result: Any) -> Any:
-    """A result in the types that compiled code returns: Python's numbers in place of numpy's."""
+    """Convert a result to the types that compiled code returns: Python's numbers instead of numpy's."""
     if isinstance(result, tuple) and type(result) is tuple:
         return tuple(_as_returned(part) for part in result)
     return result.item() if isinstance(result, np.generic) else result
 
 
 def _size(kernel: Any, seen: set[int]) -> int:
-    """Bytes of bytecode of a kernel or routine and of everything it calls, each function counted once."""
+    """Return the size of the bytecode of a kernel or routine and of all functions that it calls, each counted once."""
     if id(kernel) in seen:
         return 0
     seen.add(id(kernel))

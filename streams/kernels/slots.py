@@ -1,6 +1,6 @@
 """A hash table for keys that are hashes already: open addressing with linear probing.
 
-Slots have the shape (slots, 2) of key and value. Their number is a power of two; a slot with the value 0 is empty.
+Slots have the shape (slots, 2), with key and value. Their number is a power of two. A slot with the value 0 is empty.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from streams.kernels.compiling import apart, inlined, kernel
 
-HOME_BITS = np.uint64(32)  # the low bits of a key's hash chose its shard, the high bits its place in the table
+HOME_BITS = np.uint64(32)  # the low bits of a key's hash choose its shard, the high bits its slot
 
 
 @inlined
 def find_slot(slots: NDArray[np.uint64], key: np.uint64) -> np.uint64:
-    """Slot of a key, or the empty slot where it would be inserted."""
+    """Return the slot of a key, or the empty slot into which it would be inserted."""
     mask = np.uint64(slots.shape[0] - 1)
     slot = (key >> HOME_BITS) & mask
     while slots[slot, 1] != np.uint64(0) and slots[slot, 0] != key:
@@ -43,7 +43,7 @@ def remove_slot(slots: NDArray[np.uint64], gap: np.uint64) -> None:
 
 @kernel
 def fill_slots(slots: NDArray[np.uint64], keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> bool:
-    """Insert keys into slots with room for them; False if a key is repeated or a value is 0."""
+    """Insert keys into slots with room for them; return False if a key is repeated or a value is 0."""
     for number in range(keys.shape[0]):
         slot = find_slot(slots, keys[number])
         if slots[slot, 1] != np.uint64(0) or values[number] == np.uint64(0):
