@@ -1,7 +1,7 @@
-"""Builds the checked list of events of a file; shared by all formats.
+"""Builds the checked list of events of a file, for all formats.
 
-The assembly counts positions, drops events with repeated ids, collects problems with their places, and finally sorts by
-time.
+An ``Assembly`` counts positions, drops events with repeated ids, collects problems with their places, and finally sorts
+the events by time.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from streams.event import Event
 from streams.readers.options import ReaderOptions
 
 Place: TypeAlias = int | str
-"""A place in a file: a line number, or words."""
+"""A place in a file: a line number, or a description in words."""
 
 _SHOWN_PROBLEMS = 5
 _KEPT_PROBLEMS = 100
 
 
 class Assembly:
-    """Collects the events of one file; ``has_numbered``: whether ``next_id`` has made an id.
+    """Collects the events of one file. ``has_numbered``: whether ``next_id`` has made an id.
 
-    Problems do not stop the reading: ``finish`` reports their number and the first of them.
+    Problems do not stop the reading. ``finish`` reports their number and the first few.
     """
 
     def __init__(self, path: Path, options: ReaderOptions) -> None:
@@ -43,7 +43,7 @@ class Assembly:
         self._missing: Counter[str] = Counter()
 
     def next_id(self, name: str) -> str:
-        """The id of an event without one: ``name:1``, ``name:2``, ..., by its position among the events of ``name``."""
+        """Make an id for an event without one: ``name:1``, ``name:2``, ..., in the order of the events of ``name``."""
         self.has_numbered = True
         number = self._count_by_key.get(name, 0) + 1
         self._count_by_key[name] = number
@@ -53,7 +53,10 @@ class Assembly:
         return event_id
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """The time of the next event: ``value``, or the event's number; ``advice``: how to correct a missing time."""
+        """Return the time of the next event: ``value``, or the event's number if lines are numbered.
+
+        ``advice``: how to correct a missing time.
+        """
         self._position += 1
         if self.options.times == "line":
             return self._position
@@ -62,7 +65,10 @@ class Assembly:
         return self.options.clock.read(value, self._notes)
 
     def take(self, event: Event) -> None:
-        """Accept an event whose id comes from the file; a repeated id is dropped, unless duplicates are kept."""
+        """Accept an event whose id comes from the file.
+
+        If the id is repeated, the event is dropped, unless duplicates are kept.
+        """
         if self.options.duplicates == "drop":
             if event.id in self._ids:
                 self._dropped += 1
@@ -80,7 +86,10 @@ class Assembly:
             self._problems.append(f"{_describe(place)}: {reason}")
 
     def finish(self) -> list[Event]:
-        """The events by time (ties in file order), or in file order; ``EventFileError`` if there were problems."""
+        """Return the events by time (ties in file order), or in file order.
+
+        Raises ``EventFileError`` if there were problems.
+        """
         if self._problem_count == 0:
             if self._dropped and self.options.on_dropped is not None:
                 self.options.on_dropped(self._dropped)
@@ -102,11 +111,11 @@ class Assembly:
         )
 
     def note_missing(self, attribute: str) -> None:
-        """Count a value that cannot be read and is therefore missing."""
+        """Count a value that counts as missing because it cannot be read."""
         self._missing[attribute] += 1
 
     def _note_missing(self) -> None:
-        """Report how many values of each attribute are missing because they could not be read."""
+        """Report how many values of each attribute count as missing because they could not be read."""
         for name, count in sorted(self._missing.items()):
             if self.options.on_notice is not None:
                 what = "value is" if count == 1 else "values are"
@@ -129,5 +138,5 @@ def _describe(place: Place) -> str:
 
 
 def attribute_name(key: str, names: Mapping[str, Any]) -> str:
-    """The attribute that a key option names: the option itself if in ``names``, else without a leading ``data.``."""
+    """Return the attribute that a key option names; a prefix ``data.`` is removed if ``names`` lacks the option."""
     return key if key in names else key.removeprefix("data.")

@@ -1,9 +1,10 @@
 """Reads CSV: a header, then one event per row.
 
-Columns ``type``, ``time`` and ``key``, or those that the options name instead, are required (``time`` not when lines
-are numbered). Without a column ``id``, an event gets the id ``<key>:<n>``, the n-th of its key in the file. Every other
-column is an attribute, of numbers or booleans if all its cells have one form of numbers or booleans (``csv_form``),
-otherwise of text; an empty cell is null. A column that the key option names is an attribute too.
+The columns ``type``, ``time`` and ``key`` are required, or the columns that the options name instead of them. A time is
+not required if lines are numbered. Without a column ``id``, an event has the id ``<key>:<n>``, the n-th of its key in
+the file. Every other column is an attribute. If all its cells have one form of numbers or booleans (``csv_form``), its
+values are numbers or booleans, otherwise texts; an empty cell is null. A column that the key option names is an
+attribute too.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from streams.readers.options import ReaderOptions
 
 
 def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
-    """The events of a CSV file by time, ties in file order.
+    """Read the events of a CSV file by time, ties in file order.
 
-    ``EventFileError`` if the header lacks required columns, or rows are not valid events.
+    Raises ``EventFileError`` if the header lacks required columns, or rows are not valid events.
     """
     form = form_of(path, options)
     assembly = Assembly(path, form.options)
@@ -63,7 +64,7 @@ class CellPlaces:
 
 
 def form_of(path: Path, options: ReaderOptions) -> CsvForm:
-    """The CSV form of a file of events."""
+    """Detect the CSV form of a file of events."""
     places = _places(options, {})
     columns = {places.type, places.time, *places.ids, *places_of(places.key)}
     return examine(path, options, {*columns, *(name.removeprefix("data.") for name in columns)}, places.time)
@@ -76,12 +77,12 @@ def refuse_repeated(names: Sequence[str], path: Path) -> None:
 
 
 def width_fault(row: Sequence[str], width: int) -> str | None:
-    """The reason why a row does not fit its header, in words; None if it does."""
+    """Return the reason why a row does not fit its header, in words; None if it does."""
     return None if len(row) == width else f"{len(row)} values for {width} columns; quote values that contain commas"
 
 
 def read_header(names: list[str], path: Path, options: ReaderOptions, form: CsvForm) -> CellPlaces:
-    """The column indices of the members of an event, from the header; rejects a missing or repeated column."""
+    """Return the column indices of an event's members, from the header; rejects a missing or repeated column."""
     refuse_repeated(names, path)
     index = {name: place for place, name in enumerate(names)}
     places = _places(options, index)
@@ -149,7 +150,7 @@ def _key_columns(key: KeyForm, index: Mapping[str, int]) -> KeyForm:
 
 
 def _key_options(key: KeyForm) -> dict[str, str]:
-    """The columns of the key, each by its command-line option, such as ``--key``."""
+    """Return the columns of the key, each by its command-line option, such as ``--key``."""
     return {f"--key {name}=": place for name, place in key.items()} if isinstance(key, Mapping) else {"--key": key}
 
 
@@ -161,7 +162,10 @@ def _id(row: list[str], places: tuple[int, ...]) -> str:
 
 
 def read_row(row: list[str], columns: CellPlaces, assembly: Assembly) -> Event:
-    """The event of a row; ``assembly`` gives the time where file order counts, and an id where the file has none."""
+    """Read the event of a row.
+
+    ``assembly`` gives the event its time if lines are numbered, and an id if the file has none.
+    """
     if fault := width_fault(row, columns.width):
         raise EventRejected(fault)
     written = "" if columns.time is None else row[columns.time]

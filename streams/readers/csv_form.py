@@ -1,7 +1,7 @@
 """The form of a CSV file: its delimiter, the types of its columns, and the order of its dates.
 
-All cells are examined before the first event is read, because one cell decides for its whole column: a column contains
-numbers only if no two different texts would be equal numbers, so ``1.10`` beside ``1.1`` is text.
+All cells are examined before the first event is read, because a single cell can decide the type of its column. A column
+contains numbers only if no two different texts would be equal numbers. For example, ``1.10`` beside ``1.1`` is text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CsvForm:
     options: ReaderOptions
 
     def value(self, name: str, text: str) -> Scalar:
-        """The value of a cell; ``EventRejected`` if it does not have the type of its column."""
+        """Return the value of a cell; raises ``EventRejected`` if it does not have the type of its column."""
         if not text:
             return None
         kind = self.types.get(name, "text")
@@ -62,7 +62,7 @@ class CsvForm:
         return value
 
     def rows(self, stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
-        """The rows, each with the number of its last line; empty lines are skipped."""
+        """Yield the rows, each with the number of its last line; empty lines are skipped."""
         lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         skipped = 0
         if self.has_mark:
@@ -84,10 +84,10 @@ class CsvForm:
 
 
 def examine(path: Path, options: ReaderOptions, required: Collection[str], time: str | None) -> CsvForm:
-    """Detect the form of a CSV file; notices report detected properties that differ from the defaults.
+    """Detect the form of a CSV file. Notices report detected properties that differ from the defaults.
 
-    ``required``: columns that an event needs; they decide between delimiters. ``time``: the column of the time.
-    ``EventFileError`` if several delimiters are possible.
+    ``required``: columns that an event needs, by which the delimiter is chosen. ``time``: the column of the time.
+    Raises ``EventFileError`` if several delimiters are possible.
     """
     with open_events(path, options) as stream:
         header = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="").readline()
@@ -154,12 +154,12 @@ class _Column:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether most cells of a column of text look like numbers, or like booleans."""
+        """Whether the column is read as text although most cells look like numbers or booleans."""
         return self.kind is None and 2 * self.numeric > self.filled
 
 
 def _forms(text: str, digits: int | None) -> set[str]:
-    """The forms of numbers or booleans that a text has; within a form, different texts have different values."""
+    """Return the forms of numbers or booleans that a text has. Within a form, different texts have different values."""
     if _WHOLE.fullmatch(text):
         return {"whole", "shortest"} if -(2**63) <= int(text) < 2**63 else set()
     if point := _POINT.fullmatch(text):
@@ -179,7 +179,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def _number(text: str, *, has_comma: bool) -> int | float | None:
-    """The value of a number, possibly with a decimal comma if semicolons separate columns."""
+    """Return the value of a number; a decimal comma is allowed if semicolons separate columns."""
     if not _LOOSE.fullmatch(text) or ("," in text and not has_comma):
         return None
     written = text.replace(",", ".")
@@ -190,7 +190,10 @@ def _number(text: str, *, has_comma: bool) -> int | float | None:
 
 
 def _delimited(header: str, path: Path, options: ReaderOptions, required: Collection[str]) -> CsvForm:
-    """The delimiter of a header: named by the options or a mark, or the one that finds most required columns."""
+    """Return the delimiter of a header.
+
+    The options or a mark (``sep=``) may name it. Otherwise it is the one that finds most required columns.
+    """
     mark = re.fullmatch(r'"?sep=(.)"?\s*', header)
     if mark is not None or options.delimiter is not None:
         delimiter = options.delimiter or (mark[1] if mark else ",")
@@ -208,7 +211,10 @@ def _delimited(header: str, path: Path, options: ReaderOptions, required: Collec
 
 
 def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Column], set[str]]:
-    """The columns of a file, and the day and month orders of its dates; a damaged file is examined up to the damage."""
+    """Return the columns of a file, and the orders of day and month in its dates.
+
+    A damaged file is examined up to the damage.
+    """
     columns: list[_Column] = []
     orders: set[str] = set()
     place: int | None = None
@@ -224,12 +230,12 @@ def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Col
                 if place is not None and place < len(row) and (date := slashed_date(row[place])):
                     orders.add(date_order(*date) or "")
     except EventFileError:
-        return columns, orders  # reading the rows reports the damage, after the intact rows
+        return columns, orders  # reading the rows reports the damage later, after the intact rows
     return columns, orders - {""}
 
 
 def _dated(path: Path, options: ReaderOptions, orders: set[str]) -> ReaderOptions:
-    """The options with the order of dates, if the dates of the file show one."""
+    """Set the order of day and month in the options, if the dates of the file show the order."""
     if options.clock.format is not None or len(orders) != 1:
         return options
     (order,) = orders

@@ -1,4 +1,4 @@
-"""Reads event files, with a reader chosen by the file name."""
+"""Reads event files. The file name decides the reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams.readers.table_columns import batch_of_table, columns_read
 
 
 def _read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
-    """The events of an XES file; its reader is imported on demand, as most files are not XML."""
+    """Read the events of an XES file. The reader is imported on demand, because few files are XML."""
     from streams.readers.xes import read_xes  # noqa: PLC0415
 
     return read_xes(stream, path, options)
@@ -61,10 +61,11 @@ _TABLES: Mapping[str, Callable[[Path, ReaderOptions, Collection[str] | None], pa
 def read_events(
     path: str | Path, options: ReaderOptions | None = None, progress: Progress | None = None
 ) -> list[Event]:
-    """The events of a file by time; events of equal time keep the order of the file.
+    """Read the events of a file by time. Events of equal time keep the order of the file.
 
-    The name ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``, or in ``.parquet`` or
-    ``.arrow`` (Arrow's file format). ``progress`` is called with the share of the file that has been read.
+    The name ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, each possibly followed by ``.gz``, or in
+    ``.parquet`` or ``.arrow`` (Arrow's file format). ``progress`` is called with the share of the file that has been
+    read.
     """
     path, settings = Path(path), options or ReaderOptions()
     if (kind := _kind(path)) in _TABLES:
@@ -80,9 +81,9 @@ def read_batch(
     progress: Progress | None = None,
     read: Collection[str] | None = None,
 ) -> EventBatch:
-    """The events of ``read_events`` as one batch; many JSON lines are read by columns, some thirteen times as fast.
+    """Read the events of ``read_events`` as one batch. Many JSON lines are read by columns, which is much faster.
 
-    ``read`` are the names of the attributes that are needed, where a file has columns; None: all.
+    ``read``: names of the needed attributes, for files that have columns; None: all.
     """
     path, settings = Path(path), options or ReaderOptions()
     if (kind := _kind(path)) in _TABLES:
@@ -96,14 +97,17 @@ def read_batch(
 
 
 def reads_by_columns(path: str | Path) -> bool:
-    """Whether ``read_batch`` reads a file by columns: JSON lines, and enough of them to pay for loading the kernel."""
+    """Return whether ``read_batch`` reads a file by columns.
+
+    It does so for JSON lines, if they are enough to pay for loading the kernel.
+    """
     path = Path(path)
     if _READERS.get(_kind(path)) is not read_jsonl:
         return False
     try:
         return path.stat().st_size >= (_LEAST_COMPRESSED if path.suffix.lower() == ".gz" else _LEAST_BYTES)
     except OSError:
-        return False  # opening it reports the error
+        return False  # opening the file reports the error
 
 
 def _of_table(
@@ -113,7 +117,7 @@ def _of_table(
     read: Collection[str] | None,
 ) -> EventBatch:
     try:
-        with path.open("rb"):  # Arrow's own message is about its call
+        with path.open("rb"):  # Arrow's own message would describe its call
             return batch_of_table(reader(path, options, read), options, read)
     except OSError as error:
         why = f"cannot be opened: {error.strerror or error}"
@@ -125,7 +129,7 @@ def _of_table(
 
 
 def _kind(path: Path) -> str:
-    """The key of ``_READERS`` or ``_TABLES`` for a file."""
+    """Return the key of ``_READERS`` or ``_TABLES`` for a file."""
     suffix = path.suffix.lower()
     if suffix in _TABLES:
         return suffix

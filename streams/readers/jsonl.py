@@ -1,7 +1,7 @@
 """Reads JSON lines: one event per line.
 
 ``{"id":"e1","type":"A","time":"2026-01-01T00:00:00Z" or a number,"key":"k","data":{...}}``: the plain form of
-``forms.plain`` under the default mapping. Further members of a line are ignored, except one that the key option names.
+``forms.plain`` under the default mapping. Other members of a line are ignored, except one that the key option names.
 Empty lines are skipped.
 """
 
@@ -28,12 +28,12 @@ from streams.time_forms import TimeForm
 
 _FORM = '{"id":...,"type":...,"time":...,"key":...,"data":{...}}'
 IN_MICROSECONDS = TimeForm(unit="us")
-"""The form of times after they are read."""
+"""The form of times after reading."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
-    """The events of a JSON lines file by time, ties in file order."""
+    """Read the events of a JSON lines file by time, ties in file order."""
     declaration = declaration_of(options)
     assembly = Assembly(path, options)
     for number, line in enumerate(stream, start=1):
@@ -48,7 +48,10 @@ def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) ->
 
 
 def read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """The event of a line; ``assembly`` gives the time where lines are numbered, and an id where the line has none."""
+    """Read the event of a line.
+
+    ``assembly`` gives the event its time if lines are numbered, and an id if the line has none.
+    """
     try:
         value = decode_json(text)
     except orjson.JSONDecodeError as error:
@@ -59,7 +62,7 @@ def read_line(text: bytes, declaration: StreamDeclaration, assembly: Assembly) -
 
 
 def is_utf8(text: bytes) -> bool:
-    """Whether bytes are text in UTF-8."""
+    """Return whether bytes are text in UTF-8."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -68,7 +71,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def read_object(value: object, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """The event of a decoded line; see ``read_line``."""
+    """Read the event of a decoded line; see ``read_line``."""
     line = require_object(value)
     check_extent(line)
     path = declaration.mapping.time
@@ -85,7 +88,10 @@ def read_object(value: object, declaration: StreamDeclaration, assembly: Assembl
 
 
 def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """The event of an object with a known time; numbered if it has no id and the options name no column for ids."""
+    """Read the event of an object with a known time.
+
+    If the object has no id and the options name no column for ids, the event is numbered.
+    """
     mapping = declaration.mapping
     timed = with_value(line, mapping.time, time_us)
     if not isinstance(mapping.id, str):
@@ -97,9 +103,9 @@ def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclara
 
 
 def declaration_of(options: ReaderOptions) -> StreamDeclaration:
-    """A stream declaration for reading with these options.
+    """Return a stream declaration for reading with these options.
 
-    If the options map members, the other members are attributes.
+    If the options map members, all other members of a line are attributes.
     """
     columns, usual = options.columns, FieldMapping()
     if columns == Columns():
@@ -115,7 +121,7 @@ def declaration_of(options: ReaderOptions) -> StreamDeclaration:
 
 
 def _attributes(line: Mapping[str, Any], declaration: StreamDeclaration) -> dict[str, Any]:
-    """The members of a line except id, type and time; members of ``data`` are attributes themselves."""
+    """Return the members of a line except id, type and time. Members of ``data`` are attributes themselves."""
     mapping = declaration.mapping
     ids = {mapping.id} if isinstance(mapping.id, str) else set()
     mapped = ids | {mapping.type, mapping.time} | ({"key"} & set(places_of(declaration.key)))

@@ -1,7 +1,7 @@
 """Reads JSON lines by columns: a kernel finds the members of every line, without a Python object per line.
 
 The result equals that of ``jsonl`` for the same file. Unusual lines are read by ``jsonl``. If one of them is invalid,
-or an id is repeated, the whole file is read again by ``jsonl``, which has the error messages.
+or an id is repeated, ``jsonl`` reads the whole file again, because it has the error messages.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from streams.tables.mapped import slots_of
 from streams.time_forms import LEAST_MICROSECONDS, LEAST_MILLISECONDS, LEAST_SECONDS, TimeForm
 from streams.timestamps import EARLIEST_US, LATEST_US
 
-_CHUNK_BYTES = 4 * 1024**2  # small enough that its memory is reused for the next one
-_MOST_UNUSUAL = 10_000  # lines of a chunk; with more of them, this takes longer than reading line by line
+_CHUNK_BYTES = 4 * 1024**2  # small, so that the next chunk reuses the memory
+_MOST_UNUSUAL = 10_000  # lines of a chunk; with more, this is slower than line by line
 _USUAL_CLOCKS = (TimeForm(), TimeForm(unit="us"))
 _MEMBERS = {kernel.ID: b"id", kernel.TYPE: b"type", kernel.DATA: b"data", kernel.TIME: b"time"}
 
 
 def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> EventBatch | None:
-    """The events of a JSON lines file by time, ties in file order.
+    """Read the events of a JSON lines file by time, ties in file order.
 
-    None if the file should be read line by line: something in it is invalid, or too much of it is unusual.
+    Return None if the file has to be read line by line, because it is partly invalid or has too many unusual lines.
     """
     parts = list(chunks_by_columns(stream, path, options, _CHUNK_BYTES))
     batches = [part for part in parts if part is not None]
@@ -57,10 +57,10 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
 def chunks_by_columns(
     stream: io.BufferedReader, path: Path, options: ReaderOptions, size: int, *, without: bytes = b""
 ) -> Iterator[EventBatch | None]:
-    """The events of a JSON lines file in file order, in chunks of about ``size`` bytes; ids may repeat.
+    """Yield the events of a JSON lines file in file order, in chunks of about ``size`` bytes; ids may repeat.
 
-    A longer line is read as a whole. A chunk is not read by columns if ``without``, a piece of text, occurs in the
-    chunk. Yields a final None if lines should be read one by one.
+    A longer line is read as a whole. If ``without``, a piece of text, occurs in a chunk, the chunk is not read by
+    columns. The last item is None if the remaining lines have to be read one by one.
     """
     forms = {path: _line_form(path, options) for path in places_of(options.key or "key")}
     readable = {path: form for path, form in forms.items() if form is not None}
@@ -88,7 +88,7 @@ class _ChunkReader:
     forms: Mapping[str, kernel.LineForm]  # by the path of the key
 
     def read(self, chunk: bytes, *, is_first: bool) -> EventBatch | None:
-        """The events of a chunk in order; None if its lines should be read one by one."""
+        """Return the events of a chunk in order; None if its lines have to be read one by one."""
         try:
             chunk.decode()
         except UnicodeDecodeError:
@@ -110,7 +110,7 @@ class _ChunkReader:
         return EventBatch.joined([usual, EventBatch.from_events(list(odd.values()))]).take(np.argsort(order))
 
     def _lines(self, text: NDArray[np.uint8]) -> kernel.Lines:
-        """The spans of the members of every line; the key is read at the path for the line's type."""
+        """Return the spans of the members of every line. The key is read at the path for the line's type."""
         count, inside = int(np.count_nonzero(text == kernel.NEWLINE)), np.empty(kernel.DEEPEST, np.bool_)
         readings = {path: _room_for(count) for path in self.forms}
         for path, lines in readings.items():
@@ -121,7 +121,7 @@ class _ChunkReader:
     def _read_odd(
         self, chunk: bytes, lines: kernel.Lines, unusual: NDArray[np.intp], *, is_first: bool
     ) -> dict[int, Event] | None:
-        """The events of the unusual lines by row; None if one is rejected or has no id."""
+        """Return the events of the unusual lines by row; None if one of them is rejected or has no id."""
         events: dict[int, Event] = {}
         declaration = declaration_of(self.options)
         ends = [*lines.starts[1:].tolist(), len(chunk)] if len(unusual) else []
@@ -141,7 +141,7 @@ class _ChunkReader:
 
 
 def _by_type(text: NDArray[np.uint8], readings: Mapping[str, kernel.Lines], key: Mapping[str, str]) -> kernel.Lines:
-    """Merge several readings of the same lines: each line comes from the reading with the key path for its type."""
+    """Merge several readings of the same lines: each line is taken from the reading with the key path for its type."""
     first = next(iter(readings.values()))
     merged = _room_for(len(first.kinds))
     merged.starts[:] = first.starts
@@ -158,7 +158,7 @@ def _by_type(text: NDArray[np.uint8], readings: Mapping[str, kernel.Lines], key:
 
 
 def _line_form(path: str, options: ReaderOptions) -> kernel.LineForm | None:
-    """The form of lines with the key at a path; None if the kernel cannot read it."""
+    """Return the form of lines with the key at a path; None if the kernel cannot read such lines."""
     if options.columns != Columns() or options.clock not in _USUAL_CLOCKS or options.encoding is not None:
         return None
     first, *inside = path.split(".")
@@ -185,7 +185,7 @@ def _code(name: bytes) -> int:
 
 
 def _whole_lines(stream: io.BufferedReader, size: int) -> Iterator[bytes]:
-    """The file in chunks, each of which ends with a line feed."""
+    """Yield the file in chunks, each of which ends with a line feed."""
     rest = b""
     while block := stream.read(size):
         border = block.rfind(b"\n") + 1
@@ -227,7 +227,7 @@ def _batch(text: NDArray[np.uint8], lines: kernel.Lines, rows: NDArray[np.intp])
 
 
 def _pieces(text: NDArray[np.uint8], spans: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """The given spans of a text as an Arrow array."""
+    """Return the given spans of a text as an Arrow array."""
     offsets = np.zeros(len(spans) + 1, np.int32)
     np.cumsum(spans[:, 1] - spans[:, 0], out=offsets[1:])
     room = np.empty(int(offsets[-1]), np.uint8)

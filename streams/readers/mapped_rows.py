@@ -1,6 +1,6 @@
-"""Reads rows of files through a mapping of columns: each row becomes a CloudEvent, which all streams read alike.
+"""Reads rows of files through a mapping of columns: each row becomes a CloudEvent, which every stream can read.
 
-An event without an id gets ``<file>:<line>`` or ``<file>:<row>``.
+An event without an id gets the id ``<file>:<line>`` or ``<file>:<row>``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RawRow:
 
     Attributes:
         place: Number of the line (JSON lines, CSV) or row (Parquet), from 1; a description in words for XES.
-        body: A JSON object as written, not checked; of a faulty row, its first bytes.
+        body: A JSON object as written, not checked; if the row is faulty, its first bytes.
     """
 
     place: int | str
@@ -47,11 +47,11 @@ class RowLayout:
     """The layout by which columns become a JSON object.
 
     Attributes:
-        top: Columns that are members of the object itself, the others being members of its ``data``; None: every column
-            is a member of the object itself, and dots in its name make nested objects.
+        top: Columns that are members of the object itself, while all others are members of its ``data``. None: every
+            column is a member of the object itself, and dots in its name make nested objects.
         texts: Columns of CSV that are texts even if all cells look like numbers; includes ``top`` except the time.
         id: Column of the event's id, which is generated if missing; or several columns that the stream joins to one id.
-        time: Column of the event's time; whole microseconds stay numbers.
+        time: Column of the event's time; whole microseconds remain numbers.
         max_row_bytes: Larger rows are faulty.
         data: Path of the attributes in the JSON object, if ``top`` is not None.
         mapping: For files in foreign forms: options by which every row becomes a CloudEvent. None: columns by name.
@@ -71,11 +71,11 @@ class RowLayout:
 
 
 RowReader: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout, ReaderOptions], Iterator[RawRow]]
-"""Reads the rows of a file."""
+"""A function that reads the rows of a file."""
 
 
 def mapped_row(row: RawRow, path: Path, key: KeyForm, options: ReaderOptions) -> RawRow:
-    """The CloudEvent of a row whose body is an object of the file's columns; the event's key is at the path ``key``."""
+    """Convert a row, an object of the file's columns, to a CloudEvent whose key is at the path ``key``."""
     if row.fault is not None:
         return row
     declaration = declaration_of(options)
@@ -91,7 +91,7 @@ def mapped_row(row: RawRow, path: Path, key: KeyForm, options: ReaderOptions) ->
 
 
 def raw_lines(stream: io.BufferedReader, max_row_bytes: int) -> Iterator[RawRow]:
-    """The lines of a file that are not empty, with their numbers; too long a line is cut just after the limit."""
+    """Yield the non-empty lines of a file with their numbers. A line beyond the limit is cut just after it."""
     number = 0
     while line := stream.readline(max_row_bytes + 2):
         number += 1

@@ -1,6 +1,6 @@
-"""Iterates over the events of a file, for files that should not be kept in memory.
+"""Iterates over the events of a file that should not be kept in memory.
 
-JSON lines and Parquet are read row by row, in the order of the file; CSV and XES are read as a whole, as by
+JSON lines and Parquet are read row by row, in the order of the file. CSV and XES are read as a whole, as by
 ``read_events``. Unlike with ``read_events``, ids may repeat.
 """
 
@@ -38,10 +38,10 @@ _CLOUD_EVENT = b'"specversion"'
 def iterate_events(
     path: Path, options: ReaderOptions | None = None, declaration: StreamDeclaration | None = None
 ) -> Iterator[Event]:
-    """The events of a file; events of equal time are in the order of the file.
+    """Yield the events of a file. Events of equal time are in the order of the file.
 
-    ``declaration`` is the stream of the rows of JSON lines and Parquet, which are CloudEvents or plain objects under
-    the stream's mapping. None: the rows are plain objects as in ``read_events``, with the key that the options name.
+    ``declaration``: the stream of the rows of JSON lines and Parquet, which are CloudEvents, or plain objects under the
+    stream's mapping. None: the rows are plain objects as in ``read_events``, with the key that the options name.
 
     Raises:
         EventFileError: The file cannot be read or has invalid events; earlier events may have been yielded.
@@ -73,7 +73,7 @@ def iterate_events(
 def iterate_batches(
     path: Path, options: ReaderOptions | None = None, declaration: StreamDeclaration | None = None, *, rows: int
 ) -> Iterator[EventBatch]:
-    """The events of ``iterate_events``, at most ``rows`` at a time; JSON lines are read by columns."""
+    """Yield the events of ``iterate_events``, at most ``rows`` at a time. JSON lines are read by columns."""
     settings, done = options or ReaderOptions(), 0
     if declaration is None and kind_of(path) == "jsonl":
         with open_events(path, settings) as stream:
@@ -90,7 +90,7 @@ def iterate_batches(
 
 
 def _layout(declaration: StreamDeclaration) -> RowLayout:
-    """The layout with the top-level columns that the stream reads."""
+    """Return the layout with the top-level columns that the stream reads."""
     usual = RowLayout()
     mapping = declaration.mapping
     if mapping.data != "data":

@@ -1,7 +1,7 @@
 """Event files as bounded byte streams.
 
-All failures of the bytes (missing file, damaged gzip, too large) are raised as ``EventFileError`` from the read that
-meets them, so that parsers need not handle them.
+All failures of the bytes (missing file, damaged gzip, too large) are raised as ``EventFileError`` by the read in which
+they occur, so that parsers need not handle them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _CHUNK_BYTES = 256 * 1024
 
 @contextmanager
 def open_events(path: Path, options: ReaderOptions, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
-    """The decompressed bytes of a file, at most ``max_bytes``; if the options have a span, only the bytes of the span.
+    """Open the decompressed bytes of a file, or of the span in the options; at most ``max_bytes`` are read.
 
-    Text in another encoding, named or marked, is converted to UTF-8. ``EventFileError`` if the file cannot be opened;
-    reading raises it for damage and excess.
+    Text in another encoding, named or marked, is converted to UTF-8. Raises ``EventFileError`` if the file cannot be
+    opened. Reading raises it if the file is damaged or too large.
     """
     try:
         raw = path.open("rb", buffering=0)
@@ -50,7 +50,7 @@ def open_events(path: Path, options: ReaderOptions, progress: Progress | None = 
 
 
 def encoding_of(name: str) -> str:
-    """Python's name of an encoding; ``DeclarationError`` if it is unknown."""
+    """Return Python's name of an encoding; raises ``DeclarationError`` if it is unknown."""
     try:
         return codecs.lookup(name).name
     except LookupError as error:
@@ -61,13 +61,13 @@ def encoding_of(name: str) -> str:
 
 
 def _marked_encoding(content: io.BufferedReader, options: ReaderOptions) -> str | None:
-    """The encoding of the byte order mark; None for UTF-8 and for no mark."""
+    """Return the encoding of the byte order mark; None for UTF-8 or without a mark."""
     first = b"" if options.span is not None else content.peek(2)[:2]
     return "utf-16" if first in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
 
 
 class _ProgressReader(io.RawIOBase):
-    """Passes through a file, or a span of it, and reports the share that was read."""
+    """Passes through a file, or a span of it, and reports the share that has been read."""
 
     def __init__(self, raw: io.FileIO, span: tuple[int, int] | None, progress: Progress | None) -> None:
         begin, end = span or (0, os.fstat(raw.fileno()).st_size)
@@ -123,7 +123,7 @@ class _Transcoded(io.RawIOBase):
 
 
 class _BoundedReader(io.RawIOBase):
-    """Raises an error beyond a number of bytes, and names the file in every error."""
+    """Raises an error if more bytes than a limit are read, and names the file in every error."""
 
     def __init__(self, source: io.BufferedIOBase, path: Path, max_bytes: int) -> None:
         self._source = source

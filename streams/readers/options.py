@@ -18,10 +18,10 @@ _USUAL_KEYS = ("subject", "key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Where the members of an event are in a file: columns of CSV, paths in JSON lines; None: the usual place.
+    """Where the members of an event are in a file: columns of CSV, paths in JSON lines. None: the default place.
 
     Attributes:
-        id: Place of the event's id, or several places whose values make one id, joined by colons; None: ``id``, and
+        id: Place of the event's id, or several places whose values are joined to one id by colons. None: ``id``, and
             events without an id are numbered.
         attributes: The columns that are attributes; None: all columns that are not used as id, type, time or ``key``.
         data: JSON lines: the path of the object of attributes; None: the members of the line that ``attributes`` names.
@@ -35,7 +35,7 @@ class Columns:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The columns or paths that make up an event's id; empty without ``id``."""
+        """The columns or paths that make up an event's id; empty if ``id`` is None."""
         return (self.id,) if isinstance(self.id, str) else self.id or ()
 
 
@@ -44,22 +44,23 @@ class ReaderOptions:
     """Options for reading an event file.
 
     Attributes:
-        key: Place of the correlation key, if not the usual one. JSONL: a path of the line, such as ``data.customer``.
-            CSV: a column; XES: an event attribute; both also with a leading ``data.``. Or a place per event type.
-        times: ``event``: every event has its time, and events are sorted by time. ``file``: the same, but events stay
+        key: Place of the correlation key, if not the default one. JSONL: a path of the line, such as ``data.customer``.
+            CSV: a column; XES: an event attribute; both may begin with ``data.``. A place per event type is possible,
+            too.
+        times: ``event``: every event has its time, and events are sorted by time. ``file``: the same, but events remain
             in the order of the file. ``line``: times are ignored, and the n-th event gets time n - 1 microseconds
             (1970-01-01T00:00:00Z, then .000001, ...).
         delimiter: CSV: the separator of columns; None: detected from the header.
         encoding: Encoding of the file; None: UTF-8, or UTF-16 with a byte order mark.
-        types: CSV: types of the columns named here; the types of others follow from their values.
-        duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other event.
+        types: CSV: types of columns by name; the types of other columns follow from their values.
+        duplicates: Whether an event whose id occurred earlier in the file is dropped, or read like any other event.
         on_dropped: Called with the number of dropped events, if any.
         on_numbered: Called with each id that is made from an event's position, because the file has none.
-        keeps_order: Events stay in the order of the file instead of being sorted by time.
-        lifecycle: XES: the event type is ``name+transition`` if the event has a ``lifecycle:transition``.
+        keeps_order: Whether events remain in the order of the file instead of being sorted by time.
+        lifecycle: XES: whether the event type is ``name+transition`` if the event has a ``lifecycle:transition``.
         classifier: XES: the name of the log's classifier that makes event types; None: ``concept:name``.
         max_bytes: Largest size of the file, after decompression.
-        span: JSON lines: only the lines between two places of the file, as ``line_spans`` gives them.
+        span: JSON lines: only the lines between two offsets of the file, as ``line_spans`` returns them.
     """
 
     key: KeyForm | None = None
@@ -85,7 +86,7 @@ class ReaderOptions:
 
 
 def reading_of(declared: StreamDeclaration) -> ReaderOptions:
-    """Options for files of a stream's events: its mapping, and the order of the file if events may be late."""
+    """Return options for files of a stream's events: its mapping, and the order of the file if events may be late."""
     mapping, usual = declared.mapping, FieldMapping()
     names = {
         name: getattr(mapping, name)
@@ -106,7 +107,10 @@ def reading_of(declared: StreamDeclaration) -> ReaderOptions:
 
 
 def key_in_files(key: KeyForm) -> KeyForm | None:
-    """The place of a stream's key in files of events; None: the usual place. A key ``subject`` is ``key`` in files."""
+    """Return the place of a stream's key in files of events; None: the default place.
+
+    A key ``subject`` is ``key`` in files.
+    """
     if not isinstance(key, Mapping):
         return None if key in _USUAL_KEYS else key
     return {event_type: "key" if path in _USUAL_KEYS else path for event_type, path in key.items()}

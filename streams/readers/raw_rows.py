@@ -1,13 +1,13 @@
 """Reads the rows of an event file as JSON objects, without checking their content.
 
-``read_events`` rejects a file for one bad event; this module yields every row on its own: a JSON object, or the reason
-why the row has none, each with its place in the file. Each kind of file becomes:
+``read_events`` rejects a file for one bad event. This module yields every row on its own, with its place in the file: a
+JSON object, or the reason why the row has none. Each kind of file is converted as follows:
 
 - JSON lines: the line as written; empty lines are skipped.
-- CSV and Parquet: an object of the row's columns, see ``RowLayout``. Cells of CSV are read as by ``read_events``; times
+- CSV and Parquet: an object of the row's columns, see ``RowLayout``. Cells of CSV are read as by ``read_events``. Times
   of Parquet are RFC 3339 in UTC; a time without a zone is UTC, or in the zone of ``ReaderOptions.clock``. Without an id
   column, the id is ``<file>:<row>``.
-- XES: a CloudEvent per event, in the order of their times, ids ``<file>:<case>:<n>``.
+- XES: a CloudEvent per event, in the order of time, with ids ``<file>:<case>:<n>``.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _SHOWN_BYTES = 4_000
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a file by its name, such as ``csv`` for ``orders.csv.gz``; None for unknown names."""
+    """Return the kind of a file by its name, such as ``csv`` for ``orders.csv.gz``; None for unknown names."""
     name = Path(path.stem) if path.suffix.lower() == ".gz" else path
     return _KIND_BY_SUFFIX.get(name.suffix.lower())
 
 
 def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | None = None) -> Iterator[RawRow]:
-    """The rows of a file in their order; a file whose name ends in ``.gz`` is decompressed.
+    """Yield the rows of a file in their order. If the name ends in ``.gz``, the file is decompressed.
 
-    ``layout`` is for CSV and Parquet; ``options`` bound the file's size and describe its form (default: from the
-    layout). ``EventFileError`` if the file cannot be read further; earlier rows have been yielded.
+    ``layout`` is for CSV and Parquet. ``options`` limit the file's size and describe its form (default: from the
+    layout). Raises ``EventFileError`` if the file cannot be read further; earlier rows have been yielded.
     """
     settings = options or layout.mapping or layout.written
     if kind == "parquet":
@@ -108,7 +108,7 @@ def _cell(name: str, text: str, layout: RowLayout, form: CsvForm) -> str | int |
 
 
 def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> dict[str, Any]:
-    """The JSON object of a row, arranged by its layout."""
+    """Convert a row to a JSON object, arranged by its layout."""
     if isinstance(layout.id, str) and layout.id not in cells:
         cells = {layout.id: made_up_id, **cells}
     if layout.top is None:
@@ -121,7 +121,10 @@ def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> d
 
 
 def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Nest objects by dots in names; a name that is both a value and an object keeps the value under its whole name."""
+    """Nest objects by the dots in names.
+
+    If a name is both a value and an object, the value keeps its full name.
+    """
     whole: dict[str, Any] = {}
     for name, value in cells.items():
         *parents, last = name.split(".")
@@ -155,7 +158,10 @@ def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[R
 
 
 def _local_time_as_text(row: dict[str, Any], column: str) -> None:
-    """Replace a time without a zone by its text: the zone is applied later, and the time would become UTC otherwise."""
+    """Replace a time without a zone by its text.
+
+    The zone is applied later. Without this, the time would be read as UTC.
+    """
     value = row.get(column)
     if isinstance(value, datetime) and value.tzinfo is None:
         row[column] = value.isoformat()
@@ -171,7 +177,7 @@ def _columns_row(row: Mapping[str, Any], number: int, source: tuple[Path, RowLay
 
 
 def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:
-    """All events of a log by time, also of a damaged log; faulty rows come first."""
+    """Yield all events of a log by time, even if the log is damaged; faulty rows are first."""
     refuse_columns(path, layout.mapping or ReaderOptions())
     assembly = Assembly(path, layout.mapping or ReaderOptions())
     events: list[tuple[str, Event]] = []
@@ -194,7 +200,7 @@ def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options
 
 
 def _xes_faults(traces: Iterator[Trace], assembly: Assembly, events: list[tuple[str, Event]]) -> Iterator[RawRow]:
-    """Yield the faulty rows; valid events are added to ``events``."""
+    """Yield the faulty rows, and add valid events to ``events``."""
     for trace in traces:
         case = trace.attributes.get(CASE_NAME, ("", ""))[1]
         if not case:

@@ -19,11 +19,11 @@ LEAST_BYTES = 4 * 1024**2
 
 
 def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int, int]]:
-    """Begin and end, in bytes, of about equal parts of a file; every part has whole lines.
+    """Divide a file into parts of about equal size; return begin and end of each part in bytes.
 
-    Returns at most ``parts`` consecutive spans of the whole file, fewer if a span would have less than ``LEAST_BYTES``.
-    Empty if the file has to be read as a whole: because it is not JSON lines, is compressed, is larger than allowed,
-    or has events that get their ids or times from their order.
+    Every part has whole lines. There are at most ``parts`` consecutive spans, and fewer if a span would have less than
+    ``LEAST_BYTES``. The result is empty if the file has to be read as a whole: it is not JSON lines, is compressed, is
+    larger than allowed, or has events that get their ids or times from their order.
     """
     if kind_of(path) != "jsonl" or path.suffix.lower() == ".gz" or options.times == "line" or options.encoding:
         return []
@@ -40,7 +40,7 @@ def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int
 
 
 def _has_id(stream: io.BufferedReader, options: ReaderOptions) -> bool:
-    """Whether the first line has the id of its event, so that no line has to be numbered."""
+    """Return whether the first line has the id of its event, so that no line has to be numbered."""
     stream.seek(0)
     try:
         line = decode_json(stream.readline().removeprefix(BYTE_ORDER_MARK))
@@ -51,11 +51,11 @@ def _has_id(stream: io.BufferedReader, options: ReaderOptions) -> bool:
 
 
 def _next_line(stream: io.BufferedReader, place: int) -> int:
-    """Byte offset of the first line that begins after ``place``; at the end of the file, its size."""
+    """Return the byte offset of the first line that begins after ``place``; if there is none, the file's size."""
     stream.seek(place)
     stream.readline()
     while True:
         begin = stream.tell()
-        if stream.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:  # else a span would seem to begin with a mark
+        if stream.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:  # otherwise a span would seem to begin with a mark
             return begin
         stream.readline()

@@ -1,8 +1,8 @@
 """Reads a table of Arrow columns as events, a column at a time: data frames, Parquet and Arrow files.
 
-Names of columns follow the rules of CSV: ``type``, ``time`` and ``key``, or those that the options name instead, are
-required, and every other column is an attribute. Members of a column ``data`` of structs are attributes themselves, as
-in JSON lines. Times without a zone are in the zone of the options, or UTC.
+Names of columns follow the rules of CSV: ``type``, ``time`` and ``key`` are required, or the columns that the options
+name instead of them, and every other column is an attribute. Members of a column ``data`` of structs are attributes
+themselves, as in JSON lines. Times without a zone are in the zone of the options, or UTC.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ _SCALES = {"s": 1_000_000, "ms": 1_000, "us": 1}
 def batch_of_table(
     table: pa.Table, options: ReaderOptions, read: Collection[str] | None = None, *, is_compact: bool = False
 ) -> EventBatch:
-    """The events of a table by time, ties in the order of the rows.
+    """Read the events of a table by time, ties in the order of the rows.
 
     An event without an id gets the number of its row, from 0, as its id.
 
     Args:
         table: The columns.
         options: How events are read; ``key``, ``times``, ``columns``, ``clock`` and ``duplicates`` apply.
-        read: Names of the attributes that are needed; None: all.
+        read: Names of the needed attributes; None: all.
         is_compact: Whether ids that are numbers remain numbers, and keys a dictionary.
     """
-    if not table.num_columns:  # a list without rows has no columns either
+    if not table.num_columns:  # an empty list has no columns either
         return EventBatch.from_events([])
     batch = _TableReader(table, options, read).batch()
     return batch if is_compact else batch.plain
 
 
 def columns_read(names: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
-    """The columns of a table that are needed to read its events with the attributes ``read``; None: all columns.
+    """Return the columns of a table that are needed to read its events with the attributes ``read``; None: all columns.
 
-    If a needed column is missing, all columns are read: the missing one may be a member of a struct, or an error has to
-    list the columns.
+    If a needed column is missing, all columns are read, because it may be a member of a struct. If it is not, the error
+    lists the columns.
     """
     if read is None:
         return list(names)
@@ -73,7 +73,7 @@ class _TableReader:
     attributes: Collection[str] | None
 
     def batch(self) -> EventBatch:
-        """The events in their final order."""
+        """Return the events in their final order."""
         types, keys = self._types, self._keys()
         hashes = column_of(np.array([key_hash(key) for key in keys.dictionary.to_pylist()], np.uint64))
         members, typed = self._attributes()
@@ -93,7 +93,7 @@ class _TableReader:
         return batch.take(np.argsort(times_us, kind="stable"))
 
     def _distinct(self, batch: EventBatch) -> EventBatch:
-        """The events without repetitions of an id."""
+        """Drop events whose id an earlier event has."""
         if self.options.duplicates == "keep" or not self._id_names:
             return batch
         _, repeated = slots_of(shown_texts(batch.columns.column("id")))
@@ -126,7 +126,10 @@ class _TableReader:
         return self.options.columns.time or "time"
 
     def _column(self, name: str, what: str) -> pa.Array:
-        """The column with a name, or the values at a path inside structs; ``what``: the event's member, for errors."""
+        """Return the column with a name, or the values at a path inside structs.
+
+        ``what``: the event's member, for errors.
+        """
         names = self.table.schema.names
         if name in names:
             return _whole(self.table.column(name))
@@ -189,7 +192,7 @@ class _TableReader:
         return times_us
 
     def _attributes(self) -> tuple[list[tuple[str, pa.Array]], dict[Path, pa.Array]]:
-        """The attributes as members of JSON objects; and the attributes that conditions read as columns, by path."""
+        """Return the attributes as members of JSON objects, and those that conditions read as columns, by path."""
         members, typed = [], dict[Path, pa.Array]()
         for name, column in self._selected():
             values = typed_values(column)
@@ -198,7 +201,7 @@ class _TableReader:
         return members, typed
 
     def _selected(self) -> Iterator[tuple[str, pa.Array]]:
-        """The columns that are attributes and needed."""
+        """Yield the columns that are attributes and are needed."""
         ids = self._id_names if len(self._id_names) == 1 else ()
         members = {*ids, self._type_name, self._time_name} | ({"key"} & set(places_of(self.options.key or "key")))
         selection = self.options.columns.attributes
@@ -212,7 +215,7 @@ class _TableReader:
 
 
 def _leaves(path: Path, column: pa.Array) -> Iterator[tuple[Path, pa.Array]]:
-    """The typed columns within a column of structs, by path."""
+    """Yield the typed columns inside a column of structs, by path."""
     if not pa.types.is_struct(column.type):
         return
     for field in column.type:
@@ -222,7 +225,7 @@ def _leaves(path: Path, column: pa.Array) -> Iterator[tuple[Path, pa.Array]]:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a column in one piece."""
     if column.num_chunks == 1:
         return column.chunk(0)
     combined = column.combine_chunks() if column.num_chunks else pa.nulls(0, column.type)
@@ -232,7 +235,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
-    """Texts or whole numbers as texts; columns of categories stay as they are."""
+    """Convert texts or whole numbers to texts. A dictionary of texts is returned unchanged."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         if pa.types.is_string(kind.value_type):
@@ -261,7 +264,7 @@ def _filled(texts: pa.Array, name: str, what: str) -> pa.Array:
 
 
 def _faulty(is_bad: pa.Array, name: str, what: str) -> EventRejected:
-    """The error about rows that lack a value."""
+    """Return the error about rows that lack a value."""
     rows = np.flatnonzero(is_bad.to_numpy(zero_copy_only=False))
     more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
     return EventRejected(
@@ -272,7 +275,10 @@ def _faulty(is_bad: pa.Array, name: str, what: str) -> EventRejected:
 
 
 def _encoded(texts: pa.Array) -> pa.DictionaryArray:
-    """Texts as a dictionary in which each text occurs once; the dictionary may have texts that no row has."""
+    """Encode texts as a dictionary in which each text occurs once.
+
+    The dictionary may have texts that no row has.
+    """
     if not pa.types.is_dictionary(texts.type):
         return texts.dictionary_encode()
     names = texts.dictionary.to_pylist()
@@ -286,9 +292,9 @@ def _decoded(texts: pa.Array) -> pa.Array:
 
 
 def _times(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64]:
-    """Microseconds since 1970 of a column without nulls."""
+    """Convert a column without nulls to microseconds since 1970."""
     kind = column.type
-    if pa.types.is_null(kind):  # there are no rows
+    if pa.types.is_null(kind):  # no rows
         return np.zeros(0, np.int64)
     if pa.types.is_dictionary(kind):
         return _times(column.dictionary_decode(), name, clock)
@@ -312,7 +318,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _moments(column: pa.Array, clock: TimeForm) -> NDArray[np.int64]:
-    """The moments of timestamps; local times that clocks show twice, or skip, are read one by one."""
+    """Convert timestamps to microseconds.
+
+    Local times that clocks show twice, or skip, are read one by one.
+    """
     times = floored(column)
     if times.type.tz is None and clock.zone is not None:
         try:
@@ -323,7 +332,7 @@ def _moments(column: pa.Array, clock: TimeForm) -> NDArray[np.int64]:
 
 
 def _each_time(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64]:
-    """Times read one by one, each distinct value once."""
+    """Read times one by one, but each distinct value only once."""
     form = clock if clock.zone is not None else replace(clock, zone="UTC")
     distinct = column.dictionary_encode()
     times_us = []

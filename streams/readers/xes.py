@@ -1,14 +1,17 @@
 """Reads XES (IEEE 1849): traces of events in XML.
 
 The correlation key is the trace's ``concept:name``; traces with the same name are one trace. The event type is the
-event's ``concept:name``, its time ``time:timestamp``, its id ``<case>:<n>``, the n-th event of its case in the file,
-from 1. The event's scalar attributes keep their XES keys: strings and ids as text, numbers, booleans, dates as RFC 3339
-in UTC (as written, if they are not RFC 3339); NaN and infinities, which JSON lacks, are null. Numbers that are empty or
-written in another way are null too, and are counted. With a classifier of the log, the event type is made of the values
-of the classifier's attributes, joined by ``+``. Trace attributes, nested attributes, lists and containers are ignored.
+event's ``concept:name``, and its time is ``time:timestamp``. Its id is ``<case>:<n>``: the n-th event, from 1, of its
+case in the file. With a classifier of the log, the event type consists of the values of the classifier's attributes,
+joined by ``+``.
 
-Entities, document types and external references are rejected; memory is bounded by the largest trace, apart from the
-result.
+Scalar attributes of the event keep their XES keys: strings and ids as text, numbers, booleans, and dates as RFC 3339 in
+UTC (as written, if they are not RFC 3339). NaN and infinities become null, because JSON lacks them. Numbers that are
+empty or malformed become null too, and are counted. Trace attributes, nested attributes, lists and containers are
+ignored.
+
+Entities, document types and external references are rejected. Apart from the result, memory is bounded by the largest
+trace.
 """
 
 from __future__ import annotations
@@ -41,12 +44,12 @@ _TRACE_DEPTH = 2
 
 _Scalar: TypeAlias = str | int | float | bool | None
 Attributes: TypeAlias = Mapping[str, tuple[str, str]]
-"""XES key -> (element name, value as written)."""
+"""By XES key: the element's name, and the value as written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A trace as written; ``number`` counts from 1, ``classifiers`` are the classifiers before the trace, by name."""
+    """A trace as written. ``number`` counts from 1; ``classifiers`` are the classifiers before the trace, by name."""
 
     number: int
     attributes: Attributes
@@ -55,9 +58,9 @@ class Trace:
 
 
 def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
-    """The events of an XES log by time, ties in file order.
+    """Read the events of an XES log by time, ties in file order.
 
-    ``EventFileError`` if the file is not XES, or traces or events lack required attributes.
+    Raises ``EventFileError`` if the file is not XES, or if traces or events lack required attributes.
     """
     refuse_columns(path, options)
     assembly = Assembly(path, options)
@@ -76,7 +79,7 @@ def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> l
 
 
 def refuse_columns(path: Path, options: ReaderOptions) -> None:
-    """Reject options that name columns, which an XES file does not have."""
+    """Reject options that name columns, because an XES file has no columns."""
     columns = options.columns
     column_options = {
         "--id": columns.id,
@@ -92,7 +95,7 @@ def refuse_columns(path: Path, options: ReaderOptions) -> None:
 
 
 def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
-    """The attributes that make up the types of a trace's events; rejects a classifier that the log does not have."""
+    """Return the attributes that make up the types of a trace's events; rejects a classifier that the log lacks."""
     if options.classifier is None:
         return (CASE_NAME,)
     if options.classifier not in trace.classifiers:
@@ -104,7 +107,7 @@ def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
 def read_event(
     case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions, keys: Sequence[str]
 ) -> Event:
-    """The event of an XES element; its type is made of the attributes ``keys``."""
+    """Read the event of an XES element. Its type consists of the attributes ``keys``."""
     event_id = assembly.next_id(case)
     time_us = assembly.next_time_us(
         attributes[_TIME][1] if _TIME in attributes else None, f"give the event a date {_TIME}"
@@ -130,7 +133,7 @@ def read_event(
 
 
 def iterate_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
-    """The traces of a log as written; ``EventFileError`` at the first place that is not XES."""
+    """Yield the traces of a log as written; raises ``EventFileError`` at the first place that is not XES."""
     try:
         yield from _parse_traces(stream, path)
     except ParseError as error:
@@ -177,7 +180,7 @@ def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
 
 
 def _classifier_keys(written: str) -> tuple[str, ...]:
-    """The attributes of a classifier: separated by blanks, in quotes if a name contains blanks."""
+    """Return the attributes of a classifier, which are separated by blanks, and quoted if a name contains blanks."""
     return tuple(quoted or plain for quoted, plain in re.findall(r"'([^']*)'|(\S+)", written))
 
 
@@ -237,7 +240,7 @@ def _read_date(value: str) -> str:
 
 
 _NUMBERS = frozenset({"int", "float"})
-_WHOLE = re.compile(r"[-+]?[0-9]+")  # beyond 64 bits: rejected, as elsewhere
+_WHOLE = re.compile(r"[-+]?[0-9]+")  # beyond 64 bits: rejected, as in other formats
 _SCALARS: Mapping[str, Callable[[str], _Scalar]] = {
     "string": str,
     "id": str,

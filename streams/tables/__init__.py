@@ -1,8 +1,8 @@
 """Reference tables: rows of values by key, read from files, stored as Arrow by the digest of their content.
 
-``reading`` turns CSV, JSON lines and Parquet into the file of a table, ``files`` keeps such files in the cache folder
-of this machine, ``mapped`` searches a file, and ``current`` has the tables at a place of the log. The package does not
-know which process stores tables, or which operators look up their rows.
+``reading`` turns CSV, JSON lines and Parquet into the file of a table. ``files`` keeps such files in the cache folder
+of this machine, ``mapped`` searches a file, and ``current`` has the tables at a position of the log. The package does
+not know which process stores tables, or which operators look up their rows.
 """
 
 from lazy_loader import attach_stub

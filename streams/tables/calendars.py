@@ -1,6 +1,6 @@
-"""Calendars: business hours that are declared by weekday, holidays and exceptions, and stored as a table of intervals.
+"""Calendars: business hours, declared by weekday, holidays and exceptions, and stored as a table of intervals.
 
-A row is an interval of business time, in UTC. Local times are converted once, when the calendar is declared, so later
+A row is an interval of business time, in UTC. Local times are converted once, when the calendar is declared. So later
 changes of a zone's daylight saving have no effect.
 """
 
@@ -42,7 +42,7 @@ _DAY_MINUTES = 24 * 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND, _SECOND = timedelta(microseconds=1), timedelta(seconds=1)
 
-Minutes: TypeAlias = Sequence[tuple[int, int]]  # intervals of a day, minutes since midnight as clocks show them
+Minutes: TypeAlias = Sequence[tuple[int, int]]  # intervals of a day, in minutes of local time since midnight
 PublicHolidays: TypeAlias = Callable[[Mapping[str, Any], int, int], Collection[date]]
 
 
@@ -63,7 +63,7 @@ class Calendar:
     document: Mapping[str, Any]
 
     def days(self) -> Iterator[tuple[date, Minutes]]:
-        """The days of the calendar's years, each with its hours."""
+        """Yield the days of the calendar's years, each with its hours."""
         day, last = date(self.years[0], 1, 1), date(self.years[1], 12, 31)
         while day <= last:
             usual = () if day in self.closed else self.hours[day.weekday()]
@@ -74,7 +74,7 @@ class Calendar:
 def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) -> Calendar:
     """Read the declaration of a calendar; ``CalendarRefused`` names the faulty member.
 
-    ``public_holidays`` takes the member ``holidays``, a first year and a last year, and returns the holidays.
+    ``public_holidays``: returns the holidays for the member ``holidays``, a first year and a last year.
     """
     if unknown := [name for name in document if name not in _MEMBERS]:
         raise _refused(str(unknown[0]), f"there is no such member; members are {', '.join(_MEMBERS)}")
@@ -101,7 +101,10 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
 
 
 def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
-    """Keep a calendar as version 1 of a table in the cache folder; refused if it has no intervals or too many."""
+    """Store a calendar as version 1 of a table in the cache folder.
+
+    It is refused if it has no intervals, or too many.
+    """
     if (number := sum(len(minutes) for _, minutes in calendar.days())) > _MOST_ROWS:
         raise _refused("years", f"they have {number:,} intervals of business time; at most {_MOST_ROWS:,} are taken")
     zone = zone_of(calendar.zone)
@@ -122,16 +125,16 @@ def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
 
 
 def document_of(rows: pa.RecordBatch) -> dict[str, Any]:
-    """The declaration of a calendar from its rows."""
+    """Return the declaration of a calendar from its rows."""
     document: dict[str, Any] = orjson.loads(rows.column("document")[0].as_py())
     return document
 
 
 def _moment(day: date, minute: int, zone: tzinfo) -> int:
-    """The first moment at which clocks in a zone show a minute of a day or a later time, microseconds UTC."""
+    """Return the first moment at which clocks in a zone show a minute of a day or later, in microseconds UTC."""
     local = datetime(day.year, day.month, day.day) + timedelta(minutes=minute)  # noqa: DTZ001 - as clocks show it
     moment = local.replace(tzinfo=zone).astimezone(UTC)
-    if moment.astimezone(zone).replace(tzinfo=None) != local:  # clocks skip it
+    if moment.astimezone(zone).replace(tzinfo=None) != local:  # clocks skip this minute
         before = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
         while moment - before > _SECOND:
             middle = before + (moment - before) // 2
@@ -169,7 +172,7 @@ def _members(document: Any, name: str) -> Mapping[str, Any]:
 
 
 def _weekly(members: Mapping[str, Any]) -> list[Minutes]:
-    """The hours of the weekdays; a member is named by a weekday, or by a range such as ``mon-fri``."""
+    """Read the hours of the weekdays. A member is named by a weekday, or by a range such as ``mon-fri``."""
     hours: list[Minutes | None] = [None] * 7
     for name, written in members.items():
         first, sign, last = name.strip().lower().partition("-")

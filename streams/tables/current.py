@@ -1,4 +1,7 @@
-"""The tables at a place of the log; in a run over past events, a table may have several versions by event time."""
+"""The tables at a position of the log.
+
+In a run over past events, a table may have several versions by event time.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Row: TypeAlias = Sequence[Any] | None
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A version of a table with its rows; ``changes`` has, by key, the rows changed since then (None: removed)."""
+    """A version of a table with its rows. ``changes`` has the rows changed since then, by key (None: removed)."""
 
     version: TableVersion
     table: MappedTable
@@ -48,7 +51,10 @@ class OpenTable:
         return hours_of(self.table.columns)
 
     def values_for(self, column: str | None, keys: pa.Array) -> pa.Array:
-        """The value of a column for each key; without ``column``, whether the key has a row (``Tables.looked_up``)."""
+        """Return the value of a column for each key (see ``Tables.looked_up``).
+
+        Without ``column``, return whether each key has a row.
+        """
         if column is not None and column not in self.version.form.columns:
             return pa.nulls(len(keys))
         rows = self.table.find(keys)
@@ -63,7 +69,7 @@ class OpenTable:
         )
 
     def rows(self) -> pa.RecordBatch:
-        """The current rows: the unchanged rows of the version, then the changed rows."""
+        """Return the current rows: the unchanged rows of the version, then the changed rows."""
         form, columns = self.version.form, list(self.table.columns)
         if self.changes:
             changed, exists = self._changed
@@ -84,7 +90,7 @@ class OpenTable:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables at a place of the log; immutable, so a batch keeps the tables that it was read with.
+    """The tables at a position of the log. They are immutable, so a batch keeps the tables with which it was read.
 
     Attributes:
         versions: For each table name, one version, or several ordered by the event time from which each is read.
@@ -94,11 +100,11 @@ class Tables:
     versions: Mapping[str, tuple[OpenTable, ...]] = field(default_factory=dict)
 
     def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
-        """The tables with a new version, which replaces earlier versions unless it has an event time (``since_us``)."""
+        """Return the tables with a new version. It replaces earlier ones unless it has an event time (``since_us``)."""
         table = self.files.open(version.digest)
         opened = OpenTable(
             replace(version, form=table.form), table, changes or {}
-        )  # a saved state sorts the columns by name; the file has their order
+        )  # a saved state sorts columns by name, the file does not
         earlier = () if version.since_us is None else self.versions.get(version.name, ())
         return self._with(version.name, (*earlier, opened))
 
@@ -123,12 +129,14 @@ class Tables:
     def looked_up(
         self, name: str, column: str | None, keys: Sequence[pa.Array], times_us: NDArray[np.int64] | None
     ) -> pa.Array:
-        """The value of a column for each key; null for a null key, a key without row, and an unknown table or column.
+        """Return the value of a column for each key; null for a null key.
+
+        It is also null for a key without row, and for an unknown table or column.
 
         Args:
             name: The table.
-            column: The column; None: the result is whether the key has a row, null for a null key.
-            keys: The columns of the key, of texts or whole numbers.
+            column: The column; None: return whether the key has a row, or null for a null key.
+            keys: The columns of the key, which are texts or whole numbers.
             times_us: The event time of each lookup, which selects a version of the table; None: the last version.
         """
         versions, texts = self.versions.get(name, ()), key_texts(keys)
@@ -144,10 +152,10 @@ class Tables:
     def hours(
         self, calendar: str, times_us: NDArray[np.int64] | None, size: int
     ) -> Iterator[tuple[NDArray[np.intp], BusinessHours]]:
-        """The hours of each version of a calendar, with the indices of the rows that read this version.
+        """Yield the hours of each version of a calendar, with the indices of the rows that read this version.
 
-        Yields nothing for an unknown calendar. ``times_us`` selects versions as in ``looked_up``; ``size`` is the
-        number of rows.
+        An unknown calendar yields nothing. ``times_us`` selects versions as in ``looked_up``; ``size`` is the number of
+        rows.
         """
         versions = self.versions.get(PREFIX + calendar, ())
         if times_us is None or len(versions) == 1:
@@ -159,7 +167,7 @@ class Tables:
                 yield rows, version.hours
 
     def to_json(self) -> list[Any]:
-        """The tables as plain JSON, one object per version."""
+        """Return the tables as plain JSON, one object per version."""
         return [version.to_json() for versions in self.versions.values() for version in versions]
 
     @classmethod
@@ -187,19 +195,22 @@ def require_table(tables: Mapping[str, Any], name: str) -> None:
 
 
 def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int | None) -> None:
-    """Check that a table exists and has the column and number of keys of a lookup; see ``Lookup`` for None."""
+    """Check that a table exists and has the column and the number of keys of a lookup; see ``Lookup`` for None."""
     require_table(forms, name)
     forms[name].require(name, column, keys)
 
 
 def _version_numbers(versions: Sequence[OpenTable], times_us: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The index of the version that holds at each time."""
+    """Return the index of the version that is valid at each time."""
     begins = np.array([version.version.since_us for version in versions[1:]], np.int64)
     return np.searchsorted(begins, times_us, side="right")
 
 
 def _values(table: MappedTable, rows: NDArray[np.int64], column: str | None, keys: pa.Array) -> pa.Array:
-    """The values of rows, null for row -1; without ``column``, whether each row exists, null for a null key."""
+    """Return the values of rows; null for row -1.
+
+    Without ``column``, return whether each row exists, or null for a null key.
+    """
     if column is None:
         return pc.if_else(keys.is_null(), pa.scalar(None, pa.bool_()), column_of(rows >= 0))
     return table.column(column).take(pa.array(rows, mask=rows < 0))

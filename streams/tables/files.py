@@ -1,7 +1,7 @@
 """The files of tables in the cache folder of this user and machine, found by the digest of their content.
 
-A table is an Arrow file of its rows and a file of its index, which is made once. Processes map both into memory and so
-share one copy. Missing files are fetched from the store, and files unused for 30 days are removed.
+A table is an Arrow file of its rows and a file of its index, which is built once. Processes map both into memory, and
+so share one copy. Missing files are fetched from the store, and files that were not used for 30 days are removed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from streams.tables.form import TableForm
 from streams.tables.mapped import MappedTable, form_in, keys_in, slots_of
 
 Fetch: TypeAlias = Callable[[str, BinaryIO], bool]
-"""Writes the content with a digest into a file; returns whether the store has this content."""
+"""A function that writes the content with a digest into a file, and returns whether the store has this content."""
 
 STORED = "forestall:table:"
-"""Prefix of a table's key in the store, before its digest; the value is a list of compressed pieces."""
+"""Prefix of a table's key in the store, before its digest. The value is a list of compressed pieces."""
 
 _ROWS, _INDEX, _DRAFT = ".arrow", ".keys", ".tmp"
 _DIGEST_BYTES = 20
@@ -38,7 +38,10 @@ _CODEC = "zstd"
 
 
 def fetching(read: Callable[[str, int], bytes | None]) -> Fetch:
-    """A ``Fetch`` function for a store; ``read`` returns an item of a list in the store, by list key and index."""
+    """Return a ``Fetch`` function for a store.
+
+    ``read`` returns an item of a list in the store, by list key and index.
+    """
 
     def fetch(digest: str, file: BinaryIO) -> bool:
         place = 0
@@ -52,14 +55,14 @@ def fetching(read: Callable[[str, int], bytes | None]) -> Fetch:
 
 
 def pieces_of_file(path: Path) -> Iterator[bytes]:
-    """The content of a file as compressed pieces, which a store keeps as a list."""
+    """Yield the content of a file as compressed pieces, which a store keeps as a list."""
     with path.open("rb") as file:
         while part := file.read(_PIECE_BYTES):
             yield len(part).to_bytes(_SIZE_BYTES, "little") + pa.compress(part, codec=_CODEC, asbytes=True)
 
 
 def piece_count(path: Path) -> int:
-    """The number of pieces of a file, which is never empty."""
+    """Return the number of pieces of a file, which is never empty."""
     return -(-path.stat().st_size // _PIECE_BYTES)
 
 
@@ -80,7 +83,7 @@ class TableFiles:
         return table
 
     def path(self, digest: str) -> Path:
-        """The file of a table's rows, which is fetched if it is missing."""
+        """Return the file of a table's rows, and fetch it if it is missing."""
         path = _folder() / f"{digest}{_ROWS}"
         if not path.exists():
             self._get(digest)
@@ -98,7 +101,7 @@ class TableFiles:
 
 @contextmanager
 def draft_file() -> Iterator[Path]:
-    """A file in the cache folder, which is removed after the block unless it was kept."""
+    """Create a file in the cache folder, which is removed after the block unless ``keep_draft`` has moved it."""
     folder = _folder()
     make_kept_folder(folder)
     handle, name = tempfile.mkstemp(_DRAFT, dir=folder)
@@ -110,9 +113,9 @@ def draft_file() -> Iterator[Path]:
 
 
 def keep_draft(draft: Path) -> tuple[str, int]:
-    """Move the rows of a table to their place, with their index; returns the digest, and the first repeated row or -1.
+    """Move the rows of a table to their final path, together with their index.
 
-    Nothing is moved if a key is repeated.
+    Return the digest, and the first row whose key is repeated, or -1. If a key is repeated, nothing is moved.
     """
     form, rows = _read(draft)
     slots, repeated = slots_of(keys_in(form, rows))

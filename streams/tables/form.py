@@ -20,7 +20,7 @@ VALUE_TYPES: Mapping[ValueType, pa.DataType] = {
     "boolean": pa.bool_(),
     "time": pa.int64(),
 }
-"""The types of columns, and their Arrow types; a time is stored in microseconds UTC, as ``time(a)`` gives it."""
+"""The types of columns with their Arrow types. A time is stored in microseconds UTC, as ``time(a)`` returns it."""
 
 MOST_COLUMNS = 200
 _MOST_NAME = 200
@@ -29,7 +29,7 @@ _KIND: Mapping[str, str] = {"integer": "number", "time": "number"}  # conditions
 
 
 def names_fault(names: Sequence[str]) -> str | None:
-    """The fault of the names of a table's columns, in words: too many, or repeated; None: they are valid."""
+    """Return the fault of the names of a table's columns in words (too many, or repeated); None if they are valid."""
     if len(names) > MOST_COLUMNS:
         return f"the rows have {len(names)} columns; a table has at most {MOST_COLUMNS}"
     repeated = [name for at, name in enumerate(names) if name in names[:at]]
@@ -39,7 +39,7 @@ def names_fault(names: Sequence[str]) -> str | None:
 class Lookup(NamedTuple):
     """A lookup in a table; ``keys`` is the number of its keys, or None if every row is read.
 
-    If ``column`` is None, the lookup asks only whether the row exists.
+    If ``column`` is None, the lookup returns only whether the row exists.
     """
 
     table: str
@@ -49,7 +49,7 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWish:
-    """The declaration of a table: its key, and types of some columns; other types are inferred from the rows.
+    """The declaration of a table: its key, and types of columns; all other types are inferred from the rows.
 
     If ``key`` is None, the first column is the key.
     """
@@ -68,9 +68,9 @@ class TableWish:
                 )
 
     def form(self, names: Sequence[str], infer: Callable[[str], ValueType]) -> TableForm:
-        """The form of a table with these columns; ``infer`` returns the type of an undeclared column.
+        """Return the form of a table with these columns; ``infer`` returns the type of an undeclared column.
 
-        Refused if a declared column is missing, a column cannot be a key, or names repeat or are too many.
+        It is refused if a declared column is missing, a column cannot be a key, or names repeat or are too many.
         """
         if fault := names_fault(names):
             raise TableRefused(fault)
@@ -89,7 +89,7 @@ class TableWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableForm:
-    """The columns of a table in order, with their types; the columns of the key are included."""
+    """The columns of a table in order, with their types. The columns of the key are included."""
 
     key: tuple[str, ...]
     columns: Mapping[str, ValueType]
@@ -121,7 +121,7 @@ class TableForm:
             )
 
     def retyped(self, later: TableForm, column: str | None) -> str | None:
-        """The fault, in words, if a looked-up column has another kind of values in ``later``, a later form; or None."""
+        """Return the fault, in words, if a column has another kind of values in a later form; otherwise None."""
         before, after = self.columns.get(column or ""), later.columns.get(column or "")
         if before is None or after is None or _KIND.get(before, before) == _KIND.get(after, after):
             return None
@@ -140,12 +140,12 @@ class TableForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableVersion:
-    """A version of a table: its form, and the digest by which its content is found.
+    """A version of a table: its form, and the digest of its content.
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
-        since_us: In a run over past events, the event time from which the version is read; None: the version
-            is for events after its record in the log.
+        since_us: In a run over past events, the event time from which the version is read; None: the version applies to
+            events after its record in the log.
     """
 
     name: str

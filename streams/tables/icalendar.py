@@ -1,4 +1,4 @@
-"""Whole days of an iCalendar text (RFC 5545), the form in which offices and states publish holidays."""
+"""Whole days of an iCalendar text (RFC 5545), the format in which authorities publish holidays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.tables.errors import CalendarRefused
 
 MOST_CHARACTERS = 1 << 18
 _MOST_DAYS = 366  # of one calendar event
-_FIRST_YEAR = 1900  # in which a repeated event may begin
+_FIRST_YEAR = 1900  # first year in which a repeated event may begin
 _DATE = re.compile(r"(\d{4})(\d{2})(\d{2})")
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 _LENGTH = re.compile(r"\+?P(\d{1,3})([DW])(?:T(?:0+[HMS])+)?")
@@ -20,7 +20,7 @@ _TAKEN = frozenset(["FREQ", "INTERVAL", "COUNT", "UNTIL", "BYMONTH", "BYMONTHDAY
 
 
 def days_of(text: str, first: date, last: date) -> Iterator[date]:
-    """The days, from ``first`` to ``last``, of the events that take whole days; other events are passed over.
+    """Yield the days, from ``first`` to ``last``, of the events that last whole days; other events are ignored.
 
     Raises:
         CalendarRefused: The text is too large or cannot be read, or an event repeats in a way that is not supported.
@@ -39,7 +39,7 @@ def days_of(text: str, first: date, last: date) -> Iterator[date]:
         elif (name, value.upper()) == ("END", "VEVENT"):
             yield from _days_of_event(event, begun, first, last)
             event = None
-        elif name in _BORDERS:  # an inner component such as an alarm, which has its own DURATION
+        elif name in _BORDERS:  # an inner component, such as an alarm with its own DURATION
             depth += _BORDERS[name]
         elif depth == 0:
             event[name] = value
@@ -50,7 +50,7 @@ def days_of(text: str, first: date, last: date) -> Iterator[date]:
 
 
 def _unfolded(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers; a line that begins with a blank continues the previous line."""
+    """Yield the lines with their numbers. A line that begins with a blank continues the previous line."""
     whole, begun = "", 1
     for number, line in enumerate(_LINE_BREAK.split(text), start=1):
         if line[:1] in (" ", "\t"):
@@ -77,7 +77,7 @@ def _days_of_event(event: dict[str, str], number: int, first: date, last: date) 
 
 
 def _length(event: dict[str, str], begin: date, number: int) -> int:
-    """The number of days of an event, whose end is the day after its last one."""
+    """Return the number of days of an event, whose end is the day after its last one."""
     length = 1
     if "DTEND" in event:
         length = (_date(event["DTEND"], number) - begin).days or 1
@@ -92,7 +92,7 @@ def _length(event: dict[str, str], begin: date, number: int) -> int:
 
 
 def _starts(rule: str | None, begin: date, number: int, last: date) -> Iterator[date]:
-    """The first days of an event that may be repeated every year."""
+    """Yield the first days of an event, which may be repeated every year."""
     if rule is None:
         yield begin
         return

@@ -1,4 +1,4 @@
-"""A table that is searched: its rows as one Arrow batch, and the index of its keys, both mapped into memory."""
+"""A table for lookups: its rows as one Arrow batch, and the index of its keys, both mapped into memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MappedTable:
     """The columns of a table and the index of its keys.
 
     Attributes:
-        keys: The keys of the rows, as ``key_texts`` makes them.
+        keys: The keys of the rows, as ``key_texts`` returns them.
         slots: The index of the keys, described in ``streams.kernels.key_index``.
     """
 
@@ -36,14 +36,14 @@ class MappedTable:
 
     @classmethod
     def of_rows(cls, form: TableForm, rows: pa.RecordBatch, slots: NDArray[np.uint32]) -> Self:
-        """A table of rows and an index (``slots``) that are mapped from files."""
+        """Create a table from rows and an index (``slots``) that are mapped from files."""
         return cls(form, rows.columns[: len(form.columns)], keys_in(form, rows), slots)
 
     @classmethod
     def of_keys(cls, form: TableForm, columns: Sequence[pa.Array], keys: pa.Array) -> Self:
-        """A table in memory; ``keys`` are distinct."""
+        """Create a table in memory; ``keys`` are distinct."""
         slots, _ = slots_of(keys)
-        slots.flags.writeable = False  # as in a mapped file, so that numba compiles one signature only
+        slots.flags.writeable = False  # as in a mapped file, so that numba compiles one signature
         return cls(form, columns, keys, slots)
 
     @cached_property
@@ -51,7 +51,7 @@ class MappedTable:
         return _bytes_and_borders(self.keys)
 
     def find(self, keys: pa.Array) -> NDArray[np.int64]:
-        """The row index of each key in the form of ``key_texts``; -1 for a null or a key without row."""
+        """Return the row index of each key in the form of ``key_texts``; -1 for a null or a key without row."""
         from streams.kernels.key_index import find_keys  # noqa: PLC0415 - loads the compiler
 
         rows = np.full(len(keys), -1, np.int64)
@@ -67,7 +67,7 @@ class MappedTable:
 
 
 def schema_of(form: TableForm) -> pa.Schema:
-    """The schema of a table's rows; its metadata has the form."""
+    """Return the schema of a table's rows; its metadata contains the form."""
     fields = [pa.field(name, VALUE_TYPES[kind]) for name, kind in form.columns.items()]
     if not _has_own_texts(form):
         fields.append(pa.field("", pa.string()))
@@ -75,12 +75,12 @@ def schema_of(form: TableForm) -> pa.Schema:
 
 
 def form_in(schema: pa.Schema) -> TableForm:
-    """The form of a table, from the metadata of a schema that ``schema_of`` made."""
+    """Read the form of a table from the metadata of a schema that ``schema_of`` made."""
     return TableForm.from_json(orjson.loads(schema.metadata[_FORM]))
 
 
 def rows_of(form: TableForm, columns: Sequence[pa.Array]) -> pa.RecordBatch:
-    """The rows of a table from the columns of its form; the key is null where a part of it is null or empty.
+    """Build the rows of a table from the columns of its form. The key is null if a part of it is null or empty.
 
     Equal rows have equal bytes, whatever bytes the columns have under their nulls.
     """
@@ -92,14 +92,14 @@ def rows_of(form: TableForm, columns: Sequence[pa.Array]) -> pa.RecordBatch:
 
 
 def keys_in(form: TableForm, rows: pa.RecordBatch) -> pa.Array:
-    """The keys of rows as texts."""
+    """Return the keys of rows as texts."""
     return rows.column(list(form.columns).index(form.key[0]) if _has_own_texts(form) else len(form.columns))
 
 
 def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
-    """Keys as texts; ``parts`` are columns of texts or whole numbers. Null where a part is null or an empty text.
+    """Return keys as texts; ``parts`` are columns of texts or whole numbers. Null if a part is null or an empty text.
 
-    JSON has one kind of number, and identifiers are written as numbers or texts, so the number 17 is the key ``17``. In
+    JSON has one type of number, and identifiers are written as numbers or texts, so the number 17 is the key ``17``. In
     a key of several parts, each part but the last is preceded by its length.
     """
     texts = [part if pa.types.is_string(part.type) else part.cast(pa.string()) for part in parts]
@@ -109,7 +109,7 @@ def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def slots_of(keys: pa.Array) -> tuple[NDArray[np.uint32], int]:
-    """The index of keys, and the first row whose key an earlier row has, or -1."""
+    """Build the index of keys; return it with the first row whose key an earlier row has, or -1."""
     from streams.kernels.key_index import index_keys  # noqa: PLC0415 - loads the compiler
 
     slots = np.zeros(max(_LEAST_SLOTS, 1 << (2 * len(keys) - 1).bit_length() if len(keys) else 0), np.uint32)
@@ -118,7 +118,7 @@ def slots_of(keys: pa.Array) -> tuple[NDArray[np.uint32], int]:
 
 
 def _with_plain_nulls(column: pa.Array) -> pa.Array:
-    """A column with zeros, or empty texts, under its nulls."""
+    """Return a column with zeros or empty texts under its nulls."""
     if not column.null_count:
         return column
     plain = column.fill_null("" if pa.types.is_string(column.type) else pa.scalar(0).cast(column.type))
@@ -126,12 +126,15 @@ def _with_plain_nulls(column: pa.Array) -> pa.Array:
 
 
 def _has_own_texts(form: TableForm) -> bool:
-    """Whether the key is one column of texts."""
+    """Return whether the key is a single column of texts."""
     return len(form.key) == 1 and form.columns[form.key[0]] == "text"
 
 
 def _bytes_and_borders(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """The bytes of a column of texts, and its offsets from 0 on; read-only, so that numba compiles one signature."""
+    """Return the bytes of a column of texts, and its offsets, which start at 0.
+
+    Both are read-only, so that numba compiles one signature.
+    """
     borders = borders_of(texts)
     borders = borders if borders[0] == 0 else borders - borders[0]
     data = np.frombuffer(bytes_of(texts), np.uint8)

@@ -1,4 +1,4 @@
-"""The rows of a file in portions: each has columns in the types of the table, and the line of its first row."""
+"""The rows of a file in portions. Each has columns in the types of the table, and the line of its first row."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _ROW = re.compile(r"Row #(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """Some rows of a file.
+    """Consecutive rows of a file.
 
     Attributes:
-        first: Number of the first row in the file.
+        first: Number of the portion's first row in the file.
         unit: What ``first`` counts: lines, or rows of Parquet.
     """
 
@@ -41,7 +41,7 @@ class Portion:
     unit: str = "line"
 
     def refusal(self, row: int, reason: str, column: str = "") -> TableRefused:
-        """The error about a row of the portion."""
+        """Return the error about a row of the portion."""
         return refused_at(self.unit, self.first + row, reason, column)
 
 
@@ -49,14 +49,14 @@ Portions: TypeAlias = Iterator[Portion]
 
 
 def refused_at(unit: str, number: int, reason: str, column: str = "") -> TableRefused:
-    """The error about a line, and a column if it is named."""
+    """Return the error about a line and, if it is named, a column."""
     place = f"{unit} {number}, column {column!r}" if column else f"{unit} {number}"
     details = {"column": column} if column else {}
     return TableRefused(f"{place}: {reason}", line=number, **details)
 
 
 def csv_portions(path: Path, declaration: TableWish) -> Portions:
-    """The rows of a CSV file in UTF-8; its first line names the columns, an empty field is null."""
+    """Yield the rows of a CSV file in UTF-8. Its first line names the columns, and an empty field is null."""
     names, is_alone = _header(path)
     if is_alone:
         form = declaration.form(names, lambda _: "text")
@@ -66,7 +66,7 @@ def csv_portions(path: Path, declaration: TableWish) -> Portions:
 
 
 def _csv_rows(path: Path, declaration: TableWish, names: Sequence[str]) -> Portions:
-    """The rows of a CSV file after its first line."""
+    """Yield the rows of a CSV file after its first line."""
     from pyarrow import csv as arrow_csv  # noqa: PLC0415 - needed for tables only
 
     form: TableForm | None = None
@@ -100,7 +100,7 @@ def _no_rows(form: TableForm) -> list[pa.Array]:
 
 
 def json_portions(path: Path, declaration: TableWish) -> Portions:
-    """The rows of a file with a JSON object in each line; the objects of the first portion have all columns."""
+    """Yield the rows of a file with a JSON object in each line. The objects of the first portion have all columns."""
     form: TableForm | None = None
     first = 1
     for block in _blocks(path):
@@ -117,7 +117,7 @@ def json_portions(path: Path, declaration: TableWish) -> Portions:
 
 
 def parquet_portions(path: Path, declaration: TableWish) -> Portions:
-    """The rows of a Parquet file."""
+    """Yield the rows of a Parquet file."""
     from pyarrow import parquet  # noqa: PLC0415 - needed for tables only
 
     try:
@@ -172,7 +172,7 @@ def _placed(name: str, convert: Any, values: Any, kind: ValueType) -> pa.Array:
 
 
 def _header(path: Path) -> tuple[list[str], bool]:
-    """The names of the columns, and whether no line follows them."""
+    """Return the names of the columns, and whether no line follows them."""
     with path.open("rb") as file:
         line = file.readline(_MOST_LINE)
         is_alone = not file.read(1)
@@ -188,7 +188,7 @@ def _header(path: Path) -> tuple[list[str], bool]:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Whole lines of a file, some megabytes at a time."""
+    """Yield whole lines of a file, a few megabytes at a time."""
     rest = b""
     with path.open("rb") as file:
         while part := file.read(_BLOCK_BYTES):
@@ -235,7 +235,10 @@ def _slow_columns(objects: Sequence[dict[str, Any]], form: TableForm) -> list[pa
 
 
 def _fast_columns(block: bytes, lines: int, form: TableForm) -> list[pa.Array] | None:
-    """The columns of a block of plain lines; None: the lines must be read one by one, because some may be faulty."""
+    """Return the columns of a block of plain lines.
+
+    None: the lines must be read one by one, because any of them may be faulty.
+    """
     from pyarrow import json as arrow_json  # noqa: PLC0415 - needed for tables only
 
     kinds = {name: pa.string() if kind == "time" else VALUE_TYPES[kind] for name, kind in form.columns.items()}
@@ -246,7 +249,7 @@ def _fast_columns(block: bytes, lines: int, form: TableForm) -> list[pa.Array] |
         )
         if len(table) != lines:
             return None
-        table.validate(full=True)  # Arrow reads texts as bytes
+        table.validate(full=True)  # Arrow does not check texts
         columns = [table.column(name).combine_chunks() for name in form.columns]
         if not all(_is_finite(column) for column in columns):
             return None
@@ -263,7 +266,7 @@ def _is_finite(column: pa.Array) -> bool:
 
 
 def _unreadable(what: str, error: Exception) -> TableRefused:
-    """The error about bytes that are not of the format."""
+    """Return the error about bytes that do not have the format."""
     reason = str(error).partition("\n")[0].removeprefix("CSV parse error: ")
     if (row_match := _ROW.match(reason)) is not None:
         return refused_at("line", int(row_match[1]), reason.partition(": ")[2])

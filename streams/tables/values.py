@@ -1,4 +1,4 @@
-"""Values of a column in its type: whole columns at once, and one by one where a fault must be found."""
+"""Values of a column in its type: whole columns at once, or one by one to locate a fault."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EXAMPLES: Mapping[ValueType, str] = {
 
 
 class Unfit(ValueError):
-    """A value does not have the type of its column; ``row`` is the value's index in the column."""
+    """A value does not have the type of its column. ``row`` is the index of the value in the column."""
 
     def __init__(self, row: int, value: Any, kind: ValueType) -> None:
         super().__init__(f"{shown(value)} is not {_EXAMPLES[kind]}")
@@ -43,7 +43,7 @@ class Unfit(ValueError):
 
 
 def type_of_texts(texts: pa.Array) -> ValueType:
-    """The type of a column of CSV; identifiers with leading zeros stay texts."""
+    """Return the type of a column of CSV. Identifiers with leading zeros remain texts."""
     if texts.null_count < len(texts):
         for kind, form in _PLAIN.items():
             if pc.all(pc.match_substring_regex(texts, form)).as_py():
@@ -52,7 +52,7 @@ def type_of_texts(texts: pa.Array) -> ValueType:
 
 
 def type_of_values(values: list[Any]) -> ValueType:
-    """The type of JSON values; text if all are null, or of several types."""
+    """Return the type of JSON values; text if all are null, or if they have several types."""
     types = set(map(type, values)) - {type(None)}
     if types == {bool}:
         return "boolean"
@@ -62,7 +62,7 @@ def type_of_values(values: list[Any]) -> ValueType:
 
 
 def type_in_arrow(kind: pa.DataType) -> ValueType | None:
-    """The type of a column of Parquet; None: a table cannot hold its values."""
+    """Return the type of a column of Parquet; None if a table cannot store its values."""
     tests: Mapping[ValueType, Callable[[pa.DataType], bool]] = {
         "boolean": pa.types.is_boolean,
         "integer": pa.types.is_integer,
@@ -78,7 +78,7 @@ def type_in_arrow(kind: pa.DataType) -> ValueType | None:
 
 
 def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
-    """A column of texts converted to the type ``kind``; raises ``Unfit``."""
+    """Return a column of texts converted to the type ``kind``; raises ``Unfit``."""
     if kind == "text":
         return texts
     with suppress(pa.ArrowInvalid):
@@ -90,7 +90,10 @@ def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def of_values(values: list[Any], kind: ValueType, *, takes_numbers: bool = False) -> pa.Array:
-    """JSON values as a column; ``takes_numbers``: a column of texts also takes whole numbers. Raises ``Unfit``."""
+    """Convert JSON values to a column; raises ``Unfit``.
+
+    ``takes_numbers``: whether a column of texts also accepts whole numbers.
+    """
     fitted_values = []
     for row, value in enumerate(values):
         fitted = None if value is None else _fitted(value, kind, takes_numbers=takes_numbers)
@@ -101,7 +104,7 @@ def of_values(values: list[Any], kind: ValueType, *, takes_numbers: bool = False
 
 
 def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
-    """A column of Parquet in the type of the table; raises ``Unfit`` or ``ArrowInvalid``."""
+    """Convert a column of Parquet to the type of the table; raises ``Unfit`` or ``ArrowInvalid``."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     value_type = type_in_arrow(values.type)
@@ -118,7 +121,7 @@ def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def _in_utf8(texts: pa.Array) -> pa.Array:
-    """The texts, which Parquet does not check; raises ``Unfit`` about bytes that are not UTF-8."""
+    """Check texts, because Parquet does not; raises ``Unfit`` for bytes that are not UTF-8."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -130,7 +133,7 @@ def _in_utf8(texts: pa.Array) -> pa.Array:
 
 
 def _from_text(text: str, kind: ValueType) -> Any:
-    """The value of a CSV text in a type; the text itself if it is not written in that type."""
+    """Convert a CSV text to a type; return the text itself if it is not written in that type."""
     if kind == "integer" and _INTEGER.fullmatch(text):
         return int(text)
     if kind == "number" and _NUMBER.fullmatch(text):
@@ -141,7 +144,7 @@ def _from_text(text: str, kind: ValueType) -> Any:
 
 
 def _fitted(value: Any, kind: ValueType, *, takes_numbers: bool) -> Any:
-    """The value as its column stores it; None if it does not fit."""
+    """Return the value as its column stores it; None if it does not fit."""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     if isinstance(value, float) and value.is_integer() and kind == "integer":
         value, is_integer = int(value), True
