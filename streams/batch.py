@@ -1,7 +1,7 @@
 """The columnar batch: the form of events in the event log and in the matcher.
 
-Rows keep the order of the log. On the wire a batch is one Arrow IPC stream whose schema metadata names the format
-version; unknown versions are rejected.
+Rows keep the order of the log. The wire form of a batch is one Arrow IPC stream, whose schema metadata contains the
+format version; unknown versions are rejected.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ARRIVALS_VERSION = 2
 """Format version of batches with arrival numbers."""
 
 ENDED = ""
-"""Type of a row that ends the trace of its key instead of being an event. No event has an empty type.
+"""Type of a row that is not an event, but marks the end of the trace of its key. No event has an empty type.
 
-Only batches of derived streams have such rows; their keys are known as hashes.
+Only batches of derived streams have such rows. Only the hashes of their keys are known.
 """
 
 RETRACTED = ".retracted"
@@ -53,7 +53,7 @@ SCHEMA = pa.schema(
 
 _ARRIVAL = pa.field("arrival", pa.int64(), nullable=False)
 _WITH_ARRIVALS = pa.schema([*SCHEMA, _ARRIVAL]).with_metadata({_VERSION_KEY: str(ARRIVALS_VERSION).encode()})
-_BEGINNINGS = tuple(  # of both wire forms: their schema messages
+_BEGINNINGS = tuple(  # the schema messages of both wire forms
     schema.serialize().to_pybytes() for schema in (SCHEMA, _WITH_ARRIVALS)
 )
 
@@ -66,9 +66,9 @@ class EventBatch:
         columns: Arrow record batch of ``SCHEMA``: id, type (dictionary), time (us, UTC), key, key_hash, data (the
             attributes as one JSON object per row). In a *compact* batch, ids may be whole numbers and keys a
             dictionary; ``plain`` converts both to texts.
-        attributes: Attribute columns decoded beforehand, by path such as ``("price",)``: Arrow arrays of bool, int64,
-            float64 or string, one value per row. A path that is missing here is read from ``data``.
-        arrivals: Numbers that rise in the order in which the events of the stream arrived; None: not known.
+        attributes: Attribute columns that are already decoded, by path such as ``("price",)``: Arrow arrays of bool,
+            int64, float64 or string, one value per row. Any other path is read from ``data``.
+        arrivals: Arrival numbers, which rise in the order in which the events of the stream arrived; None: unknown.
         tables: The tables that lookups read for these events; None: no tables. Not part of the wire form.
     """
 
@@ -96,7 +96,7 @@ class EventBatch:
     def from_columns(
         cls, ids: list[str], types: list[str], times_us: NDArray[np.int64], keys: list[str], data: list[bytes]
     ) -> EventBatch:
-        """A batch from columns whose values the caller has checked; ``data`` has one JSON object per row."""
+        """Create a batch from columns whose values the caller has checked; ``data`` has one JSON object per row."""
         hashes = {key: key_hash(key) for key in set(keys)}
         arrays = [
             texts_of(ids),
@@ -112,7 +112,7 @@ class EventBatch:
     def of_columns(
         cls, ids: pa.Array, types: pa.DictionaryArray, times_us: NDArray[np.int64], keys: pa.Array, data: pa.Array
     ) -> EventBatch:
-        """A batch from checked columns that have the types of ``SCHEMA``."""
+        """Create a batch from checked columns that have the types of ``SCHEMA``."""
         return cls.of_hashed(ids, types, times_us, (keys, hashes_of(keys)), data)
 
     @classmethod
@@ -124,7 +124,10 @@ class EventBatch:
         keys: tuple[pa.Array, NDArray[np.uint64]],
         data: pa.Array,
     ) -> EventBatch:
-        """Like ``of_columns``, but with given key hashes; ids and keys may have the types of a compact batch."""
+        """Create a batch like ``of_columns``, but from given key hashes.
+
+        Ids and keys may have the types of a compact batch.
+        """
         arrays = [ids, types, time_column(times_us), keys[0], column_of(keys[1]), data]
         schema = SCHEMA.set(0, SCHEMA.field("id").with_type(ids.type)).set(
             3, SCHEMA.field("key").with_type(keys[0].type)
@@ -133,7 +136,7 @@ class EventBatch:
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
-        """A batch of rows of type ``kind``, in the given order; each row ends the trace of its key."""
+        """Create a batch of rows of type ``kind``, in the given order; each row ends the trace of its key."""
         size = len(key_hashes)
         empty = pa.array([""] * size, pa.string())
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(size, np.int32)), pa.array([kind]))
@@ -152,18 +155,18 @@ class EventBatch:
 
     @cached_property
     def is_ended(self) -> NDArray[np.bool_]:
-        """Mask of the rows that end the trace of their key instead of being events."""
+        """Mask of the rows that are not events, but mark the end of the trace of their key."""
         names = self.type_names
         return self.type_codes == names.index(ENDED) if ENDED in names else np.zeros(len(self), np.bool_)
 
     @property
     def lacks_key_text(self) -> NDArray[np.bool_]:
-        """Mask of the rows of ``of_ended`` and the like, whose keys are known as hashes only."""
+        """Mask of the rows for whose keys only hashes are known, such as rows of ``of_ended``."""
         lengths = pc.binary_length(shown_texts(self.columns.column("key")))
         return cast("NDArray[np.bool_]", numbers_of(lengths) == 0)
 
     def to_events(self) -> list[Event]:
-        """The rows as single events, for slow paths and tests."""
+        """Return the rows as single events, for slow paths and tests."""
         columns = self.plain.columns
         return [
             Event(id=row_id, type=row_type, time_us=time_us, key=key, data=orjson.loads(data))
@@ -198,31 +201,31 @@ class EventBatch:
         return cast("NDArray[np.int32]", numbers_of(self.columns.column("type").indices))
 
     def slice(self, offset: int, length: int | None = None) -> EventBatch:
-        """Rows ``offset`` to ``offset + length``, or to the last one, without a copy."""
+        """Return the rows from ``offset`` to ``offset + length``, or to the last row, without a copy."""
         size = len(self) - offset if length is None else length
         attributes = {path: column.slice(offset, size) for path, column in self.attributes.items()}
         arrivals = None if self.arrivals is None else self.arrivals[offset : offset + size]
         return EventBatch(self.columns.slice(offset, size), attributes, arrivals, self.tables)
 
     def slices(self, rows: int) -> Iterator[EventBatch]:
-        """Consecutive parts of at most ``rows`` rows, without a copy."""
+        """Split the rows into consecutive parts of at most ``rows`` rows, without a copy."""
         return (self.slice(first, rows) for first in range(0, len(self), rows))
 
     def take(self, rows: NDArray[np.integer[Any]]) -> EventBatch:
-        """The given rows, in the given order."""
+        """Return the given rows, in the given order."""
         places = column_of(rows)
         attributes = {path: column.take(places) for path, column in self.attributes.items()}
         return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows), self.tables)
 
     def numbered(self, first: int) -> EventBatch:
-        """The batch with arrival numbers ``first``, ``first + 1`` and so on, in row order."""
+        """Return the batch with arrival numbers ``first``, ``first + 1`` and so on, in row order."""
         return replace(self, arrivals=np.arange(first, first + len(self), dtype=np.int64))
 
     def _arrivals_at(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64] | None:
         return None if self.arrivals is None else self.arrivals[rows]
 
     def order_by_time(self) -> NDArray[np.intp]:
-        """Row indices in order of time; rows of equal time in order of id."""
+        """Return row indices in the order of time. Rows of equal time are in the order of ids."""
         times_us = self.time_us
         order = np.argsort(times_us, kind="stable")
         is_same = np.diff(times_us[order]) == 0
@@ -230,7 +233,7 @@ class EventBatch:
             return order
         tied = np.flatnonzero(
             np.append(is_same, False) | np.insert(is_same, 0, False)
-        )  # places of rows with a time that several rows share
+        )  # places of rows that share their time with another row
         rows = order[tied]
         ids = np.array(self.columns.column("id").take(column_of(rows)).to_pylist(), np.str_)
         order[tied] = rows[np.lexsort((ids, times_us[rows]))]
@@ -238,9 +241,9 @@ class EventBatch:
 
     @classmethod
     def joined(cls, batches: Sequence[EventBatch]) -> EventBatch:
-        """The rows of several batches, one batch after the other; each type occurs once in the dictionary.
+        """Concatenate the rows of several batches; each type occurs once in the dictionary.
 
-        An attribute that only some batches have decoded is null in the rows of the others. If only some batches have
+        If only some batches have decoded an attribute, it is null in the rows of the others. If only some batches have
         arrival numbers, the events of the others count as having arrived earlier.
         """
         if len(batches) == 1:
@@ -260,16 +263,16 @@ class EventBatch:
         return replace(self, columns=self.columns.set_column(2, SCHEMA.field("time"), time_column(times_us)))
 
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
-        """The rows of each shard that has rows; rows keep their order, decoded attributes are dropped."""
+        """Split the rows by shard, without empty parts. Rows keep their order, and decoded attributes are dropped."""
         homes = shard_of(self.key_hashes, shards)
         bare = replace(self, attributes={})
         return {int(shard): bare.take(np.flatnonzero(homes == shard)) for shard in np.unique(homes)}
 
     def keyed_by(self, path: AttributePath) -> EventBatch:
-        """The rows with a non-empty text or an integer at an attribute path; this value becomes the row's key.
+        """Return the rows that have a non-empty text or an integer at an attribute path, with this value as their key.
 
-        Rows keep their order; decoded attributes and arrival numbers are dropped. If the path depends on the event
-        type, each row uses the path of its type, if there is one.
+        Rows keep their order. Decoded attributes and arrival numbers are dropped. If the path depends on the event
+        type, each row uses the path for its type, if there is one.
         """
         places = [place_for(path, name) for name in self.type_names]
         keys = [
@@ -288,7 +291,7 @@ class EventBatch:
         return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), tables=self.tables)
 
     def to_bytes(self) -> bytes:
-        """Wire form: one Arrow IPC stream."""
+        """Return the wire form: one Arrow IPC stream."""
         sink, columns = pa.BufferOutputStream(), self.plain.columns
         if self.arrivals is not None:
             arrays = [*columns.columns, column_of(self.arrivals)]
@@ -301,11 +304,12 @@ class EventBatch:
     def from_bytes(cls, body: bytes) -> EventBatch:
         """Read the wire form.
 
-        ``BatchFormatError`` if the bytes are damaged, have other columns, or have a version unknown to this release.
+        Raises ``BatchFormatError`` if the bytes are damaged, have other columns, or have a version unknown to this
+        release.
         """
         try:
             with pa.ipc.open_stream(body) as reader:
-                if not body.startswith(_BEGINNINGS):  # most batches do, and comparing schemas takes longer than reading
+                if not body.startswith(_BEGINNINGS):  # comparing schemas takes longer than reading
                     _check_schema(reader.schema)
                 table = reader.read_all()
         except (pa.ArrowInvalid, OSError, EOFError) as error:
@@ -338,7 +342,7 @@ def _joined_arrivals(batches: Sequence[EventBatch]) -> NDArray[np.int64] | None:
 
 
 def hashes_of(keys: pa.Array) -> NDArray[np.uint64]:
-    """The hashes of a column of keys; each distinct key is hashed once."""
+    """Hash a column of keys; each distinct key is hashed once."""
     distinct = keys.dictionary_encode()
     hashes = np.array([key_hash(key) for key in distinct.dictionary.to_pylist()], np.uint64)
     return cast("NDArray[np.uint64]", hashes[numbers_of(distinct.indices)])
@@ -363,7 +367,7 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 def _key_at(attributes: object, path: Path) -> str | None:
-    """The non-empty text or whole number at a path, as text; None for any other value, or if the path is missing."""
+    """Return the non-empty text or whole number at a path as text; None for any other value or a missing path."""
     value = attributes
     for name in path:
         if not isinstance(value, Mapping) or name not in value:

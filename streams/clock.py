@@ -1,4 +1,4 @@
-"""The interface to the wall clock; code that needs the current time receives a clock."""
+"""The interface to the wall clock. Code that needs the current time receives a clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Clock(Protocol):
     """A source of the current time."""
 
     def now_us(self) -> int:
-        """Microseconds since 1970-01-01 UTC."""
+        """Return the current time in microseconds since 1970-01-01 UTC."""
         ...
 
 

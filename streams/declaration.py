@@ -41,23 +41,23 @@ _MOST_DESCRIBED = 4_000
 _NOT_DERIVED = ("key", "keys", "lateness", "late", "quiet_after", "max_ahead", "mapping", "duplicates")
 
 CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "max_ahead", "end_events", "description")
-"""Members of a declaration that can be changed later; the others decide how the events in the log were read."""
+"""Members of a declaration that can be changed later. The others decide how events in the log were read."""
 
 
 def name_fault(what: str, name: str) -> str | None:
-    """The fault of a name, in words; None if it is valid: letters, digits, ``.``, ``_``, ``-``; at most 100.
+    """Return the fault of a name in words; None if it is valid: letters, digits, ``.``, ``_``, ``-``; at most 100.
 
-    ``what`` is the kind of the named object, such as a stream.
+    ``what``: the kind of the named object, such as a stream.
     """
     return None if _NAME.fullmatch(name) else f"{what} name {name!r}: {_NAME_RULE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMapping:
-    """Where the members of an event are in a plain JSON object or in a row of a file, and their format.
+    """The paths of an event's members in a plain JSON object or in a row of a file, and the format of the values.
 
     Attributes:
-        id: Path of the event's id, such as ``order.id``; several paths make one id, joined by colons.
+        id: Path of the event's id, such as ``order.id``. The values at several paths are joined to one id by colons.
         data: Path of the attributes object; None: the whole object.
         delimiter: Separator of the columns of CSV; None: detected.
         encoding: Encoding of files; None: UTF-8, or UTF-16 with a byte order mark.
@@ -79,7 +79,7 @@ class FieldMapping:
         return {"id": ids, "type": (self.type,), "time": (self.time,), "data": (self.data,) if self.data else ()}
 
     def to_json(self) -> dict[str, Any]:
-        """The mapping as plain JSON; members with default values are mostly left out."""
+        """Return the mapping as plain JSON. Most members are left out if they have their default values."""
         event_id = self.id if isinstance(self.id, str) else list(self.id)
         clock, usual = self.clock, TimeForm()
         return {
@@ -98,9 +98,9 @@ class FieldMapping:
 
     @classmethod
     def from_json(cls, value: object) -> FieldMapping:
-        """Read a mapping, written by ``to_json`` or by hand; absent members take their defaults.
+        """Read a mapping, written by ``to_json`` or by hand. Absent members have their defaults.
 
-        ``DeclarationError`` if a member is unknown or of the wrong type.
+        Raises ``DeclarationError`` if a member is unknown or of the wrong type.
         """
         if not isinstance(value, Mapping):
             raise DeclarationError(f"'mapping' is a JSON object of paths, got {shown(value)}", field="mapping")
@@ -123,27 +123,29 @@ class FieldMapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamDeclaration(TimedStream):
-    """The declaration of a stream. How its events are read is fixed; ``CHANGEABLE`` members may change.
+    """The declaration of a stream. How events are read is fixed; the ``CHANGEABLE`` members may change.
 
     Attributes:
         name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
-        key: Path of the correlation key: ``subject`` or ``data.<path>`` in a CloudEvent, any path in plain JSON. Or a
-            path by event type, ``*`` being every other type; an event of a type without a path is rejected.
-        keys: Further correlation keys by name: paths of attributes, with or without ``data`` before them, each possibly
-            by event type. Patterns may be matched on the traces of a further key; an event without a text or an
-            integer at the path is in no trace of that key.
-        event_types: The allowed types; empty: any. Events of other types are dead-lettered.
+        key: Path of the correlation key: ``subject`` or ``data.<path>`` in a CloudEvent, any path in plain JSON. It may
+            also be an object with a path for each event type, with ``*`` for every other type. An event is rejected if
+            its type has no path.
+        keys: Further correlation keys by name: paths of attributes, with or without ``data`` in front, each possibly by
+            event type. Patterns may be matched on the traces of a further key. An event without a text or an integer at
+            the path belongs to no trace of that key.
+        event_types: The allowed types; empty: any type. Events of other types are dead-lettered.
         ties: How events with equal timestamps are ordered: as in the log, or not at all.
         lateness: Bound of out-of-orderness: the seconds that an event may be older than the newest event before it, or
-            a measured bound; events are sorted by time within the bound. None: they are taken in the order of the log.
+            a measured bound. Events are sorted by time within the bound. None: they are processed in the order of the
+            log.
         idle_timeout: Session gap: seconds of event time after which a trace without an event ends. None: never.
         quiet_after: Source idleness: seconds of wall clock without any event after which event time advances with the
             wall clock. None: it advances with events only.
-        max_ahead: The seconds that the time of an event may be ahead of the wall clock when a service accepts it;
-            ``none``: no limit. None: ``USUAL_AHEAD_S``.
-        duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
-            again.
-        derived: Whether all events of the stream come from operators, which also decide the keys and the order.
+        max_ahead: The seconds that the time of an event may be ahead of the wall clock when a service accepts the
+            event; ``none``: no limit. None: ``USUAL_AHEAD_S``.
+        duplicates: Whether an event whose id the stream has accepted before is dropped and counted, or accepted again.
+        derived: Whether all events of the stream are derived by operators, which then also decide the keys and the
+            order.
     """
 
     key: KeyForm = "subject"
@@ -191,14 +193,14 @@ class StreamDeclaration(TimedStream):
     def key_paths(self) -> tuple[Path, ...]:
         """Names of the correlation key in ``WHERE [..]``, besides ``key``: its paths, with and without ``data``.
 
-        If the key depends on the event type, paths that another key also has are left out.
+        If the key depends on the event type, paths that another key has as well are left out.
         """
         return _names_among(self.key, self.keys.values())
 
     def route_paths(self, route: str) -> tuple[Path, ...]:
-        """Names of a further key in ``WHERE [..]``: its name, and its paths as for ``key_paths``.
+        """Return the names of a further key in ``WHERE [..]``: its name, and its paths as in ``key_paths``.
 
-        ``DeclarationError`` if no further key has the name.
+        Raises ``DeclarationError`` if no further key has this name.
         """
         if route not in self.keys:
             names = ", ".join(self.keys) or "none"
@@ -209,7 +211,10 @@ class StreamDeclaration(TimedStream):
         return tuple(dict.fromkeys(((route,), *_names_among(self.keys[route], others))))
 
     def attribute_of(self, route: str) -> AttributePath:
-        """Attribute path of a further key, or its paths by event type; ``DeclarationError`` for an unknown key."""
+        """Return the attribute path of a further key, or its paths by event type.
+
+        Raises ``DeclarationError`` if no further key has this name.
+        """
         self.route_paths(route)
         return attribute_path(self.keys[route])
 
@@ -220,7 +225,7 @@ class StreamDeclaration(TimedStream):
             _check_path(self.name, what, path, place)
 
     def _check_derived(self) -> None:
-        """Reject members of a derived stream that describe how posted events are read, routed and ordered."""
+        """Refuse members that describe how posted events are read, routed and sorted, on a derived stream."""
         usual = StreamDeclaration(name=self.name)
         for name in _NOT_DERIVED:
             if getattr(self, name) != getattr(usual, name):
@@ -231,7 +236,7 @@ class StreamDeclaration(TimedStream):
                 )
 
     def _check_keys(self) -> None:
-        """Check that every name and path of a further key identifies one key."""
+        """Check that each name or path in ``WHERE [..]`` belongs to only one key."""
         owners = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {key_text(self.key)}")
         for name, key in self.keys.items():
             if not _KEY_NAME.fullmatch(name):
@@ -251,7 +256,10 @@ class StreamDeclaration(TimedStream):
             owners.update(dict.fromkeys(self.route_paths(name), f"the further key {name!r}"))
 
     def to_json(self) -> dict[str, Any]:
-        """The declaration as a plain JSON object, as it is stored; most members are left out at their defaults."""
+        """Return the declaration as a plain JSON object, as it is stored.
+
+        Most members are left out at their defaults.
+        """
         return {
             "name": self.name,
             "key": key_json(self.key),
@@ -268,7 +276,7 @@ class StreamDeclaration(TimedStream):
 
     @classmethod
     def from_json(cls, value: object) -> StreamDeclaration:
-        """Read a declaration from a plain JSON object; absent members take their defaults.
+        """Read a declaration from a plain JSON object. Absent members have their defaults.
 
         Raises:
             DeclarationError: The value is not an object, a member is missing or of the wrong type, or members
@@ -292,7 +300,10 @@ class StreamDeclaration(TimedStream):
 
 
 def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
-    """The names of a key's paths; if the key depends on the event type, without names that another key also has."""
+    """Return the names of a key's paths.
+
+    If the key depends on the event type, names that another key has as well are left out.
+    """
     if not isinstance(key, Mapping):
         return key_names(key)
     other_names = {name for other in others for name in key_names(other)}
@@ -332,7 +343,7 @@ def _keys(value: object) -> dict[str, KeyForm]:
 
 
 def _column_types(value: object) -> dict[str, ColumnType]:
-    """The types of columns by column name."""
+    """Read the types of columns, by column name."""
     kinds = get_args(ColumnType)
     if isinstance(value, Mapping) and all(isinstance(name, str) and kind in kinds for name, kind in value.items()):
         return dict(value)

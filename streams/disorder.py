@@ -1,11 +1,11 @@
-"""Measures how far events are out of order over all shards, and derives the bound of out-of-orderness.
+"""Measures how far events are out of order in all shards, and derives the bound of out-of-orderness.
 
-The lag of an event is the newest time that the event's place in the shard had seen just before, less the time of the
-event; 0 if the event is the newest. The bound of out-of-orderness (``lateness``) is compared with lags. Lags are
+The lag of an event is the newest time that its place in the shard had seen just before, less the time of the event, or
+0 if the event is the newest. An event is late if its lag exceeds the bound of out-of-orderness (``lateness``). Lags are
 counted in bins whose width is at most an eighth of the lag, as in HdrHistogram.
 
 Source: data-driven memory management for stream joins, section 3.1 of the specification, where disorder is counted in
-arrivals; here it is event time.
+arrivals; here it is measured in event time.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ BLOCKS = 8
 
 _PARTS = 8  # bins per octave
 _PART_BITS = 3
-_HEADROOM = (5, 4)  # factor from the measured lag to a new bound
-_LEAST_ROOM = (9, 8)  # least factor from the measured lag to the bound at any time
-_STEEPEST = 2  # a bound is divided by at most this factor at a time
-_WORTH = (3, 4)  # and only if the new bound is at most this part of the old one
+_HEADROOM = (5, 4)  # from the measured lag to a new bound
+_LEAST_ROOM = (9, 8)  # least factor from the measured lag to the bound
+_STEEPEST = 2  # a bound falls at most by this factor at a time
+_WORTH = (3, 4)  # and only if the new bound is at most this share of the old one
 
 
 @dataclass(slots=True)
 class Lags:
-    """Lags of some events: a small histogram; histograms can be merged in any order.
+    """A small histogram of the lags of events. Histograms can be merged in any order.
 
     Attributes:
-        beyond: Number of events whose lag is beyond the limit; they are in no bin.
+        beyond: Number of events whose lag is above the limit; they are in no bin.
         largest_us: The largest lag within the limit.
         bins: Number of events by bin, without the events that are in order; at most 512 bins.
     """
@@ -48,7 +48,7 @@ class Lags:
     bins: Counter[int] = field(default_factory=Counter)
 
     def add(self, lags_us: NDArray[np.int64], limit_us: int) -> None:
-        """Count events by their lags, each at least 0; lags above the limit are counted in ``beyond`` only."""
+        """Count events by their lags, which are at least 0. Lags above the limit are counted in ``beyond`` only."""
         self.events += len(lags_us)
         behind = lags_us[lags_us > 0]
         within = behind[behind <= limit_us]
@@ -65,7 +65,7 @@ class Lags:
         self.bins.update(other.bins)
 
     def bound_us(self, late_share: float = 0.0) -> int:
-        """A lag that at most a share of the events (``late_share``) exceed; events beyond the limit are not considered.
+        """Return a lag that at most the share ``late_share`` of the events exceed; events above the limit are ignored.
 
         The result is the upper end of a bin, but at most the largest lag.
         """
@@ -91,7 +91,7 @@ class Lags:
 
 
 def bins_of(lags_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bin index of each lag (at least 0); indices rise with the lags."""
+    """Return the bin index of each lag (at least 0). Larger lags have equal or larger indices."""
     _, bits = np.frexp(lags_us.astype(np.float64))
     shift: NDArray[np.int64] = np.maximum(bits.astype(np.int64) - _PART_BITS - 1, 0)
     bins: NDArray[np.int64] = _PARTS * shift + (lags_us >> shift)
@@ -99,7 +99,7 @@ def bins_of(lags_us: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def upper_end_us(number: int) -> int:
-    """The largest lag of a bin."""
+    """Return the largest lag of a bin."""
     shift = max(number // _PARTS - 1, 0)
     return ((number - _PARTS * shift + 1) << shift) - 1
 
@@ -107,10 +107,10 @@ def upper_end_us(number: int) -> int:
 class LatenessDecider:
     """Decides the bound of out-of-orderness of a stream with ``lateness: auto``, from observations of all its shards.
 
-    It considers the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events each, and the events after them. The
-    bound is the lag that only ``late_share`` of these events exceed, plus a quarter. The bound rises at once when less
-    than an eighth of headroom is left. It falls only when all blocks are newer than the last change and it can fall by
-    a quarter; at most by half at a time.
+    The decision is based on the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events each, and the events after
+    them. The bound is the lag that only ``late_share`` of these events exceed, plus a quarter. The bound rises at once
+    when less than an eighth of headroom is left. It falls only if all blocks are newer than the last change and it can
+    fall by a quarter. It falls at most by half at a time.
 
     Source: data-driven memory management for stream joins, section 3.1 of the specification: the largest disorder of
     the newest blocks, with headroom.
@@ -119,7 +119,7 @@ class LatenessDecider:
     def __init__(self) -> None:
         self._rules = AutoLateness()
         self._bound_us = 0
-        self._number = -1  # the bound is not known yet
+        self._number = -1  # the bound is unknown
         self._blocks: list[Lags] = []
         self._open = Lags()
         self._since = 0  # blocks since the last change
@@ -127,8 +127,8 @@ class LatenessDecider:
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """Add the observations of all shards in one step; each is a result of ``lateness_summary``.
 
-        The current bound is the bound of the shards that have read the last decision; other shards report older
-        bounds. If no shard has read any decision although decisions were made, the stream was declared again.
+        The current bound is that of the shards that have applied the last decision, because other shards report older
+        bounds. If decisions were made but no shard reports one, the stream was declared again.
         """
         if not summaries:
             return
@@ -145,7 +145,7 @@ class LatenessDecider:
             self._open, self._since = Lags(), self._since + 1
 
     def decide(self) -> LatenessChange | None:
-        """The decision: a new bound, or None if the current one stays."""
+        """Return a new bound, or None if the current bound remains."""
         lag_us = self._merged_lags().bound_us(self._rules.late_share)
         wanted_us, least_us = (
             self._rules.within_us(lag_us * part // whole) for part, whole in (_HEADROOM, _LEAST_ROOM)
@@ -160,7 +160,7 @@ class LatenessDecider:
         return LatenessChange(number=self._number, bound_us=wanted_us, seen=self.seen())
 
     def seen(self) -> dict[str, int]:
-        """The basis of the decision: event count, largest lag, and count of events with a lag above ``at_most``."""
+        """Return the basis of the decision: number of events, largest lag, and number of lags above ``at_most``."""
         lags = self._merged_lags()
         return {"events": lags.events, "largest_us": lags.largest_us, "beyond": lags.beyond}
 
@@ -182,7 +182,7 @@ class LatenessDecider:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Self:
-        """Read the result of ``to_json``; None: a new decider."""
+        """Restore a decider from the JSON of ``to_json``; None: create a new decider."""
         decider = cls()
         if value is None:
             return decider
@@ -194,9 +194,9 @@ class LatenessDecider:
 
 
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
-    """A shard's report to the decider about the events since its last report.
+    """Return a shard's report to the decider about the events since its last report.
 
-    ``rules`` and ``bound_us`` are in force when the shard reports. ``number`` is the number of the last change
-    that the shard knows; 0: no change yet.
+    ``rules`` and ``bound_us`` are in force when the shard reports. ``number``: the number of the last change that the
+    shard has applied; 0: none yet.
     """
     return {"rules": rules.to_json(), "bound_us": bound_us, "number": number, "lags": lags.to_json()}

@@ -1,7 +1,8 @@
 """Reads JSON or YAML documents that people write: their plain values, and the line on which each part begins.
 
-The texts are untrusted: their size and depth are bounded. Anchors, aliases, tags and repeated keys are refused, because
-aliases can make a short text huge, and a repeated key would lose its first value silently.
+The texts are untrusted, so their size and depth are bounded. Anchors and aliases are refused, because they can expand a
+short text enormously. Repeated keys are refused, because all values but the last would be lost silently. Tags are
+refused, too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, TypeAlias
 import yaml
 
 DocumentPath: TypeAlias = tuple["str | int", ...]
-"""Keys of mappings and places in lists, from 0, that lead to a part of a document."""
+"""The path to a part of a document: keys of mappings, and indices of lists from 0."""
 
 MAX_DEPTH = 100
 MAX_PROBLEMS = 100
@@ -32,7 +33,7 @@ _HALF = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]
 
 
 class UnreadableText(Exception):
-    """A text is not a document; ``problems`` are pairs of a line (None: unknown) and the fault in words."""
+    """A text is not a document. ``problems`` are pairs of a line (None: unknown) and the fault in words."""
 
     def __init__(self, *problems: tuple[int | None, str]) -> None:
         super().__init__(*problems[:MAX_PROBLEMS])
@@ -50,7 +51,7 @@ class Bare:
 
     @property
     def value(self) -> int | float | str | bool | None:
-        """The scalar in the types of JSON; a text if it is neither a number, a truth value nor null."""
+        """The scalar as a JSON type; a text if it is neither a number, a truth value nor null."""
         words = {"true": True, "false": False, "null": None, "~": None, "": None}
         if self.written.lower() in words:
             return words[self.written.lower()]
@@ -70,7 +71,7 @@ class WrittenDocument:
 
     @cached_property
     def root(self) -> yaml.Node:
-        """The document as YAML nodes; the nodes have no line marks if YAML rejects the JSON text, as for a long key."""
+        """The document as YAML nodes. They have no line marks if YAML rejects the JSON text, as for a very long key."""
         if self._known_root is not None:
             return self._known_root
         try:
@@ -80,21 +81,21 @@ class WrittenDocument:
         return _json_node(self.value, like)
 
     def line(self, path: DocumentPath) -> int | None:
-        """The line, from 1, on which the value at a path begins; None if unknown."""
+        """Return the line, from 1, on which the value at a path begins; None if unknown."""
         node: yaml.Node | None = self.root
         for step in path:
             node = self._members(node).get(step) if isinstance(node, yaml.MappingNode) else child_node(node, step)
         return None if node is None else line_of(node)
 
     def _members(self, node: yaml.MappingNode) -> dict[str | int, yaml.Node]:
-        """The values of a mapping by their keys; cached, because a large mapping may have a problem with each key."""
+        """Return the values of a mapping by key; cached, because every key of a large mapping may have a problem."""
         if id(node) not in self._known_members:
             self._known_members[id(node)] = {key.value: value for key, value in node.value}
         return self._known_members[id(node)]
 
 
 def decoded_text(content: bytes | str, max_bytes: int) -> str:
-    """Decode a document from UTF-8; ``UnreadableText`` if the text is empty or longer than ``max_bytes``."""
+    """Decode a document from UTF-8; raises ``UnreadableText`` if the text is empty or longer than ``max_bytes``."""
     size = len(content) if isinstance(content, bytes) else len(content.encode(errors="surrogatepass"))
     if size > max_bytes:
         raise UnreadableText((None, f"the text has {size:,} bytes; at most {max_bytes:,} are read"))
@@ -112,10 +113,10 @@ def read_document(text: str, most: int | None = None) -> WrittenDocument:
     """Read a JSON or YAML text that has exactly one document, with at most ``most`` keys and values.
 
     Raises:
-        UnreadableText: The text is not one document; the error lists all problems that one reading finds.
+        UnreadableText: The text is not one document; the error lists all problems found.
     """
     if text.lstrip()[:1] in ("[", "{"):
-        with suppress(RecursionError, ValueError):  # may be YAML, whose reader also names the line of a depth error
+        with suppress(RecursionError, ValueError):  # maybe YAML, whose reader also finds the line of a depth error
             return _json_document(text, most)
     roots = list(composed(text, most))
     if len(roots) != 1:
@@ -124,7 +125,7 @@ def read_document(text: str, most: int | None = None) -> WrittenDocument:
 
 
 def composed(text: str, most: int | None = None) -> Iterator[yaml.Node]:
-    """The nodes of each document of a YAML text; ``UnreadableText`` lists the refused parts."""
+    """Yield the root node of each document of a YAML text; ``UnreadableText`` lists the refused parts."""
     try:
         _check_events(text, most)
         for root in yaml.compose_all(text, Loader=_LOADER):
@@ -140,7 +141,7 @@ def composed(text: str, most: int | None = None) -> Iterator[yaml.Node]:
 
 
 def plain_value(node: yaml.Node, scalar: Callable[[yaml.ScalarNode], object]) -> Any:
-    """A node as a list, a mapping with texts as keys, or the value that ``scalar`` returns."""
+    """Convert a node to a list, a mapping with texts as keys, or the value that ``scalar`` returns."""
     if isinstance(node, yaml.SequenceNode):
         return [plain_value(child, scalar) for child in node.value]
     if isinstance(node, yaml.MappingNode):
@@ -150,7 +151,7 @@ def plain_value(node: yaml.Node, scalar: Callable[[yaml.ScalarNode], object]) ->
 
 
 def child_node(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
-    """The item at an index of a list, or the value of a mapping's key; None if absent."""
+    """Return the item at an index of a list, or the value of a mapping's key; None if absent."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
         return next(iter(node.value[step : step + 1]), None)
     if isinstance(node, yaml.MappingNode):
@@ -159,7 +160,7 @@ def child_node(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
 
 
 def line_of(node: yaml.Node) -> int | None:
-    """The line on which a node begins, from 1; None if unknown."""
+    """Return the line on which a node begins, from 1; None if unknown."""
     return None if node.start_mark is None else node.start_mark.line + 1
 
 
@@ -196,7 +197,7 @@ def _json_document(text: str, most: int | None) -> WrittenDocument:
         if most is not None and values > most:
             raise UnreadableText((None, _too_many(most)))
     if level or repeated:
-        list(composed(_like_yaml(text)))  # raises with the lines, where YAML finds the faults
+        list(composed(_like_yaml(text)))  # raises an error with line numbers if YAML finds the faults
         raise UnreadableText(*repeated, *([(None, _TOO_DEEP)] if level else []))
     half = _HALF.search(text)
     if half is not None and re.search("[\ud800-\udfff]", json.dumps(value, ensure_ascii=False, default=str)):
@@ -206,7 +207,10 @@ def _json_document(text: str, most: int | None) -> WrittenDocument:
 
 
 def _json_node(value: object, like: yaml.Node | None) -> yaml.Node:
-    """A JSON value as a YAML node, with the marks of ``like``, the parsed node, where both have the same structure."""
+    """Convert a JSON value to a YAML node.
+
+    The node has the line marks of the YAML node ``like`` wherever both have the same structure.
+    """
     mark = None if like is None else like.start_mark
     likes = like.value if isinstance(like, yaml.CollectionNode) else ()
     likes = likes if isinstance(value, dict | list) and len(likes) == len(value) else ()
@@ -226,12 +230,15 @@ def _json_node(value: object, like: yaml.Node | None) -> yaml.Node:
 
 
 def _like_yaml(text: str) -> str:
-    """A JSON text without the tabs and escaped surrogates that YAML refuses; its parts stay on their lines."""
+    """Replace the tabs and escaped surrogates of a JSON text, which YAML refuses. Line numbers do not change."""
     return re.sub(r"\\u[dD][89a-fA-F]", r"\\u00", text.replace("\t", " "))
 
 
 def _check_events(text: str, most: int | None) -> None:
-    """Check depth, number, anchors, aliases and tags of nodes before they are composed, because composing recurses."""
+    """Check depth and number of nodes, anchors, aliases and tags.
+
+    This is done before nodes are composed, because composing is recursive.
+    """
     depth, values, problems = 0, 0, list[tuple[int | None, str]]()
     event: Any
     for event in yaml.parse(text, Loader=_LOADER):
@@ -251,7 +258,7 @@ def _check_events(text: str, most: int | None) -> None:
 
 
 def _key_problems(node: yaml.Node) -> Iterator[tuple[int | None, str]]:
-    """Problems with keys: lists or mappings as keys, and repeated keys."""
+    """Yield problems with keys: lists or mappings as keys, and repeated keys."""
     names: set[str] = set()
     for entry in node.value if isinstance(node, yaml.CollectionNode) else ():
         key, child = entry if isinstance(node, yaml.MappingNode) else (None, entry)

@@ -1,4 +1,4 @@
-"""Durations in microseconds: the units in which they are written, and their text."""
+"""Durations in microseconds: their units, and their form as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNITS_US: Mapping[str, int] = MappingProxyType(
         "w": 604_800_000_000,
     }
 )
-"""The length of each unit by its symbol."""
+"""The length of each unit, by symbol."""
 
 NAMED_UNITS_US: Mapping[str, int] = MappingProxyType(
     {
@@ -31,7 +31,7 @@ NAMED_UNITS_US: Mapping[str, int] = MappingProxyType(
         "week": UNITS_US["w"],
     }
 )
-"""The length of each unit by its symbol or name."""
+"""The length of each unit, by symbol or name."""
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 _MOST_US = 2**61  # a time plus a duration is an int64
@@ -39,7 +39,7 @@ _LARGEST_FIRST = ("d", "h", "min", "s", "ms", "us")
 
 
 def duration_of(value: object) -> int | None:
-    """Microseconds of a text such as ``90 s``; None if the value is not a duration.
+    """Return the microseconds of a text such as ``90 s``; None if the value is not a duration.
 
     The result is 0 if the duration is too long, or not a positive whole number of microseconds.
     """
@@ -52,12 +52,12 @@ def duration_of(value: object) -> int | None:
 
 
 def seconds_in(value: Any) -> Any:
-    """The seconds of a duration that is a text, such as ``90 s``; any other value unchanged."""
+    """Return the seconds of a duration that is a text, such as ``90 s``; return any other value unchanged."""
     size_us = duration_of(value)
     return size_us / UNITS_US["s"] if size_us else value
 
 
 def duration_text(duration_us: int) -> str:
-    """A duration in its largest whole unit up to days, such as ``90 s``."""
+    """Format a duration in the largest unit, up to days, in which it is a whole number, such as ``90 s``."""
     unit = next(unit for unit in _LARGEST_FIRST if duration_us % UNITS_US[unit] == 0)
     return f"{duration_us // UNITS_US[unit]} {unit}"

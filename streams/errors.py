@@ -12,8 +12,9 @@
     ├── ServiceError           service.errors       settings, stores, registry, delivery
     └── ClientError            service.client       calls of a running service
 
-An error names the fault, its place, and the correction. ``code`` is stable and part of the API; ``fault`` names
-who can fix it; ``is_retryable`` is whether the same call may succeed later; ``details`` carries plain JSON values.
+The message of an error names the fault, its place, and the correction. ``code`` is stable and part of the API.
+``fault`` names who can fix the error. ``is_retryable``: whether the same call may succeed later. ``details``: plain
+JSON values.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Fault = Literal["caller", "external", "internal"]
 class ForestallError(Exception):
     """Base of all errors that this project raises on purpose.
 
-    The message is one sentence for a person: the fault, its place, the correction. Details are plain JSON values for
+    The message is one sentence for people: the fault, its place, the correction. The details are plain JSON values for
     programs.
     """
 
@@ -38,7 +39,7 @@ class ForestallError(Exception):
     def __init_subclass__(
         cls, *, code: str | None = None, fault: Fault | None = None, is_retryable: bool | None = None
     ) -> None:
-        """Set the class attributes that differ from the base, from the class header: ``class X(Base, code="x")``."""
+        """Set class attributes that differ from the base, from the class header: ``class X(Base, code="x")``."""
         super().__init_subclass__()
         cls.code = cls.code if code is None else code
         cls.fault = cls.fault if fault is None else fault
@@ -55,15 +56,15 @@ class KeptFolderRefused(ForestallError, code="kept-folder-refused", fault="exter
 
 
 class StateLost(ForestallError, code="state-lost", fault="external"):
-    """A file that a saved state names is missing or damaged; the state has to be rebuilt from an older one."""
+    """A file that a saved state names is missing or damaged. The state has to be rebuilt from an older one."""
 
 
 class StreamError(ForestallError, code="stream", fault="caller"):
-    """Something is wrong with an event, a stream declaration, an event file or a stored batch."""
+    """An event, a stream declaration, an event file or a stored batch is invalid."""
 
 
 class EventRejected(StreamError, code="event-rejected"):
-    """An event is not accepted: malformed, without key or time, or of the wrong type."""
+    """An event is rejected because it is malformed, lacks a key or a time, or has a type that is not allowed."""
 
 
 class EventAhead(EventRejected, code="event-ahead"):
@@ -71,7 +72,7 @@ class EventAhead(EventRejected, code="event-ahead"):
 
 
 class EventBreaksSchema(EventRejected, code="schema-broken"):
-    """The attributes of an event violate the schema of its type; the message names places and reasons."""
+    """The attributes of an event violate the schema of its type; the message names each place and reason."""
 
 
 class DeclarationError(StreamError, code="stream-declaration"):
@@ -79,11 +80,11 @@ class DeclarationError(StreamError, code="stream-declaration"):
 
 
 class EventFileError(StreamError, code="event-file"):
-    """An event file cannot be read; the message names file and place."""
+    """An event file cannot be read; the message names the file and the place."""
 
 
 class ControlRecordError(StreamError, code="control-record"):
-    """A control record of the log cannot be read, or cannot take effect at its place."""
+    """A control record of the log cannot be read, or cannot be applied at its place."""
 
 
 class BatchFormatError(StreamError, code="batch-format", fault="internal"):

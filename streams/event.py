@@ -45,7 +45,7 @@ class Event:
 
 
 def check_text(value: str, name: str) -> str:
-    """Check that a text can be written in UTF-8, and return it; otherwise ``EventRejected`` is raised."""
+    """Check that a text can be encoded in UTF-8, and return it; raises ``EventRejected`` otherwise."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

@@ -19,7 +19,7 @@ UNLIMITED = "none"
 
 USUAL_AHEAD_S = 6 * 3_600
 
-MOST_SECONDS = 315_360_000_000  # ten thousand years, more than all times that can be written
+MOST_SECONDS = 315_360_000_000  # ten thousand years, more than the range of all valid times
 
 _SECOND_US = 1_000_000
 _DURATIONS: Mapping[str, str] = {
@@ -35,7 +35,7 @@ class AutoLateness:
     """A bound of out-of-orderness that follows measured lags; durations in seconds.
 
     Attributes:
-        at_most: The largest bound. Events with a larger lag are late in any case and do not influence the bound.
+        at_most: The largest bound. Events with a larger lag are always late, and do not influence the bound.
         start: The bound before the first measurement.
         late_share: The share of events that may be late; 0: the bound follows the largest lag.
     """
@@ -59,11 +59,11 @@ class AutoLateness:
         return self.within_us(round(self.start * _SECOND_US))
 
     def within_us(self, bound_us: int) -> int:
-        """A bound limited to the range from ``at_least`` to ``at_most``."""
+        """Limit a bound to the range from ``at_least`` to ``at_most``."""
         return min(max(bound_us, self.at_least_us), self.at_most_us)
 
     def to_json(self) -> str | dict[str, Any]:
-        """The form in documents: ``auto``, or an object with the members that differ from their defaults."""
+        """Return the form in documents: ``auto``, or an object with the members that differ from their defaults."""
         usual = AutoLateness()
         changed = {
             part.name: getattr(self, part.name)
@@ -74,7 +74,7 @@ class AutoLateness:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
-        """Read the form of ``to_json``; rejects unknown members and wrong types. ``fault`` checks the ranges."""
+        """Read the form of ``to_json``. Unknown members and wrong types are rejected; ``fault`` checks the ranges."""
         members = {} if value == AUTO else value.get(AUTO) if isinstance(value, Mapping) and len(value) == 1 else None
         if not isinstance(members, Mapping):
             raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")
@@ -94,7 +94,7 @@ class AutoLateness:
         return cls(**members)
 
     def fault(self) -> str | None:
-        """The fault of the members, in words; None if they are valid."""
+        """Return the fault of the members in words; None if they are valid."""
         for name in ("at_least", "at_most", "start"):
             value = getattr(self, name)
             if not isfinite(value) or not 0 <= value <= MOST_SECONDS:
@@ -133,7 +133,7 @@ class TimedStream:
 
     @property
     def lateness_us(self) -> int | None:
-        """``lateness`` in microseconds; for a measured lateness, the initial bound."""
+        """``lateness`` in microseconds; if the lateness is measured, the initial bound."""
         return microseconds(self.lateness)
 
     @property
@@ -153,7 +153,7 @@ class TimedStream:
 
 
 def check_event_time(stream: TimedStream) -> None:
-    """Reject invalid durations, and a policy for late events on a stream where no event is ever late."""
+    """Reject invalid durations, and a policy for late events if the stream has no lateness."""
     for name, meaning in _DURATIONS.items():
         value: Lateness | MaxAhead | None = getattr(stream, name)
         if value is None or value == UNLIMITED:
@@ -184,14 +184,14 @@ def check_event_time(stream: TimedStream) -> None:
 
 
 def microseconds(seconds: Lateness | None) -> int | None:
-    """A duration, or the initial bound of a measured lateness, in microseconds."""
+    """Convert a duration, or the initial bound of a measured lateness, to microseconds."""
     if isinstance(seconds, AutoLateness):
         return seconds.start_us
     return None if seconds is None else round(seconds * _SECOND_US)
 
 
 def event_time_json(stream: TimedStream) -> dict[str, Any]:
-    """The event-time members that are set, as plain JSON."""
+    """Return the event-time members that are set, as plain JSON."""
     members = {
         name: value.to_json() if isinstance(value, AutoLateness) else value
         for name in _DURATIONS
@@ -208,7 +208,7 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
             f"'late' of a stream declaration is {shown(late)}; write {' or '.join(get_args(Late))}", field="late"
         )
     durations = {
-        name: _seconds(value, name)  # also under the API's name: answers are declarations
+        name: _seconds(value, name)  # also under the API's name, because answers can be declarations
         for name in ("idle_timeout", "quiet_after")
     }
     ahead, lateness = ahead_of(value.get("max_ahead")), lateness_of(value.get("lateness"))
@@ -228,14 +228,14 @@ def lateness_of(value: object) -> Lateness | None:
 
 
 def lateness_json(lateness: Lateness | None) -> dict[str, Any] | None:
-    """A lateness in the uniform form of the API: ``mode``, and the members of that mode."""
+    """Return a lateness in the form of the API: ``mode``, and the members of this mode."""
     if not isinstance(lateness, AutoLateness):
         return None if lateness is None else {"mode": "fixed", "seconds": lateness}
     return {"mode": AUTO, **{_unit_named(part.name): getattr(lateness, part.name) for part in fields(lateness)}}
 
 
 def ahead_json(ahead: MaxAhead | None) -> dict[str, Any]:
-    """The form of ``max_ahead`` in the API: ``mode``, and the seconds in force."""
+    """Return ``max_ahead`` in the form of the API: ``mode``, and the seconds that apply."""
     if ahead is None:
         return {"mode": "default", "seconds": USUAL_AHEAD_S}
     return {"mode": "unlimited"} if ahead == UNLIMITED else {"mode": "fixed", "seconds": ahead}
@@ -257,7 +257,7 @@ def ahead_of(value: object) -> MaxAhead | None:
 
 
 def _by_mode(value: Mapping[str, Any]) -> Lateness:
-    """Read a lateness in the form of the API; members that are null count as left out."""
+    """Read a lateness in the form of the API. Members that are null count as missing."""
     members = {name: member for name, member in value.items() if member is not None and name != "mode"}
     if value["mode"] == "fixed" and members.keys() == {"seconds"}:
         return cast("Lateness", lateness_of(members["seconds"]))
@@ -272,7 +272,7 @@ def _by_mode(value: Mapping[str, Any]) -> Lateness:
 
 
 def _unit_named(member: str) -> str:
-    """The API's name of a member of ``AutoLateness``: names of durations end with their unit, ``_s``."""
+    """Return the API's name of a member of ``AutoLateness``; names of durations end with their unit, ``_s``."""
     return member if member == "late_share" else f"{member}_s"
 
 

@@ -1,4 +1,4 @@
-"""Stable hashes of correlation keys; they decide the shard, so they must never change."""
+"""Stable hashes of correlation keys. They decide the shard of an event, so they must never change."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 MAX_SHARDS = 1024
 _EXACT = 2**53
 EVERY_KEY = 0
-"""The hash in a row that concerns many keys; every shard then has its own copy of the row."""
+"""The key hash of a row that concerns many keys. Every shard has its own copy of such a row."""
 
 
 def key_of(value: object) -> str | None:
-    """A non-empty text or a whole number as a correlation key; None for any other value.
+    """Convert a non-empty text or a whole number to a correlation key; None for any other value.
 
-    JSON has one kind of number, so ``1.0`` is the key ``1``. Beyond 53 bits, a number with a decimal point is not a
+    JSON has one type of number, so ``1.0`` is the key ``1``. Beyond 53 bits, a number with a decimal point is not a
     key, because rounding may have changed it.
     """
     if isinstance(value, float):
@@ -28,7 +28,7 @@ def key_of(value: object) -> str | None:
 
 
 def key_hash(key: str) -> int:
-    """64-bit hash of a correlation key, the same on every machine and in every release."""
+    """Hash a correlation key to 64 bits, with the same result on every machine and in every release."""
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
@@ -41,5 +41,5 @@ def shard_of(hashed_key: NDArray[np.uint64], shards: int) -> NDArray[np.uint64]:
 
 
 def shard_of(hashed_key: int | NDArray[np.uint64], shards: int) -> int | NDArray[np.uint64]:
-    """The shard, 0 to ``shards - 1``, that holds all events of a hashed key; takes one key or a column of keys."""
+    """Return the shard, 0 to ``shards - 1``, of a hashed key, or of each hashed key of a column."""
     return hashed_key % shards

@@ -1,7 +1,8 @@
 """Ranges of keys that are whole numbers.
 
 Keys are texts. A key is a whole number if it is written as JSON writes a number of 64 bits, such as ``7``, ``-12`` or
-``0``; ``007``, ``+7``, ``7.0`` and ``a7`` are in no range. So each number has one key, and the order is numeric.
+``0``. Keys such as ``007``, ``+7``, ``7.0`` and ``a7`` are in no range. So each number is one key, and keys are
+compared as numbers.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ LEAST_NUMBER, GREATEST_NUMBER = -(1 << 63), (1 << 63) - 1
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _SHORT_DIGITS = 18
-_SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # numbers that fit into 64 bits, and that may fit
+_SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # certainly 64 bits; perhaps more than 64 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
-    """The keys that are whole numbers between two bounds, inclusive; at most one of the bounds is None (unbounded)."""
+    """The keys that are whole numbers between two inclusive bounds. At most one of the bounds is None (unbounded)."""
 
     low: int | None = None
     high: int | None = None
@@ -39,12 +40,12 @@ class KeyRange:
 
     @property
     def least(self) -> int:
-        """The least number that the range can contain."""
+        """The least number that can be in the range."""
         return LEAST_NUMBER if self.low is None else self.low
 
     @property
     def greatest(self) -> int:
-        """The greatest number that the range can contain."""
+        """The greatest number that can be in the range."""
         return GREATEST_NUMBER if self.high is None else self.high
 
     def to_json(self) -> dict[str, int]:
@@ -53,7 +54,7 @@ class KeyRange:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Read the result of ``to_json``; the message of ``ValueError`` names the fault."""
+        """Read the result of ``to_json``; the message of the ``ValueError`` names the fault."""
         if not isinstance(value, Mapping) or not value or not value.keys() <= {"from", "to"}:
             raise ValueError(f"a range has 'from', 'to' or both, got {shown(value)}")
         for name, bound in value.items():
@@ -66,7 +67,7 @@ class KeyRange:
 
 
 def whole_number(key: str) -> int | None:
-    """A key as a whole number; None if the key is not written as one."""
+    """Convert a key to a whole number; None if it is not written as a whole number."""
     if _WHOLE.fullmatch(key) is None:
         return None
     number = int(key)
@@ -74,7 +75,7 @@ def whole_number(key: str) -> int | None:
 
 
 def whole_numbers(keys: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """The mask of keys (strings, no nulls) that are whole numbers, and the number of each key; 0 for others."""
+    """Return a mask of the keys (strings, no nulls) that are whole numbers, and the numbers; 0 for other keys."""
     is_short = pc.match_substring_regex(keys, _SHORT)
     numbers = (keys if pc.all(is_short).as_py() else pc.if_else(is_short, keys, "0")).cast(pa.int64())
     values: NDArray[np.int64] = numbers_of(numbers).copy()

@@ -1,7 +1,7 @@
 """Paths of keys in events: one path for all types, or a path for each type.
 
-``data.id`` is one path; ``{"Payment": "data.ref", "Shipment": "data.order", "*": "data.id"}`` has a path for payments,
-one for shipments and one for every other type.
+``data.id`` is one path. ``{"Payment": "data.ref", "Shipment": "data.order", "*": "data.id"}`` has a path for payments,
+one for shipments, and one for every other type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Place = TypeVar("_Place", str, int, Path)
 
 
 def inner_value(value: object, name: str) -> Any:
-    """A member of a JSON object, or the element of a list under a name such as ``[0]`` or ``[-1]``; None if missing."""
+    """Return a member of a JSON object, or an element of a list by a name such as ``[0]``; None if it is missing."""
     if isinstance(value, Mapping):
         return value.get(name)
     if not isinstance(value, list) or not is_element(name):
@@ -37,19 +37,19 @@ def inner_value(value: object, name: str) -> Any:
 
 
 def is_element(name: str) -> bool:
-    """Whether a name in a path is the index of a list's element, such as ``[0]``."""
+    """Return whether a name in a path is the index of a list element, such as ``[0]``."""
     return _ELEMENT.fullmatch(name) is not None
 
 
 def place_for(key: _Place | Mapping[str, _Place], event_type: str) -> _Place | None:
-    """The path of the key in events of a type; None if none is declared."""
+    """Return the path of the key in events of a type; None if no path is declared."""
     if not isinstance(key, Mapping):
         return key
     return key.get(event_type, key.get(OTHER_TYPES))
 
 
 def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place:
-    """The path of the correlation key in events of a type; ``EventRejected`` if none is declared."""
+    """Return the path of the correlation key in events of a type; raises ``EventRejected`` if no path is declared."""
     place = place_for(key, event_type)
     if place is None:
         declared = listed(list(key)) if isinstance(key, Mapping) else ""
@@ -62,24 +62,24 @@ def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place
 
 
 def places_of(key: _Place | Mapping[str, _Place]) -> tuple[_Place, ...]:
-    """All paths of a key, each once."""
+    """Return all paths of a key, each once."""
     return tuple(dict.fromkeys(key.values())) if isinstance(key, Mapping) else (key,)
 
 
 def key_text(key: KeyForm) -> str:
-    """A key in words, such as ``data.ref (Payment) or data.id (other types)``."""
+    """Describe a key in words, such as ``data.ref (Payment) or data.id (other types)``."""
     if not isinstance(key, Mapping):
         return key
     return " or ".join(f"{path} ({'other types' if name == OTHER_TYPES else name})" for name, path in key.items())
 
 
 def key_json(key: KeyForm) -> str | dict[str, str]:
-    """A key in its JSON form."""
+    """Return a key in its JSON form."""
     return dict(key) if isinstance(key, Mapping) else key
 
 
 def key_form(value: object, what: str, field: str) -> KeyForm:
-    """Read a key, a path or an object of paths, from a JSON value; ``what`` names the key in error messages."""
+    """Read a key, a path or an object of paths, from a JSON value. ``what``: the key's name in error messages."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair):
@@ -88,20 +88,23 @@ def key_form(value: object, what: str, field: str) -> KeyForm:
 
 
 def key_names(key: KeyForm) -> tuple[Path, ...]:
-    """The paths of a key, each first without the prefix ``data`` and then as declared."""
+    """Return the paths of a key; each is first without the prefix ``data``, then as declared."""
     names = (name for path in places_of(key) for name in (path.removeprefix(_ATTRIBUTES), path))
     return tuple(_parts(name) for name in dict.fromkeys(names))
 
 
 def attribute_path(key: KeyForm) -> AttributePath:
-    """The path of a key within the attributes of events."""
+    """Return the path of a key within the attributes of events."""
     if isinstance(key, Mapping):
         return {name: _parts(path.removeprefix(_ATTRIBUTES)) for name, path in key.items()}
     return _parts(key.removeprefix(_ATTRIBUTES))
 
 
 def key_fault(key: KeyForm, event_types: tuple[str, ...]) -> str | None:
-    """The fault, in words, of a key with paths by event type; None if valid. Empty ``event_types`` allow every type."""
+    """Return the fault, in words, of a key with paths by event type; None if it is valid.
+
+    If ``event_types`` is empty, every type is allowed.
+    """
     if not isinstance(key, Mapping):
         return None
     if not key or "" in key:
@@ -116,5 +119,5 @@ def _parts(path: str) -> Path:
 
 
 def members_of(key: KeyForm) -> set[str]:
-    """The paths of a key that lead to members of the event itself, not to attributes."""
+    """Return the paths of a key that lead to members of the event itself instead of its attributes."""
     return {path for path in places_of(key) if not path.startswith(_ATTRIBUTES)}

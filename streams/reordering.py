@@ -1,4 +1,4 @@
-"""The reorder buffer of a stream in a shard: events wait until no older one is expected, and leave in order of time."""
+"""The reorder buffer of a stream in a shard: events wait until no older one is expected, and are released by time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 from streams.batch import EventBatch
 
-NEVER_US = -(2**62)  # no event yet: before every time, with room below it
+NEVER_US = -(2**62)  # no event yet; below every valid time
 
 
 class ReorderBuffer:
     """A buffer of events that wait for older events.
 
-    The *newest* time is that of the newest event so far; the *watermark* is the newest time less the lateness (the
-    bound of out-of-orderness). An event is late if it is older than the watermark was just before it arrived. An event
-    leaves when the watermark has reached its time; events of equal time leave in order of arrival. All of this is
-    decided event by event, so batch boundaries do not matter.
+    The *newest* time is that of the newest event so far. The *watermark* is the newest time less the lateness (the
+    bound of out-of-orderness). An event is late if it is older than the watermark was just before the event arrived. An
+    event is released when the watermark has reached its time. Events of equal time are released in the order of
+    arrival. All of this is decided event by event, so batch boundaries have no effect.
     """
 
     def __init__(self, lateness_us: int) -> None:
@@ -30,23 +30,23 @@ class ReorderBuffer:
 
     @property
     def watermark_us(self) -> int | None:
-        """The watermark: every event before it has left; None before the first event."""
+        """The watermark: every event older than it has been released. None before the first event."""
         return None if self._watermark_us == NEVER_US else self._watermark_us
 
     def is_late(self, times_us: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The mask of the events of a batch that are late if the batch arrives now."""
+        """Return a mask of the events of a batch that are late if the batch arrives now."""
         late: NDArray[np.bool_] = times_us < self.watermarks_us(times_us)
         return late
 
     def watermarks_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The watermark just before each event of a batch, if the batch arrives now."""
+        """Return the watermark just before each event of a batch, if the batch arrives now."""
         watermarks: NDArray[np.int64] = np.maximum(
             self._newest_before(times_us) - self._lateness_us, self._watermark_us
         )
         return watermarks
 
     def lags_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The lag of each event of a batch, from the newest time before it, if the batch arrives now."""
+        """Return the lag of each event of a batch behind the newest time before it, if the batch arrives now."""
         lags: NDArray[np.int64] = np.maximum(self._newest_before(times_us) - times_us, 0)
         return lags
 
@@ -55,24 +55,24 @@ class ReorderBuffer:
         return newest
 
     def push(self, batch: EventBatch) -> EventBatch:
-        """Add events, none of which is late; returns the events that leave."""
+        """Add events, none of which is late, and return the events that are released."""
         if len(batch):
             self._newest_us = max(self._newest_us, int(batch.time_us.max()))
             self._waiting = EventBatch.joined([self._waiting, batch]) if len(self) else batch
         return self.advance(self._newest_us - self._lateness_us)
 
     def wait(self, lateness_us: int) -> EventBatch:
-        """Change the lateness; returns the events that leave. The watermark does not fall."""
+        """Change the lateness, and return the events that are released. The watermark does not fall."""
         self._lateness_us = lateness_us
         return self.advance(self._newest_us - lateness_us)
 
     def see(self, time_us: int) -> EventBatch:
-        """Note the time of an event that is not in the buffer; returns the events that leave."""
+        """Register the time of an event that is not in the buffer, and return the events that are released."""
         self._newest_us = max(self._newest_us, time_us)
         return self.advance(self._newest_us - self._lateness_us)
 
     def advance(self, watermark_us: int) -> EventBatch:
-        """Raise the watermark: no event before it will arrive; returns the events that leave."""
+        """Raise the watermark, because no older event will arrive, and return the events that are released."""
         self._watermark_us = max(self._watermark_us, watermark_us)
         times = self._waiting.time_us
         order = np.argsort(times, kind="stable")
@@ -87,7 +87,7 @@ class ReorderBuffer:
         return released
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Keep only the waiting events whose flag is set; watermark and newest time stay."""
+        """Keep only the waiting events whose flag is set. Watermark and newest time do not change."""
         self._waiting = self._waiting.take(np.flatnonzero(is_kept))
 
     @property
@@ -96,14 +96,14 @@ class ReorderBuffer:
         return self._waiting.key_hashes
 
     def drain(self) -> EventBatch:
-        """Release all waiting events, in order, because no more will arrive; the watermark rises to the newest time."""
+        """Release all waiting events in order, because no more will arrive. The watermark rises to the newest time."""
         return self.advance(self._newest_us)
 
     def dump(self) -> tuple[dict[str, int], bytes]:
-        """The state: newest time and watermark as a JSON object, and the waiting events as a batch in wire form."""
+        """Return the state: newest time and watermark as a JSON object, and the waiting events in wire form."""
         return {"newest_us": self._newest_us, "watermark_us": self._watermark_us}, self._waiting.to_bytes()
 
     def load(self, head: dict[str, int], waiting: bytes) -> None:
-        """Load the result of ``dump``; raises ``BatchFormatError`` if the bytes are not a batch."""
+        """Restore the result of ``dump``; raises ``BatchFormatError`` if the bytes are not a batch."""
         self._newest_us, self._watermark_us = head["newest_us"], head["watermark_us"]
         self._waiting = EventBatch.from_bytes(waiting)

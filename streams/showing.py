@@ -1,4 +1,4 @@
-"""Formats external values for messages."""
+"""Formatting of external values for messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from reprlib import Repr
 
 
 def shown(value: object) -> str:
-    """A value's Python representation, cut to a readable length and depth."""
+    """Return a value's Python representation, cut to a readable length and depth."""
     writer = Repr()
     writer.maxlevel = 2
     writer.maxstring = writer.maxother = 60

@@ -1,7 +1,7 @@
 """Forms of times in files and plain JSON: ISO 8601 and usual dates, with and without a zone, and numbers since 1970.
 
-The unit of a number follows from its magnitude, unless it is named. Clocks skip local times in spring and repeat others
-in autumn; ``LocalTimes`` decides how such local times are read.
+The unit of a number follows from its magnitude, unless it is declared. Clocks skip local times in spring and repeat
+local times in autumn; ``LocalTimes`` decides how these are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US, parse_rfc3339, parse_time
 
 TimeUnit: TypeAlias = Literal["auto", "s", "ms", "us", "ns"]
 LocalTimes: TypeAlias = Literal["earlier", "later", "refuse"]
-"""How to read a local time that clocks show twice, or skip: as the earlier or later of two moments, or reject."""
+"""How to read a local time that clocks skip or show twice: as the earlier or later of two moments, or reject it."""
 
 LEAST_SECONDS = 10**8  # 1973-03-03; smaller numbers are microseconds, as simulations and examples write them
 LEAST_MILLISECONDS = 10**11  # 1973-03-03; as seconds it would be the year 5138
@@ -49,7 +49,7 @@ _TEXT = re.compile(
 )
 _OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 _MOST_MINUTES = 24 * 60
-_MACHINES_OWN = ("localtime", "posixrules")  # files beside the zones, other ones on each machine
+_MACHINES_OWN = ("localtime", "posixrules")  # files beside the zones that differ between machines
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -88,14 +88,15 @@ class TimeForm:
 
     @property
     def is_exact(self) -> bool:
-        """Whether neither a zone nor a format is named, so that texts are RFC 3339."""
+        """Whether texts must be RFC 3339, because neither a zone nor a format is declared."""
         return self.zone is None and self.format is None
 
     def read(self, value: object, notes: Counter[str] | None = None) -> int:
-        """Microseconds since 1970-01-01 UTC of ISO 8601 text, RFC 3339 included, another usual date, or a number.
+        """Convert an ISO 8601 or RFC 3339 text, another usual date, or a number to microseconds since 1970 UTC.
 
         A number may also be written as a text. ``notes`` counts local times that clocks show ``twice`` or that are
-        ``skipped``. ``EventRejected`` if the value is not a time, is ambiguous, or lacks a zone while ``zone`` is None.
+        ``skipped``. Raises ``EventRejected`` if the value is not a time, is ambiguous, or lacks a zone although
+        ``zone`` is None.
         """
         if isinstance(value, str):
             text = value.strip()
@@ -141,7 +142,7 @@ class TimeForm:
         return f"{parts['last']}-{month:02}-{day:02}"
 
     def _of_local(self, local_us: int, text: str, notes: Counter[str] | None) -> int:
-        """The moment of a local time in the zone."""
+        """Return the moment of a local time in the zone."""
         if self.zone is None:
             raise EventRejected(
                 f"time {shown(text)} has no time zone; give one, such as --assume-zone UTC or "
@@ -164,7 +165,7 @@ class TimeForm:
 
 
 def unit_scale(number: int) -> int:
-    """The factor that converts a number to microseconds, by its magnitude; 0 if the number is in nanoseconds."""
+    """Return the factor that converts a number to microseconds, by its magnitude; 0 for a number in nanoseconds."""
     size = abs(number)
     if size < LEAST_SECONDS or LEAST_MICROSECONDS <= size <= LATEST_US:
         return 1
@@ -174,7 +175,7 @@ def unit_scale(number: int) -> int:
 
 
 def microseconds_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Microseconds of whole numbers whose units follow from their magnitudes."""
+    """Convert whole numbers, whose units follow from their magnitudes, to microseconds."""
     sizes = np.abs(numbers)
     scales = np.select(
         [sizes < LEAST_SECONDS, sizes < LEAST_MILLISECONDS, sizes < LEAST_MICROSECONDS], [1, 1_000_000, 1_000], 1
@@ -184,7 +185,7 @@ def microseconds_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=16)
 def zone_of(name: str) -> tzinfo:
-    """The time zone with a name or an offset; ``DeclarationError`` if it is unknown."""
+    """Return the time zone with a name or an offset; raises ``DeclarationError`` if it is unknown."""
     if name.upper() in ("UTC", "Z"):
         return UTC
     if offset := _OFFSET.fullmatch(name):
@@ -204,14 +205,14 @@ def zone_of(name: str) -> tzinfo:
 
 
 def date_order(first: int, second: int) -> str | None:
-    """The order of day and month in a date's first two numbers; None if both orders are possible or impossible."""
+    """Return the order of day and month in a date's first two numbers; None if both orders or neither is possible."""
     if (first > 12) == (second > 12):
         return None
     return DATE_ORDERS[0] if first > 12 else DATE_ORDERS[1]
 
 
 def slashed_date(text: str) -> tuple[int, int] | None:
-    """The first two numbers of a date such as 27/06/2025; None for other times."""
+    """Return the first two numbers of a date such as 27/06/2025; None for times in other forms."""
     parts = _TEXT.fullmatch(text.strip())
     return (int(parts["first"]), int(parts["second"])) if parts is not None and parts["sign"] == "/" else None
 
@@ -238,7 +239,7 @@ def _of_number(number: Decimal, unit: TimeUnit) -> int:
 
 
 def _clock(parts: re.Match[str], text: str) -> str:
-    """The time of day in the form of RFC 3339."""
+    """Return the time of day in the form of RFC 3339."""
     hour = int(parts["hour"] or 0)
     if parts["half"]:
         if not 1 <= hour <= 12:
@@ -255,13 +256,13 @@ def _formatted(text: str, form: str) -> datetime:
 
 
 def _moments_us(local_us: int, zone: tzinfo) -> tuple[int, int]:
-    """The two possible moments of a local time; they differ where clocks were changed."""
+    """Return the two possible moments of a local time. They differ if clocks skip this time or show it twice."""
     local = (_EPOCH + timedelta(microseconds=local_us)).replace(tzinfo=zone)
     before, after = (local.replace(fold=fold).utcoffset() or timedelta(0) for fold in (0, 1))
     return local_us - before // _MICROSECOND, local_us - after // _MICROSECOND
 
 
 def _is_shown(moment_us: int, local_us: int, zone: tzinfo) -> bool:
-    """Whether clocks in a zone show a local time at a moment."""
+    """Return whether clocks in a zone show a local time at a moment."""
     offset = (_EPOCH + timedelta(microseconds=moment_us)).astimezone(zone).utcoffset() or timedelta(0)
     return moment_us + offset // _MICROSECOND == local_us

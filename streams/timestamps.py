@@ -1,6 +1,6 @@
-"""Occurrence times as text: RFC 3339 at the edges, int64 microseconds UTC inside.
+"""Occurrence times: RFC 3339 texts in external forms, int64 microseconds UTC inside.
 
-Times lie in the years 1 to 9999, the range that RFC 3339 and Python's ``datetime`` share, so that every accepted event
+Times are in the years 1 to 9999, the range that RFC 3339 and Python's ``datetime`` share, so that every accepted event
 can be written again.
 """
 
@@ -27,10 +27,10 @@ _EXAMPLE = "such as 2026-01-31T09:30:00Z or 2026-01-31T10:30:00.25+01:00"
 
 
 def parse_time(value: object) -> int:
-    """Microseconds since 1970-01-01 UTC of an RFC 3339 text or of whole microseconds.
+    """Convert an RFC 3339 text or whole microseconds to microseconds since 1970-01-01 UTC.
 
-    Digits beyond the microsecond are cut off. A leap second (``23:59:60`` UTC) counts as the second after it. A time
-    is rejected if it has no zone, does not exist, or is outside the years 1 to 9999.
+    Digits beyond the microsecond are cut off. A leap second (``23:59:60`` UTC) counts as the second after it. A time is
+    rejected if it has no zone, does not exist, or is outside the years 1 to 9999.
     """
     if isinstance(value, str):
         return parse_rfc3339(value)
@@ -40,7 +40,7 @@ def parse_time(value: object) -> int:
 
 
 def parse_rfc3339(text: str) -> int:
-    """Microseconds since 1970-01-01 UTC of an RFC 3339 text; see ``parse_time``."""
+    """Convert an RFC 3339 text to microseconds since 1970-01-01 UTC; see ``parse_time``."""
     parts = _RFC_3339.fullmatch(text)
     if parts is None:
         raise EventRejected(f"time {shown(text)} is not RFC 3339; write it {_EXAMPLE}", field="time")
@@ -63,13 +63,13 @@ def parse_rfc3339(text: str) -> int:
 
 
 def format_time(time_us: int) -> str:
-    """A time (years 1 to 9999) as RFC 3339 in UTC with six digits and ``Z``; the texts sort in the order of times."""
+    """Format a time (years 1 to 9999) as RFC 3339 in UTC with six digits and ``Z``. The texts sort by time."""
     moment = _BARE_EPOCH + timedelta(microseconds=_within_years(time_us, time_us))
     return moment.isoformat(timespec="microseconds") + "Z"
 
 
 def shown_time(time_us: int) -> str:
-    """A time as ``format_time`` writes it; a time outside the years 1 to 9999 is limited to them."""
+    """Format a time like ``format_time``; a time outside the years 1 to 9999 is limited to them."""
     return format_time(min(max(time_us, EARLIEST_US), LATEST_US))
 
 

@@ -1,4 +1,4 @@
-"""Limits of the work that a pattern may cost; work is counted, so every replay gives up at the same events."""
+"""Limits of the work that a pattern may cost. Work is counted, so every replay gives up at the same events."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class WorkBudget:
     Each partial match that an event meets costs 1. Reads of conditions between steps count as well: 64 bytes of texts,
     16 bound events that are passed over, or 4 events of an aggregate cost 1.
 
-    The default values are a part of the log's format: a pattern whose record names no budget has them, so a release
-    that changes the defaults has to write the old ones down.
+    The default values are a part of the log's format: they apply to a pattern whose record has no budget. So a release
+    that changes the defaults has to keep the old ones for such records.
 
     Attributes:
         per_event: Work that each event of a trace may cost without being counted, at least 0.
-        per_trace: Work that the events of a trace may cost beyond ``per_event``, at least 1; if they cost more, the
+        per_trace: Work that the events of a trace may cost beyond ``per_event``, at least 1. If they cost more, the
             pattern is given up in the trace.
-        traces: Number of traces in which the pattern may be given up, at least 0; beyond, the pattern is suspended.
-        forgiven_after: Number of events of the pattern's stream in the shard after which a trace in which the pattern
-            was given up no longer counts, at least 1.
+        traces: Number of traces in which the pattern may be given up, at least 0. In one more trace, it is suspended.
+        forgiven_after: Number of events of the pattern's stream in the shard, at least 1, after which a trace in which
+            the pattern was given up no longer counts.
         in_all: Work that the pattern may cost in all traces of a shard, beyond ``per_event`` for each event of its
-            stream, at least 1; beyond, the pattern is suspended. Older records lack this member and have the default.
+            stream, at least 1. If it costs more, it is suspended. Older records lack this member and have the default.
     """
 
     per_event: int = 1_000
@@ -55,7 +55,10 @@ class WorkBudget:
 
     @classmethod
     def from_json(cls, document: Any) -> WorkBudget:
-        """Read the result of ``to_json``; a missing member has its default. ``ValueError`` for any other form."""
+        """Read the result of ``to_json``.
+
+        A missing member has its default; raises ``ValueError`` for any other form.
+        """
         names = {member.name for member in fields(cls)}
         if not isinstance(document, Mapping) or not document.keys() <= names:
             raise ValueError(f"a budget is {document!r}; it must be an object with {', '.join(sorted(names))}")

@@ -1,1 +1,1 @@
-"""The external forms of events: CloudEvents and plain JSON, one by one or by columns; limits of depth and integers."""
+"""The external forms of events, CloudEvents and plain JSON, read one by one or by columns, with limits of size."""

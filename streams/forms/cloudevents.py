@@ -1,9 +1,9 @@
-"""CloudEvents 1.0 in JSON, structured mode, to and from events.
+"""Conversion of CloudEvents 1.0 in JSON, structured mode, to and from events.
 
-``time`` is the occurrence time and required here; ``data`` holds the attributes. The declaration gives the path of the
-correlation key, possibly by event type: ``subject``, ``data.<path>``, or any other top-level (extension) attribute. The
-intake recognises a repeated event by ``source`` and ``id``; alerts name events by ``id`` alone, so producers that share
-a stream should not share ids.
+``time`` is the occurrence time, and is required here; ``data`` has the attributes. The declaration gives the path of
+the correlation key, possibly by event type: ``subject``, ``data.<path>``, or any other top-level (extension) attribute.
+The intake recognises a repeated event by ``source`` and ``id``. Alerts name events by ``id`` alone, so producers of the
+same stream should not use the same ids.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SPEC_VERSION = "1.0"
 
 
 def parse_cloudevent(value: object, declaration: StreamDeclaration) -> Event:
-    """Read an event from a CloudEvent 1.0 in JSON form; ``EventRejected`` if a needed part is missing."""
+    """Read an event from a CloudEvent 1.0 in JSON; raises ``EventRejected`` if a required part is missing."""
     envelope = require_object(value)
     _check_envelope(envelope)
     event_id = require_text(envelope.get("id", MISSING), "id")
@@ -46,7 +46,7 @@ def parse_cloudevent(value: object, declaration: StreamDeclaration) -> Event:
 
 
 def render_cloudevent(event: Event, source: str) -> dict[str, Any]:
-    """The event as a CloudEvent in JSON form, its key as ``subject``."""
+    """Convert an event to a CloudEvent in JSON, with its key as ``subject``."""
     return {
         "specversion": SPEC_VERSION,
         "id": event.id,
@@ -60,7 +60,7 @@ def render_cloudevent(event: Event, source: str) -> dict[str, Any]:
 
 
 def keyed_cloudevent(event: Event, source: str, key: KeyForm) -> dict[str, Any]:
-    """The event as a CloudEvent; the key is at the stream's path for the event's type, or else in ``subject``."""
+    """Convert an event to a CloudEvent, with its key at the stream's path for its type, or else in ``subject``."""
     path = place_for(key, event.type) or "subject"
     rendered = render_cloudevent(event, source)
     if path == "subject":

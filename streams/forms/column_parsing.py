@@ -1,7 +1,7 @@
-"""Reads batches of well-formed event objects by columns: the same result as reading one by one, but much faster.
+"""Reads batches of well-formed event objects by columns, with the same result as one by one, but much faster.
 
 Nothing is rejected here. If any object is unusual, the result is None. The caller then reads the objects one by one,
-which reports the fault of each invalid object and accepts objects that are only unusual.
+which reports the fault of each invalid object, and accepts objects that are unusual but valid.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _Objects = Sequence[Mapping[str, Any]]
 
 
 def parse_columns(objects: Sequence[object], declaration: StreamDeclaration) -> EventBatch | None:
-    """All events of a batch, if the objects are all well-formed CloudEvents or all well-formed plain objects.
+    """Read a batch of event objects that are all well-formed CloudEvents, or all well-formed plain objects.
 
     The objects are decoded JSON, one per event, in their order. The events equal the results of ``parse_cloudevent`` or
-    ``parse_plain`` after ``check_extent``; None if some object has to be read individually.
+    ``parse_plain`` after ``check_extent``. Return None if any object has to be read individually.
     """
     if set(map(type, objects)) != {dict}:
         return None
@@ -96,7 +96,7 @@ def _batch(
     *,
     is_known: bool,
 ) -> EventBatch:
-    """The batch of ids, types, times, keys and attributes; ``is_known``: the result of ``_is_known``."""
+    """Create the batch of ids, types, times, keys and attributes. ``is_known``: the result of ``_is_known``."""
     ids, types, times, keys, data = columns
     distinct = set(types)
     if declaration.event_types and not distinct.issubset(declaration.event_types):
@@ -114,7 +114,7 @@ def _batch(
 
 
 def _is_known(objects: _Objects, used: Set[str]) -> bool:
-    """Whether all names of members are in ``_KNOWN``, and members that are not in ``used`` are texts or null."""
+    """Return whether all members are named in ``_KNOWN``, and those that are not in ``used`` are texts or null."""
     members = set(chain.from_iterable(objects))
     return _KNOWN.issuperset(members) and all(
         _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used
@@ -122,7 +122,7 @@ def _is_known(objects: _Objects, used: Set[str]) -> bool:
 
 
 def _keys(objects: _Objects, types: list[str], key: KeyForm, read: Callable[[_Objects, str], list[Any]]) -> list[Any]:
-    """The key of each object, at the path for the object's type; ``read`` returns the values at one path."""
+    """Return the key of each object, at the path for the object's type; ``read`` returns the values at one path."""
     if not isinstance(key, Mapping):
         return read(objects, key)
     places = {name: require_place(key, name) for name in set(types)}
@@ -141,12 +141,12 @@ def _plain_keys(objects: _Objects, path: str) -> list[Any]:
 
 
 def _always_read(key: KeyForm) -> set[str]:
-    """The member that has the key of every object; empty for a key by event type."""
+    """Return the member that contains the key of every object; empty if the key depends on the event type."""
     return set() if isinstance(key, Mapping) else {key}
 
 
 def _at(objects: _Objects, path: str) -> list[Any]:
-    """The values at a dotted path; ``MISSING`` where an object has none."""
+    """Return the values at a dotted path, with ``MISSING`` for objects that have none."""
     values: list[Any] = list(objects)
     for place, name in enumerate(path.split(".")):
         if place and set(map(type, values)) != {dict}:
@@ -162,7 +162,7 @@ def _require_texts(values: list[Any]) -> list[str]:
 
 
 def _names(values: list[Any]) -> list[str]:
-    """Ids and keys: non-empty texts, or integers as texts."""
+    """Check ids or keys, which are non-empty texts or integers, and return them as texts."""
     kinds = set(map(type, values))
     if int in kinds and kinds <= {int, str}:
         check_extent(values)
@@ -179,7 +179,10 @@ def _attributes(value: object) -> Mapping[str, Any]:
 
 
 def _times_us(values: list[Any]) -> NDArray[np.int64]:
-    """Microseconds of RFC 3339 texts or of integers since 1970; raises ``_Unusual`` for forms such as leap seconds."""
+    """Convert RFC 3339 texts, or integers since 1970, to microseconds.
+
+    Raises ``_Unusual`` for rare forms such as leap seconds.
+    """
     kinds = set(map(type, values))
     if kinds == {int}:
         times_us = microseconds_of(np.array(values, np.int64))

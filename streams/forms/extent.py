@@ -1,4 +1,4 @@
-"""Limits of an external form: bounded depth, and integers that fit into signed 64 bits."""
+"""Limits of an external form: the depth of nesting, and integers of signed 64 bits."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ _DEEPEST = 100
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _NINES = bytes.maketrans(b"012345678", b"9" * 9)
 _LONG_INTEGER = b"9" * 19
-_MOST_CHARACTERS = 20  # of an integer of 64 bits with its sign
+_MOST_CHARACTERS = 20  # an integer of 64 bits with its sign
 
 
 def decode_json(text: bytes) -> object:
-    """The value of a JSON text; integers beyond 64 bits stay integers, so that ``check_extent`` can reject them.
+    """Decode a JSON text. Integers beyond 64 bits remain integers, so that ``check_extent`` can reject them.
 
     A text that is not JSON raises ``orjson.JSONDecodeError``.
     """
-    value: object = orjson.loads(text)  # turns integers beyond 64 bits into floats
+    value: object = orjson.loads(text)  # converts integers beyond 64 bits to floats
     if not has_long_integer(text):
         return value
     try:
         return json.loads(text, parse_int=_integer)
-    except RecursionError:  # too deep for json; ``check_extent`` judges the depth
+    except RecursionError:  # too deep for json; ``check_extent`` checks the depth
         return value
 
 
 def has_long_integer(text: bytes) -> bool:
-    """Whether a JSON text may contain integers beyond 64 bits."""
+    """Return whether a JSON text may contain integers beyond 64 bits."""
     return _LONG_INTEGER in text.translate(_NINES)
 
 
 def check_extent(value: object) -> None:
-    """Reject a value that is nested too deeply or contains an integer beyond int64, before anything recurses into it.
+    """Reject a value that is nested too deeply or contains an integer beyond int64.
 
-    The message of ``EventRejected`` names the member.
+    This is done before any code recurses into the value. The message of ``EventRejected`` names the member.
     """
     level, depth = [value], 1
     while level:
@@ -59,15 +59,15 @@ def check_extent(value: object) -> None:
 
 
 def _integer(digits: str) -> int:
-    """The integer of a JSON number.
+    """Convert the digits of a JSON integer.
 
-    A number with too many digits for Python becomes some other integer that is too large.
+    A number of more than 20 characters becomes 2**63, because Python refuses to convert a very long one.
     """
     return int(digits) if len(digits) <= _MOST_CHARACTERS else _MOST + 1
 
 
 def _far(value: object, path: str, depth: int) -> Iterator[str]:
-    """Paths of integers beyond int64, searched down to ``depth``."""
+    """Yield the paths of integers beyond int64, searched down to ``depth``."""
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
         yield path
     if depth and isinstance(value, dict | list):

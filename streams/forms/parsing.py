@@ -1,6 +1,6 @@
 """Shared parts of the external forms of an event: paths, keys, checks, and the outcome of a batch.
 
-A batch never fails as a whole: accepted and rejected events are returned side by side, each with its index in the
+A batch is never rejected as a whole: accepted and rejected events are returned separately, each with its index in the
 batch.
 """
 
@@ -29,7 +29,7 @@ class ParsedEvents:
 
 
 def parse_each(objects: Iterable[object], parse: Callable[[object], Event]) -> ParsedEvents:
-    """Parse each object on its own into an event; an object that ``parse`` rejects does not affect the others."""
+    """Parse each object into an event. An object that ``parse`` rejects does not affect the others."""
     events: list[tuple[int, Event]] = []
     rejections: list[tuple[int, EventRejected]] = []
     for index, value in enumerate(objects):
@@ -41,7 +41,7 @@ def parse_each(objects: Iterable[object], parse: Callable[[object], Event]) -> P
 
 
 def read_path(value: Mapping[str, Any], path: str) -> object:
-    """The value at a dotted path of a JSON object, or ``MISSING``."""
+    """Return the value at a dotted path of a JSON object, or ``MISSING``."""
     inner: object = value
     for name in path.split("."):
         if not isinstance(inner, Mapping) or name not in inner:
@@ -51,7 +51,7 @@ def read_path(value: Mapping[str, Any], path: str) -> object:
 
 
 def with_value(line: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
-    """A copy of the object with a value replaced at a dotted path."""
+    """Return a copy of the object in which the value at a dotted path is replaced."""
     name, _, tail = path.partition(".")
     inner = line.get(name)
     return {**line, name: with_value(inner if isinstance(inner, Mapping) else {}, tail, value) if tail else value}
@@ -74,7 +74,7 @@ def require_text(value: object, name: str) -> str:
 
 
 def require_name(value: object, name: str) -> str:
-    """The value of an id or correlation key: a non-empty text, or an integer as text."""
+    """Return the value of an id or correlation key as text; it must be a non-empty text or an integer."""
     if value is MISSING:
         raise EventRejected(f"{name!r} is missing; an event needs a text or an integer there", field=name)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -85,7 +85,7 @@ def require_name(value: object, name: str) -> str:
 
 
 def require_data(value: object, name: str) -> Mapping[str, Any]:
-    """The value of attributes: a JSON object; if missing or null, an empty object."""
+    """Return attributes, which must be a JSON object. If they are missing or null, return an empty object."""
     if value is MISSING or value is None:
         return {}
     if not isinstance(value, Mapping):

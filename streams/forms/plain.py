@@ -1,11 +1,11 @@
-"""Plain JSON objects to and from events, through a stream's declared mapping.
+"""Conversion of plain JSON objects to and from events, by the stream's declared mapping.
 
-The mapping names the paths of id, type, time and attributes; the declaration's ``key`` is a path in the same object, or
-a path by event type.
+The mapping has the paths of id, type, time and attributes. The declaration's ``key`` is a path in the same object, or a
+path by event type.
 
-Time is RFC 3339 text or a number since 1970, whose unit follows from its magnitude, unless the mapping names another
-form. If the declaration keeps the default key ``subject``, which plain objects seldom have, a top-level ``key`` is used
-where ``subject`` is absent.
+A time is RFC 3339 text or a number since 1970, whose unit follows from its magnitude, unless the mapping declares
+another form. If the declaration has the default key ``subject``, which plain objects seldom contain, a top-level
+``key`` is used if ``subject`` is absent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from streams.timestamps import format_time, parse_rfc3339
 
 
 def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
-    """Read an event from a plain JSON object; ``EventRejected`` if a mapped part is missing or of the wrong form."""
+    """Read an event from a plain JSON object; raises ``EventRejected`` if a mapped part is missing or malformed."""
     source = require_object(value)
     mapping = declaration.mapping
     event_id = plain_id(source, mapping.id)
@@ -52,7 +52,7 @@ def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
 
 
 def render_plain(event: Event) -> dict[str, Any]:
-    """The event as a plain object under the default mapping, its key as ``key``: one line of a JSONL file."""
+    """Convert an event to a plain object under the default mapping, with its key as ``key``: a line of a JSONL file."""
     return {
         "id": event.id,
         "type": event.type,
@@ -63,7 +63,7 @@ def render_plain(event: Event) -> dict[str, Any]:
 
 
 def plain_id(source: Mapping[str, Any], path: str | tuple[str, ...]) -> str:
-    """The id at a path, or the values at several paths joined by colons."""
+    """Return the id at a path, or the values at several paths joined by colons."""
     paths = (path,) if isinstance(path, str) else path
     return ":".join(require_name(read_path(source, part), part) for part in paths)
 

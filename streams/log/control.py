@@ -1,7 +1,7 @@
-"""Control records: the entries of the log besides events. They take effect at their place in each shard.
+"""Control records: the entries of the log other than events. A record takes effect at its position in each shard.
 
-Bodies are JSON objects with a ``format`` number; ``docs/log-format.md`` shows them. Each record reads and writes its
-own body, so that writers of the log and the shards that apply it agree.
+Bodies are JSON objects with a ``format`` number; ``docs/log-format.md`` shows them. Each class of records reads and
+writes its own body, so that writers of the log and the shards that apply it agree.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _NamedRecord(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class StreamOn(ControlRecord):
-    """A stream is declared, or gets a new declaration."""
+    """A stream is declared, or its declaration changes."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_ON
 
@@ -105,21 +105,21 @@ class StreamOn(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class StreamOff(_NamedRecord):
-    """A stream ends here with everything that belongs to it; a later ``StreamOn`` declares it again, without state."""
+    """A stream is removed with its whole state. A later ``StreamOn`` declares it again, without state."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_OFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternOn(ControlRecord):
-    """A version of a pattern begins; another version stops, and its partial matches are dropped.
+    """A version of a pattern starts. Another version stops, and its partial matches are dropped.
 
-    With ``start`` ``migrate``, the other version continues for its present partial matches.
+    If ``start`` is ``migrate``, the other version instead continues until its current partial matches are finished.
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
         is_guarded: Whether constraints of the stream terminate partial matches of the pattern early.
-        route: Name of the further key whose traces the pattern sees; empty: the correlation key.
+        route: Name of the further key by whose traces the pattern is matched; empty: the correlation key.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_ON
@@ -134,7 +134,7 @@ class PatternOn(ControlRecord):
     suppression: Annotated[Mapping[str, Any] | None, Member(Members.json_object, is_sparse=True)] = None
 
     def definition(self, stream: str) -> Definition:
-        """The pattern as an operator of a stream."""
+        """Return the pattern as an operator of a stream."""
         return Definition(
             kind="pattern",
             name=self.name,
@@ -151,27 +151,27 @@ class PatternOn(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class PatternOff(_NamedRecord):
-    """A pattern stops here, and its partial matches are dropped."""
+    """A pattern stops, and its partial matches are dropped."""
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_OFF
 
 
 @dataclass(frozen=True, slots=True)
 class PatternPause(_NamedRecord):
-    """A pattern is paused and loses its partial matches; ``PatternOn`` with its version resumes it."""
+    """A pattern is paused, and its partial matches are dropped. ``PatternOn`` with its version resumes it."""
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_PAUSE
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorOn(ControlRecord):
-    """A version of an operator begins; another version stops.
+    """A version of an operator starts, and another version stops.
 
     Patterns have a record of their own with the same effect: ``PatternOn``.
 
     Attributes:
-        start: What happens to the state of another version: ``fresh``: dropped; ``migrate``: finished by that version;
-            ``keep``: continued in this one.
+        start: What happens to the state of the other version. ``fresh``: it is dropped; ``migrate``: the other version
+            finishes it; ``keep``: this version continues with it.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_ON
@@ -207,7 +207,7 @@ class OperatorOn(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class OperatorOff(ControlRecord):
-    """An operator stops here; its state is dropped."""
+    """An operator stops, and its state is dropped."""
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_OFF
 
@@ -217,14 +217,14 @@ class OperatorOff(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class OperatorPause(OperatorOff):
-    """An operator is paused, and its state is dropped; ``OperatorOn`` with its version resumes it."""
+    """An operator is paused, and its state is dropped. ``OperatorOn`` with its version resumes it."""
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_PAUSE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintsOn(ControlRecord):
-    """Traces that begin after this place follow this version of the stream's constraints; open traces keep theirs.
+    """Traces that begin later follow this version of the stream's constraints. Open traces keep their version.
 
     Attributes:
         version: Counts from 1 within the stream and never repeats.
@@ -240,7 +240,7 @@ class ConstraintsOn(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class TableOn(ControlRecord):
-    """Later lookups read this version of a table; the record belongs to no stream and concerns all streams."""
+    """Later lookups read this version of a table. The record belongs to no stream and concerns all streams."""
 
     KIND: ClassVar[RecordKind] = RecordKind.TABLE_ON
 
@@ -260,14 +260,14 @@ class TableOn(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class TableOff(_NamedRecord):
-    """A table ends here; a later ``TableOn`` begins a new table."""
+    """A table is removed. A later ``TableOn`` creates a new table."""
 
     KIND: ClassVar[RecordKind] = RecordKind.TABLE_OFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow(ControlRecord):
-    """One row of a table changes here, as the next version of the table.
+    """One row of a table changes, as the next version of the table.
 
     Attributes:
         key: The text of the key, as ``streams.tables.mapped.key_texts`` returns it.
@@ -288,7 +288,7 @@ class Tick(ControlRecord):
 
     Attributes:
         time_us: The newest time of the stream, before its lateness is subtracted.
-        cause: Events of another shard, or the wall clock of a quiet stream.
+        cause: ``events``: events of another shard; ``clock``: the wall clock, in a quiet stream.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TICK
@@ -299,10 +299,10 @@ class Tick(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceEnd(ControlRecord):
-    """The trace of a key ends here.
+    """The trace of a key ends.
 
     Attributes:
-        time_us: Event time of the end, at most the newest time that the shard knows; None: that newest time.
+        time_us: Event time of the end, at most the newest time in the shard; None: the newest time.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TRACE_END
@@ -313,14 +313,14 @@ class TraceEnd(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Punctuation(ControlRecord):
-    """A promise about the events after this place; ``before_us``, ``key``, ``keys`` or ``range`` is set.
+    """A promise about later events. ``before_us``, ``key``, ``keys`` or ``range`` is set.
 
     Attributes:
-        range: No later event with a time after ``time_us`` has a key in this range. Inputs of joins
-            finish these keys; no trace ends, because only the hash of a trace's key is known.
+        range: No later event with a time after ``time_us`` has a key in this range. Inputs of joins finish these keys.
+            No trace ends, because only the hash of a trace's key is known.
         by: The key of the range: name or path of a further key, or the path of another attribute; empty: the
             correlation key.
-        time_us: When the range is finished, in event time; None: at the newest time that the shard knows.
+        time_us: The event time at which the range is finished; None: the newest time in the shard.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PUNCTUATION
@@ -347,10 +347,10 @@ class Punctuation(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(ControlRecord):
-    """A question about the state at this place of each shard; it changes nothing.
+    """A question about the state of each shard at this position. It changes nothing.
 
     Attributes:
-        route: The question is for operators that read the stream by this further key; empty: by the correlation key.
+        route: Name of the further key by which the asked operators read the stream; empty: the correlation key.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.ASK
@@ -365,7 +365,7 @@ class Ask(ControlRecord):
 class LatenessChange(ControlRecord):
     """A new bound of out-of-orderness for later events of a stream with ``lateness: auto``.
 
-    If the stream has a fixed lateness at this place, the record changes nothing.
+    If the stream has a fixed lateness at this position, the record has no effect.
 
     Attributes:
         seen: The basis of the decision, for people.
@@ -380,13 +380,13 @@ class LatenessChange(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedKeys(Body):
-    """The keys that an input of a join has finished: later events are not expected to have them.
+    """The keys that an input of a join has finished, so that no later events with these keys are expected.
 
     Attributes:
-        to: The last finished key: no event with a key up to this key and a time after ``time_us`` is expected. None:
-            the input's keys have begun again, so finished keys may come again.
-        reading: A hash of how the observed version reads the input: other versions ignore the decision. Empty: a
-            decision of an earlier release, which every version obeys.
+        to: The last finished key. No event with a key up to this one and a time after ``time_us`` is expected. None:
+            the input's keys have started again, so finished keys may occur again.
+        reading: A hash of how the observed version reads the input; other versions ignore the decision. Empty: a
+            decision of an earlier release, which applies to every version.
         seen: The basis of the decision, for people.
     """
 
@@ -414,7 +414,7 @@ class KeysClosed(ControlRecord):
 
     The record belongs to the stream of the operator. ``refused``: the reason in words if the operator must stop,
     because it would exceed its memory limit; None: the operator continues. ``version``: the observed version of the
-    operator, and the only one that ``refused`` stops; None: any version, as in earlier releases.
+    operator, which is the only one that ``refused`` stops; None: any version, as in earlier releases.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED
@@ -449,12 +449,15 @@ _BY_KIND: Mapping[RecordKind, type[ControlRecord]] = {record.KIND: record for re
 
 
 def encode_control(record: ControlRecord) -> bytes:
-    """The body of a record in the log; its kind is ``record.KIND``."""
+    """Return the body of a record in the log; its kind is ``record.KIND``."""
     return orjson.dumps({"format": FORMAT_VERSION, **record.to_json()})
 
 
 def decode_control(kind: RecordKind, body: bytes) -> ControlRecord:
-    """Read the body of a control record; ``ControlRecordError`` if it is no JSON of a known format, or lacks a part."""
+    """Read the body of a control record.
+
+    Raises ``ControlRecordError`` if the body is not JSON of a known format, or lacks a part.
+    """
     if kind not in _BY_KIND:
         raise ControlRecordError("events are not a control record")
     return _BY_KIND[kind].from_json(Members(kind, _object(kind, body)))

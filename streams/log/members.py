@@ -1,4 +1,4 @@
-"""The members of a control record's body: how each is read and written."""
+"""The members of a control record's body: how each member is read and written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.timestamps import EARLIEST_US, LATEST_US
 
 
 class Members:
-    """The members of a record's body, read one by one; errors name the record and the member."""
+    """The members of a record's body, read one by one. Errors name the record and the member."""
 
     def __init__(self, kind: RecordKind, values: Mapping[str, Any]) -> None:
         self.kind = kind
@@ -27,36 +27,36 @@ class Members:
         return self._values
 
     def get(self, name: str) -> Any:
-        """The raw value of a member; None if it is missing."""
+        """Return the raw value of a member; None if it is missing."""
         return self._values.get(name)
 
     def text(self, name: str) -> str:
-        """A non-empty text."""
+        """Read a non-empty text."""
         value = self.get(name)
         if not isinstance(value, str) or not value:
             raise self.error(name, f"{name} is {value!r}; it must be a non-empty string")
         return value
 
     def text_or_none(self, name: str) -> str | None:
-        """A non-empty text, or None."""
+        """Read a non-empty text, or None."""
         return None if self.get(name) is None else self.text(name)
 
     def version(self, name: str) -> int:
-        """A number from 1."""
+        """Read a number from 1."""
         value = self.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise self.error(name, f"{name} is {value!r}; it must be a number from 1")
         return value
 
     def count(self, name: str) -> int:
-        """A whole number from 0."""
+        """Read a whole number from 0."""
         value = self.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise self.error(name, f"{name} is {value!r}; it must be a whole number from 0")
         return value
 
     def time_us(self, name: str) -> int | None:
-        """A time in microseconds UTC, or None."""
+        """Read a time in microseconds UTC, or None."""
         value = self.get(name)
         if value is None:
             return None
@@ -71,7 +71,7 @@ class Members:
         return value
 
     def choice(self, name: str, known: Sequence[str]) -> str:
-        """One of the known words; the first if the member is missing."""
+        """Read one of the known words; the first one if the member is missing."""
         value = self._values.get(name, known[0])
         if value not in known:
             raise self.error(name, f"{name} is {value!r}; it must be {' or '.join(map(repr, known))}")
@@ -84,19 +84,19 @@ class Members:
         return value
 
     def error(self, name: str, what: str) -> ControlRecordError:
-        """An error about the member ``name``; its message is the kind of record and the fault ``what``."""
+        """Return an error about the member ``name``. Its message has the kind of record and the fault ``what``."""
         return ControlRecordError(f"{self.kind.value} record: {what}", field=name)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Describes how a field of a ``Body`` is read and written as a member of JSON; part of the field's annotation.
+    """Describes how a field of a ``Body`` is read and written as a member of JSON; a part of the field's annotation.
 
     Attributes:
         read: Function that reads the member of a given name.
         write: Function that converts the value to plain JSON; None: the value is plain JSON.
         name: Name of the member in the body; empty: the field's name.
-        is_sparse: Whether the member is left out at the default of the field.
+        is_sparse: Whether the member is left out if it has the default of its field.
     """
 
     read: Callable[[Members, str], Any]
@@ -106,12 +106,12 @@ class Member:
 
 
 def choice_of(*known: str) -> Callable[[Members, str], str]:
-    """A function that reads one of the known words; the first if the member is missing."""
+    """Return a function that reads one of the known words; the first one if the member is missing."""
     return lambda members, name: members.choice(name, known)
 
 
 class Body:
-    """A body whose fields are annotated with a ``Member``; a missing member has the default of its field."""
+    """A body whose fields are annotated with a ``Member``. A missing member has the default of its field."""
 
     __slots__ = ()
 
@@ -125,7 +125,7 @@ class Body:
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` has written; ``ControlRecordError`` if one is missing or malformed."""
+        """Read the members that ``to_json`` writes; raises ``ControlRecordError`` if one is missing or malformed."""
         kind: Any = cls
         values = {
             field.name: member.read(members, name)
@@ -138,7 +138,7 @@ class Body:
 
 @cache
 def _members_of(body: Any) -> Sequence[tuple[Any, str, Member]]:
-    """Each field of a body with the name of its JSON member and its ``Member``."""
+    """Return each field of a body with the name of its JSON member and its ``Member``."""
     hints = get_type_hints(body, include_extras=True)
     members = ((field, hints[field.name].__metadata__[0]) for field in fields(body))
     return [(field, member.name or field.name, member) for field, member in members]

@@ -1,4 +1,4 @@
-"""Entries of the event log: batches of events, and control records that take effect at their place."""
+"""Entries of the event log: batches of events, and control records that take effect at their position."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from enum import StrEnum
 from typing import Any
 
 LAYOUT_KEY = "forestall:layout"
-"""The Redis hash with the number of shards of the log, and where each begins."""
+"""The Redis hash with the number of shards of the log, and the start of each shard."""
 
 NOTED_KEY = "forestall:log:noted"
-"""The Redis key with the number of the indexer's latest batch, the only one that the sink writes.
+"""The Redis key with the number of the indexer's latest batch, the only batch that the sink writes.
 
 The key is missing while Spark's micro-batches are written.
 """
 
 TASKS_JOB_KEY = "forestall:tasks:job"
-"""The Redis key with the identity of the job whose tasks may hold shards; without it no continuous tasks run."""
+"""The Redis key with the identity of the job whose tasks may hold shards. Without it, no continuous tasks run."""
 
 TASKS_OWNERS_KEY = "forestall:tasks:owners"
 """The Redis hash with the task that holds each shard."""
 
 
 APPENDED_KEY = "forestall:log:counts"
-"""The Redis hash with the numbers of entries, events and bytes that were appended: in all, and by shard."""
+"""The Redis hash with the numbers of appended entries, events and bytes: in total, and by shard."""
 
 STREAMS_KEY = "forestall:streams"
 """The Redis hash with the declarations of streams."""
@@ -33,14 +33,14 @@ ROUTES_KEY = "forestall:routes"
 """The Redis hash with the further keys of each stream; ``-`` for a removed stream."""
 
 STREAM_TIMES_KEY = "forestall:stream-times"
-"""The Redis hash with the newest event time of each stream, and when its events were appended."""
+"""The Redis hash with the newest event time of each stream, and the time at which its events were appended."""
 
 DERIVED_PROMISES_KEY = "forestall:derived:promises"
 """The Redis hash with the time before which each shard adds no more events to a derived stream."""
 
 
 class RecordKind(StrEnum):
-    """Kind of a log entry; the value is stored."""
+    """Kind of a log entry. The value is stored."""
 
     EVENTS = "events"
     STREAM_ON = "stream-on"
@@ -68,10 +68,9 @@ class LogEntry:
     """One entry of one shard of the event log.
 
     Attributes:
-        position: Place in the shard, ``<ms>-<n>``; compare with ``position_order``.
-        body: ``EVENTS``: an ``EventBatch`` in wire form. Otherwise a control record, see ``streams.log.control``.
-        route: For ``EVENTS``, the name of the further key whose traces the events are for; empty for the correlation
-            key.
+        position: Position in the shard, ``<ms>-<n>``; compare positions with ``position_order``.
+        body: For ``EVENTS`` an ``EventBatch`` in wire form; otherwise a control record, see ``streams.log.control``.
+        route: For ``EVENTS``, the name of the further key by which the events are keyed; empty for the correlation key.
     """
 
     position: str
@@ -82,38 +81,41 @@ class LogEntry:
 
 
 def log_key(shard: int) -> str:
-    """The Redis key of a shard's log."""
+    """Return the Redis key of a shard's log."""
     return f"forestall:log:{shard}"
 
 
 def questions_key(shard: int) -> str:
-    """The Redis key of the questions to a shard that its task has not answered."""
+    """Return the Redis key of the questions to a shard that its task has not answered yet."""
     return f"{log_key(shard)}:questions"
 
 
 def answers_key(question: str) -> str:
-    """The Redis key of the answers to one asker. The id of a question begins with its asker's name and a dot."""
+    """Return the Redis key of the answers to one asker.
+
+    The id of a question begins with its asker's name and a dot.
+    """
     return f"forestall:answers:{question.partition('.')[0]}"
 
 
 def stops_key(shard: int) -> str:
-    """The Redis key of a shard's stops: operators whose pause takes effect before the backlog is read.
+    """Return the Redis key of a shard's stops: operators whose pause takes effect before the backlog is read.
 
-    The key holds a hash. A field is the position of the last control record of a pause; its value is a JSON list with
-    the stream, the kind and the body (as text) of each record of the pause. The script that appends the records
-    writes the hash.
+    The key stores a hash. Each field is the position of the last control record of a pause. The value of the field is a
+    JSON list with the stream, the kind and the body (as text) of each record of the pause. The script that appends the
+    records writes the hash.
     """
     return f"forestall:stops:{shard}"
 
 
 def position_order(position: str) -> tuple[int, int]:
-    """Sort key of a position within its shard."""
+    """Return the sort key of a position within its shard."""
     milliseconds, _, sequence = position.partition("-")
     return int(milliseconds), int(sequence or 0)
 
 
 def is_older(position: str, since: str) -> bool:
-    """Whether a log position is older than a stream's declaration (``since``, in ms; empty: not declared)."""
+    """Return whether a log position is older than a stream's declaration (``since``, in ms; empty: not declared)."""
     return int(position.partition("-")[0]) < int(since or 0)
 
 
@@ -127,7 +129,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One version of an operator. Versions count from 1 and never repeat under a name; ``body`` depends on ``kind``."""
+    """One version of an operator. Versions count from 1 and never repeat under a name. ``body`` depends on ``kind``."""
 
     kind: str
     name: str

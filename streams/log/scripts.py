@@ -6,10 +6,10 @@ A file begins with its header, the lines that start with ``--!``::
     --! keys: layout, shards*
     --! args: kind, body, shard_count
 
-``keys`` and ``args`` name the parameters of the script, in the order of KEYS and ARGV; the script has a local variable
-of each name. The last name in a line may be a list, marked by ``*``. ``uses`` names files of a folder ``parts``, whose
-functions the script calls. The folder is beside the script's folder, or in this package if scripts of several packages
-use the part. A part may use others. A header line may be repeated to add more names.
+``keys`` and ``args`` name the parameters of the script, in the order of KEYS and ARGV. The script has a local variable
+for each name. The last name in a line may be a list, marked by ``*``. ``uses`` names files of a folder ``parts``, whose
+functions the script calls. This folder is beside the script's folder, or in this package if scripts of several packages
+use the part. A part may use other parts. A header line may be repeated to add more names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ONE = (str, bytes, int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A Lua script with named parameters; ``names`` are the names of keys and arguments, without ``*``."""
+    """A Lua script with named parameters. ``names`` has the names of keys and arguments, without ``*``."""
 
     name: str
     text: str
@@ -40,9 +40,9 @@ class Script:
     names: frozenset[str]
 
     def bind(self, values: Mapping[str, ScriptInput]) -> tuple[list[str], list[ScriptValue]]:
-        """KEYS and ARGV from the values by name.
+        """Return KEYS and ARGV, given the values by name.
 
-        ``TypeError`` if a value is missing or unknown, or if a list and a single value are confused.
+        Raises ``TypeError`` if a value is missing or unknown, or is a list instead of a single value, or vice versa.
         """
         if self.names != values.keys():
             missing, unknown = sorted(self.names - values.keys()), sorted(values.keys() - self.names)
@@ -50,7 +50,7 @@ class Script:
         return cast("list[str]", self._values(self.keys, values)), self._values(self.args, values)
 
     def _values(self, names: Sequence[str], inputs: Mapping[str, ScriptInput]) -> list[ScriptValue]:
-        """The values of some parameters in their order; lists are flattened."""
+        """Return the values of the named parameters in their order, with lists flattened."""
         values: list[ScriptValue] = []
         for name in names:
             is_list = name[-1] == "*"
@@ -63,7 +63,7 @@ class Script:
 
 @cache
 def read_script(package: str, name: str) -> Script:
-    """The script ``<name>.lua`` (with folders and slashes) of a dotted package."""
+    """Read the script ``<name>.lua`` of a dotted package; the name may contain folders and slashes."""
     source = _source(package, name)
     header = _header(name, source)
     parts: dict[str, str] = {}
@@ -75,7 +75,7 @@ def read_script(package: str, name: str) -> Script:
 
 
 def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
-    """Lua code that binds the values of a table to local variables."""
+    """Yield Lua code that assigns the values of a table to local variables."""
     if any(name.endswith("*") for name in names[:-1]):
         raise ValueError(f"the script {script} has a list before its last name: {', '.join(names)}")
     for number, name in enumerate(names, start=1):
@@ -87,7 +87,7 @@ def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
-    """The names listed in each member of a script's header."""
+    """Return the names listed in each member of a script's header."""
     header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}
     for line in takewhile(lambda line: line.startswith(_MARK), source.splitlines()):
         member, _, listed = line.removeprefix(_MARK).partition(":")

@@ -1,4 +1,4 @@
-"""Errors of reference tables: branches of ``StreamError`` and ``StateLost``."""
+"""Errors of reference tables, derived from ``StreamError`` and ``StateLost``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from streams.errors import StateLost, StreamError
 
 
 class TableRefused(StreamError, code="table-refused"):
-    """The rows, the columns or the key of a table are refused; details carry ``line`` and ``column`` if known."""
+    """The rows, the columns or the key of a table are refused; the details have ``line`` and ``column`` if known."""
 
 
 class CalendarRefused(StreamError, code="calendar-refused"):
-    """The declaration of a calendar is refused; details carry ``field``, and ``line`` of an iCalendar text."""
+    """The declaration of a calendar is refused; the details have ``field``, and ``line`` for an iCalendar text."""
 
 
 class TableUnknown(StreamError, code="table-unknown"):
@@ -22,7 +22,7 @@ class CalendarUnknown(TableUnknown, code="calendar-unknown"):
 
 
 class TableColumnUnknown(StreamError, code="table-column-unknown"):
-    """The table has no column of the given name, or another number of keys."""
+    """The table has no column of the given name, or the lookup has a wrong number of keys."""
 
 
 class TableMissing(StateLost, code="table-missing"):
