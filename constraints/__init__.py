@@ -1,9 +1,9 @@
-"""Constraints on the traces of a stream, and their consequences: which continuations they rule out.
+"""Constraints on the traces of a stream, and the continuations of a trace that they exclude.
 
 Purpose: the vocabulary of order and occurrence constraints, their upload form, the decision whether a pattern state can
 still complete, the monitor that makes this decision for the matcher, and the reasons in words. Promises: a state is
-called dead only if no conforming continuation completes it, every reason is minimal, and nothing here knows where
-constraints come from or how a matcher runs.
+called dead only if no conforming continuation completes it, and every reason is minimal. The package does not know
+where constraints come from, or how a matcher runs.
 """
 
 from constraints.analysing.analysis import Analysis, PatternAnalysis, analyse

@@ -14,24 +14,24 @@ GUARD, BITS = GUARD_FEATURES = ("guard", "bits")
 """Features of a guard: numbered monitor states within the cap, bit tables beyond it."""
 
 _CONSTRAINTS = (Exclusive("B", "L"), Prior("A", "X"))
-_SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # BITS leaves nearly everything to bit tables
+_SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # under BITS, nearly all traces use bit tables
 
 
 def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> frozenset[str]:
-    """The features of a set's guard: numbered states, and bit tables if the states may exceed the cap."""
+    """Return the features of a set's guard: numbered states, and bit tables if the states may exceed the cap."""
     most = constraint_set.settings.max_monitor_states
     is_within_cap = ties == "simultaneous" or count_states(constraint_set, most) <= most
     return frozenset({GUARD} if is_within_cap else GUARD_FEATURES)
 
 
 def guarded_exercise(features: Collection[str] = (*MATCHER_FEATURES, *GUARD_FEATURES)) -> str:
-    """The name of the exercise that calls the kernels of a matcher with these features, with and without a guard."""
+    """Return the name of the exercise for the kernels of a matcher with these features, with and without a guard."""
     names = [feature for feature in (*MATCHER_FEATURES, *GUARD_FEATURES) if feature in features]
     return f"{__name__}:guarded:{','.join(names)}"
 
 
 def guarded(features: str) -> int:
-    """Run a few patterns without a guard and with each named guard, and count the matches."""
+    """Run a few patterns without a guard and with each named guard, and return the number of matches."""
     feature_names = features.split(",")
     guards = (
         Monitor(ConstraintSet.of(_CONSTRAINTS, settings=_SETTINGS[name]))

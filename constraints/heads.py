@@ -1,4 +1,4 @@
-"""The names that clauses with a head require; sets of names are bit masks, so that many clauses cost little."""
+"""The names that clauses with a head require. Sets of names are bit masks, which keeps many clauses cheap."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class Heads:
-    """The clauses of a set that have a head; a clause with an empty body makes its head certain in every trace."""
+    """The clauses of a set that have a head. If the body of a clause is empty, every trace must show its head."""
 
     __slots__ = ("_bits", "_direct", "_long", "certain")
 
@@ -26,7 +26,7 @@ class Heads:
         self.certain = frozenset(certain)
 
     def closure(self, names: frozenset[str]) -> frozenset[str]:
-        """The least superset of some names with all names that they require; ``certain`` names are not added."""
+        """Return ``names`` with all names that they require, transitively; ``certain`` names are not added."""
         closed = waiting = sum(self._bits[name] for name in names if name in self._bits)
         before = closed
         while waiting:

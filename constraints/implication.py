@@ -1,9 +1,9 @@
 """Decides whether one condition on an event certainly implies another.
 
 Conditions that compare an attribute with constants distinguish only finitely many *cells* of its values: null, true,
-false, each constant, and the gaps between neighbouring constants (numbers and texts each have their own). Every
-combination of cells is tried. All other subexpressions count as free truth values, equal if they are written equally.
-So the answer "yes" is always right, and "no" means no or unknown.
+false, each constant, and the gaps between neighbouring constants (separately for numbers and texts). Every combination
+of cells is tried. All other subexpressions count as free truth values, which are equal if their texts are equal. So the
+answer "yes" is always right, and the answer "no" means "no or unknown".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from nfa import (
 MAX_CASES = 4_096
 MAX_CONSTANTS = 256  # per conjunct; the work grows with the cube of their number
 
-_EXACT = 2**53  # below this, whole numbers are exact float64 values, and rounding keeps their order to constants
+_EXACT = 2**53  # smaller whole numbers are exact float64 values, so comparisons with constants are exact
 _OWN_CALLS = frozenset({"time", "type", "id", *FUNCTIONS})
 _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -61,7 +61,7 @@ class _Test:
 
     @property
     def ordered(self) -> tuple[_Ordered, ...]:
-        """The numbers and texts among the constants; null, true and false are cells in any case."""
+        """The numbers and texts among the constants. Null, true and false are cells in any case."""
         return tuple(value for value in self.values if value is not None and not isinstance(value, bool))
 
 
@@ -70,9 +70,10 @@ class _Part:
     """A conjunct of a condition.
 
     Attributes:
-        constants: Constants that each attribute is compared with; free subexpressions are keys without constants.
-        true_at: If the conjunct reads a single attribute, the cells of the attribute where it is true; otherwise None.
-        is_large: Whether the conjunct has too many constants to be examined; then only an equal conjunct implies it.
+        constants: Constants with which each attribute is compared; free subexpressions are keys without constants.
+        true_at: If the conjunct reads a single attribute, the cells of the attribute in which the conjunct is true;
+            otherwise None.
+        is_large: Whether the conjunct has too many constants to be examined. If so, only an equal conjunct implies it.
     """
 
     expression: Expression
@@ -97,7 +98,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of a step, split into conjuncts; ``is_own``: the condition reads only the current event."""
+    """The condition of a step, split into conjuncts. ``is_own`` is true if it reads only the current event."""
 
     atom: Atom
     parts: tuple[_Part, ...] = field(init=False, repr=False, compare=False)
@@ -111,7 +112,10 @@ class Condition:
 
 
 def implies(premise: Condition, conclusion: Condition) -> bool:
-    """Whether every event that the first step takes is also taken by the second; False if that is not certain."""
+    """Check whether every event that satisfies the first step also satisfies the second.
+
+    The result is False if this is not certain.
+    """
     types = premise.atom.types
     if not conclusion.atom.is_any_type and (premise.atom.is_any_type or not set(types) <= set(conclusion.atom.types)):
         return False
@@ -119,7 +123,7 @@ def implies(premise: Condition, conclusion: Condition) -> bool:
 
 
 def _follows(part: _Part, premises: Iterable[_Part]) -> bool:
-    """Whether a conjunct follows from known conjuncts; only known conjuncts with a common variable are used."""
+    """Check whether a conjunct follows from the known conjuncts that share a variable with it."""
     relevant = [premise for premise in premises if premise.variables & part.variables]
     if any(conjunct.is_large for conjunct in (part, *relevant)):
         return any(premise.expression == part.expression for premise in relevant)
@@ -146,7 +150,7 @@ def _follows(part: _Part, premises: Iterable[_Part]) -> bool:
 
 
 def _follows_on_one(part: _Part, premises: Sequence[_Part]) -> bool:
-    """``_follows`` for conjuncts that all read one attribute; tries the cells at and between their constants."""
+    """Decide ``_follows`` for conjuncts that all read one attribute: try the cells at and between the constants."""
     every = (*premises, part)
     for kind in ("null", "boolean", "number", "text"):
         values = sorted({value for conjunct in every for value in conjunct.scale.of_kind(kind)})
@@ -157,7 +161,7 @@ def _follows_on_one(part: _Part, premises: Sequence[_Part]) -> bool:
 
 
 def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[bool]:
-    """Whether a conjunct is true below, at and above each of ``values``, which include the conjunct's constants."""
+    """Yield the truth of a conjunct below, at and above each of ``values``, which include its constants."""
     assert part.true_at is not None
     if kind in ("null", "boolean"):
         yield from ((kind, rank) in part.true_at for rank in ((0,) if kind == "null" else (0, 1)))
@@ -173,7 +177,7 @@ def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[boo
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """The sorted constants that an attribute is compared with."""
+    """The sorted constants with which an attribute is compared."""
 
     numbers: tuple[float, ...]
     texts: tuple[str, ...]
@@ -185,13 +189,13 @@ class _Scale:
         return cls(tuple(sorted(numbers)), tuple(sorted({value for value in listed if isinstance(value, str)})))
 
     def of_kind(self, kind: str) -> Sequence[_Ordered]:
-        """The constants that are numbers, or texts."""
+        """Return the constants of a kind: the numbers or the texts; none for other kinds."""
         return self.numbers if kind == "number" else self.texts if kind == "text" else ()
 
     def cells(self) -> tuple[_Cell, ...]:
-        """Null, true, false, and the cells into which the constants divide numbers and texts.
+        """Return null, true, false, and the cells into which the constants divide numbers and texts.
 
-        Constants have odd ranks; the gaps below, between and above the constants have even ranks.
+        Constants have odd ranks. The gaps below, between and above the constants have even ranks.
         """
         numbers = [("number", rank) for rank in range(2 * len(self.numbers) + 1)]
         texts = [("text", rank) for rank in range(2 * len(self.texts) + 1)]
@@ -241,7 +245,7 @@ def _as_truth(cell: _Cell) -> bool | None:
 
 
 def _joined(truths: list[bool | None], is_either: bool) -> bool | None:
-    """OR, or AND, of three-valued truths."""
+    """Combine three-valued truths by OR, or by AND."""
     if is_either in truths:
         return is_either
     return None if None in truths else not is_either
@@ -267,7 +271,7 @@ def _compared(operator: str, left: _Cell, right: _Cell) -> bool | None:
 
 
 def _constants(expression: Expression) -> dict[Expression, frozenset[_Ordered]]:
-    """The variables of a condition, each with the constants that it is compared with."""
+    """Return the variables of a condition, each with the constants with which it is compared."""
     constants: dict[Expression, frozenset[_Ordered]] = {}
     match expression:
         case Not() | Both() | Either():
@@ -286,7 +290,7 @@ def _constants(expression: Expression) -> dict[Expression, frozenset[_Ordered]]:
 
 
 def _test(expression: Expression) -> _Test | None:
-    """The expression as a comparison of an attribute with constants; None if it has another form."""
+    """Return the expression as a comparison of an attribute with constants; None if it has another form."""
     match expression:
         case Comparison(operator=operator, left=Attribute() as attribute, right=constant):
             return _with_constants(attribute, operator, [constant])
@@ -304,7 +308,10 @@ def _with_constants(attribute: Attribute, operator: str, expressions: Sequence[E
 
 
 def _constant(expression: Expression) -> tuple[_Constant, ...]:
-    """The value of a constant; empty for other expressions, and for numbers too large to compare exactly."""
+    """Return the value of a constant as a tuple.
+
+    It is empty for other expressions, and for numbers that are too large to compare exactly.
+    """
     match expression:
         case Literal():
             is_large = isinstance(expression.value, int | float) and abs(expression.value) >= _EXACT

@@ -1,8 +1,9 @@
 """The vocabulary of constraints, as frozen values, and the consequences of a set of them.
 
-Two families (constraint-aware CEP, section 2): *order* constraints restrict which names may follow which, *occurrence*
-constraints are Horn clauses over the names of the entire trace. After an end event nothing comes: every type is ordered
-before it, including types that no constraint names. *Rules* are stronger than both; each is a small automaton.
+There are two families (constraint-aware CEP, section 2). *Order* constraints restrict which names may follow which.
+*Occurrence* constraints are Horn clauses over the names of the entire trace. No event follows an end event, so an end
+event acts like an order constraint with every type, including types that no constraint names. *Rules* express more than
+both families; each is a small automaton.
 
 A constraint names event types, or *symbols*: events of a type that satisfy a condition (section 4.5). An event shows
 its type and every symbol whose condition it satisfies.
@@ -27,7 +28,10 @@ _SYMBOL_NAME = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*|`[^`]+`) \[.+\]", re.
 
 
 def quoted(name: str) -> str:
-    """A name in its printed form: in backticks (doubled inside) unless it is a plain or dotted name, or a symbol."""
+    """Return a name in its printed form.
+
+    Unless it is a plain or dotted name, or a symbol, it is in backticks (doubled inside).
+    """
     return name if _PLAIN_NAME.fullmatch(name) or _SYMBOL_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -37,7 +41,7 @@ def _printed(kind: str, names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """No ``later`` is followed by an ``earlier``; ``prior(A, A)`` allows at most one A. Neither has to occur."""
+    """No ``later`` is followed by an ``earlier``. Neither has to occur, and ``prior(A, A)`` allows at most one A."""
 
     earlier: str
     later: str
@@ -53,10 +57,10 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A Horn clause over the types of the entire trace: all of ``body`` imply ``head``; the head None means false.
+    """A Horn clause over the types of the entire trace: all of ``body`` imply ``head``.
 
-    Clauses of one or two types print under their everyday names, longer ones as ``implication(A, B, K)`` (A and B
-    imply K) and ``not_together(A, B, C)``.
+    If the head is None, they cannot all occur. Clauses of one or two types print under their everyday names, longer
+    ones as ``implication(A, B, K)`` (A and B imply K) and ``not_together(A, B, C)``.
     """
 
     body: frozenset[str]
@@ -80,7 +84,7 @@ class Clause:
 
     @property
     def is_long(self) -> bool:
-        """Whether a pair of types cannot express the clause."""
+        """Whether the clause has too many types for a constraint on a pair of types."""
         return len(self.body) > (2 if self.head is None else 1)
 
     def __str__(self) -> str:
@@ -89,7 +93,10 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Exclusive:
-    """Two names do not both occur in one trace. Symmetric: the names are kept in alphabetical order."""
+    """Two names do not both occur in one trace.
+
+    The constraint is symmetric, so the names are stored in alphabetical order.
+    """
 
     first: str
     second: str
@@ -158,8 +165,8 @@ class End:
 class Rule:
     """A constraint on the finished trace that neither an order nor a Horn clause expresses.
 
-    ``kind`` is its name in ``constraints.documents.vocabulary``, such as ``response``; ``names`` are in the order of
-    the printed form; ``existence``, ``absence`` and ``exactly`` have a ``count``.
+    ``kind`` is its name in ``constraints.documents.vocabulary``, such as ``response``. ``names`` are in the order of
+    the printed form. ``existence``, ``absence`` and ``exactly`` have a ``count``.
     """
 
     kind: str
@@ -180,15 +187,15 @@ class Settings:
     """The settings of a constraint set.
 
     Attributes:
-        unknown_types: Whether an event of a type outside ``types`` and the constraints is a deviation too.
-        completion: Whether a trace is assumed to continue until it has everything that it requires; ``not_assumed`` is
-            for streams whose traces may stop at any event, and ignores every clause with a head.
+        unknown_types: Whether an event whose type is neither in ``types`` nor in a constraint is a deviation.
+        completion: Whether a trace is assumed to continue until it has everything that it requires. ``not_assumed`` is
+            for streams whose traces may stop at any event; every clause with a head is then ignored.
         types: Event types of the process besides those that constraints name.
         frequencies: The share of the traces that show a name, by name.
-        beyond_cap: What happens if ``max_monitor_states`` do not suffice: traces continue with bit tables; or
-            constraints are left out from the start until the rest fits, beginning with those that save least.
-        reopen: What an end event does besides closing the monitor of its trace. ``never``: nothing, and later events of
-            the key deviate; ``new_transaction``: it ends the trace as an end event of the stream does, and a later
+        beyond_cap: What happens if ``max_monitor_states`` do not suffice. Either traces continue with bit tables, or
+            constraints are left out from the start until the rest fits, beginning with the constraints that save least.
+        reopen: The effect of an end event besides closing the monitor of its trace. ``never``: none, so later events of
+            the key deviate. ``new_transaction``: it ends the trace as an end event of the stream does, and a later
             event of the key opens a new trace.
     """
 
@@ -204,7 +211,10 @@ class Settings:
 
 
 def clause_of(constraint: Constraint, *, assumes_completion: bool = True) -> Clause | None:
-    """The Horn clause of a constraint; None for an order, and for a clause that unfinished traces need not keep."""
+    """Return the Horn clause of a constraint.
+
+    The result is None for an order, and for a clause that unfinished traces need not satisfy.
+    """
     if isinstance(constraint, Prior):
         return None
     clause = constraint if isinstance(constraint, Clause) else constraint.clause
@@ -225,10 +235,10 @@ def _everyday(constraint: Constraint) -> Constraint:
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """The workflow that a stream's traces follow beside hand-written constraints; exact mode uses its automaton.
+    """The workflow that a stream's traces follow besides hand-written constraints; exact mode uses its automaton.
 
-    ``derived`` are the constraints and ends of the set that follow from the workflow and were not written by hand. The
-    automaton implies all of them. Without an automaton they are all that reasoning knows of the workflow.
+    ``derived`` has the constraints and end events of the set that follow from the workflow and were not written by
+    hand. The automaton implies all of them. Without an automaton they are the only information about the workflow.
     """
 
     workflow: str
@@ -246,7 +256,7 @@ class Process:
         return self.derived_ends.union(letters, *(part.names for part in self.derived))
 
     def about(self, constraints: Iterable[Constraint], end_events: frozenset[str]) -> Process:
-        """The workflow, reduced to some of the constraints and end events."""
+        """Return the workflow with only those of its constraints and end events that are in the given collections."""
         return replace(
             self, derived=self.derived.intersection(constraints), derived_ends=self.derived_ends & end_events
         )
@@ -260,11 +270,11 @@ class ConstraintSet:
     Attributes:
         constraints: Orders and clauses in the order of the upload, without repetitions; a clause that is equivalent to
             an ``Exclusive`` or ``Require`` is replaced by it.
-        end_events: Types that nothing follows: they close the monitor of a trace. After end events of the workflow,
-            types unknown to it may come.
+        end_events: Types that no event follows, so they close the monitor of a trace. After an end event of the
+            workflow, events of types unknown to the workflow are still allowed.
         rules: Rules in the order of the upload, without repetitions.
         symbols: The symbols that some part names.
-        process: The workflow that some of the parts come from, if any.
+        process: The workflow from which some of the parts follow, if any.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -283,7 +293,10 @@ class ConstraintSet:
 
     @cached_property
     def clauses(self) -> tuple[Clause, ...]:
-        """The occurrence constraints as Horn clauses; clauses with a head only if traces are assumed to complete."""
+        """The occurrence constraints as Horn clauses.
+
+        Clauses with a head are included only if traces are assumed to complete.
+        """
         is_assumed = self.settings.completion == "assumed"
         return tuple(
             filter(None, (clause_of(constraint, assumes_completion=is_assumed) for constraint in self.constraints))
@@ -296,7 +309,10 @@ class ConstraintSet:
 
     @cached_property
     def earlier(self) -> Mapping[str, Set[str]]:
-        """For each F, every E with ``prior(E, F)``; end events, which come after everything, are left out."""
+        """For each name F, every name E with ``prior(E, F)``.
+
+        End events, which follow all other events, are left out.
+        """
         earlier: dict[str, set[str]] = {}
         for constraint in self.constraints:
             if isinstance(constraint, Prior):
@@ -305,7 +321,7 @@ class ConstraintSet:
 
     @cached_property
     def conditions(self) -> Mapping[str, Mapping[str, Condition]]:
-        """For each type its symbols, by name, with their conditions split into conjuncts."""
+        """The symbols of each type by name, with their conditions split into conjuncts."""
         conditions: dict[str, dict[str, Condition]] = {}
         for name, symbol in self.symbols.items():
             conditions.setdefault(symbol.type, {})[name] = Condition(symbol.step)
@@ -313,7 +329,7 @@ class ConstraintSet:
 
     @cached_property
     def implied(self) -> Mapping[str, frozenset[str]]:
-        """For each symbol, the other names that its events show: their type, and the symbols that follow from it."""
+        """For each symbol, the other names that its events show: their type and all implied symbols."""
         return {
             name: frozenset({event_type}).union(
                 other for other, conclusion in of_type.items() if other != name and implies(premise, conclusion)
@@ -344,12 +360,12 @@ class ConstraintSet:
         )
 
     def of_parts(self, parts: Iterable[Part]) -> ConstraintSet:
-        """The set of some of its parts, with the same symbols, settings and process."""
+        """Return a set with only the given parts, and with the same symbols, settings and process."""
         return ConstraintSet.of(parts, symbols=self.symbols, settings=self.settings, process=self.process)
 
     @property
     def own(self) -> ConstraintSet:
-        """The hand-written constraints: without the workflow and the constraints that follow from it."""
+        """The hand-written constraints: the set without the workflow and the constraints that follow from it."""
         if self.process is None:
             return self
         return replace(
@@ -361,7 +377,7 @@ class ConstraintSet:
 
     @property
     def in_tables(self) -> ConstraintSet:
-        """The set without the automaton of the workflow, so that only constraints are used."""
+        """The set without the automaton of the workflow, so that only its constraints are used."""
         if self.process is None or self.process.automaton is None:
             return self
         return replace(self, process=replace(self.process, automaton=None))
@@ -373,26 +389,27 @@ class ConstraintSet:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """End events, sorted, then the constraints, then the rules: everything that an explanation can cite."""
+        """Everything that an explanation can cite: end events, sorted, then the constraints, then the rules."""
         return (*(End(name) for name in sorted(self.end_events)), *self.constraints, *self.rules)
 
     @property
     def trace_ends(self) -> frozenset[str]:
-        """Types that end a trace because of this set; mostly none, because streams declare their own end events."""
+        """Types that end a trace because of this set; usually none, because streams declare their own end events."""
         return self.end_events if self.settings.reopen == "new_transaction" else frozenset()
 
     @property
     def closing_ends(self) -> frozenset[str]:
         """Hand-written end events, which no event of any type follows.
 
-        End events of a workflow are left out: they concern only the types that the workflow knows.
+        End events of a workflow are left out, because other types than those of the workflow may follow them.
         """
         return self.end_events if self.process is None else self.end_events - self.process.derived_ends
 
     def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
-        """Whether an end event decides a NOT at the end of a pattern; ``types`` are the types that the NOT forbids.
+        """Check whether an end event decides a NOT at the end of a pattern.
 
-        The set must prune by state, and events with equal timestamps must be ordered.
+        ``types`` are the types that the NOT forbids. This requires that the set prunes by state and that events with
+        equal timestamps are ordered.
         """
         process = self.process
         is_known = process is not None and bool(process.derived_ends) and process.types.issuperset(types)
@@ -408,12 +425,12 @@ class ConstraintSet:
         return frozenset(map(self.type_of, self.names))
 
     def type_of(self, name: str) -> str:
-        """The event type of a name, which is mostly the name itself."""
+        """Return the event type of a name. Unless the name is a symbol, this is the name itself."""
         symbol = self.symbols.get(name)
         return name if symbol is None else symbol.type
 
     def shown_by(self, atom: Atom) -> frozenset[str]:
-        """The names of every event that a step takes: its type, and the symbols implied by the step's condition."""
+        """Return the names of every event that satisfies a step: its type, and symbols implied by the condition."""
         if atom.is_any_type or len(atom.types) > 1:
             return frozenset()
         of_type = self.conditions.get(atom.type, {})
@@ -424,28 +441,31 @@ class ConstraintSet:
         return frozenset({atom.type}).union(name for name, other in of_type.items() if implies(condition, other))
 
     def comes_before(self, first: str, second: str) -> bool:
-        """Whether constraints order ``first`` before ``second``: no ``second`` may be followed by a ``first``."""
+        """Check whether constraints order ``first`` before ``second``.
+
+        If so, no ``second`` may be followed by a ``first``.
+        """
         if second in self.closing_ends or first in self.earlier.get(second, ()):
             return True
         return self.process is not None and second in self.process.derived_ends and first in self.process.types
 
     def blocks(self, seen: Iterable[str], name: str) -> bool:
-        """Whether ``name`` can no longer occur after the names ``seen``, by order alone."""
+        """Check whether order constraints or end events forbid ``name`` after the names ``seen``."""
         return any(self.comes_before(name, other) for other in seen)
 
     def shown_with(self, names: Iterable[str]) -> frozenset[str]:
-        """The given names, with all further names that events with these names show."""
+        """Return the given names, and all further names that events with these names show."""
         return frozenset(names).union(*(self.implied.get(name, ()) for name in names))
 
     def horn_closure(self, names: Iterable[str]) -> frozenset[str]:
-        """The least superset of ``names`` that satisfies every clause with a head and is closed under ``implied``."""
+        """Return ``names`` with all names that follow from them by clauses with a head, and by ``implied``."""
         closed = self.shown_with(frozenset(names) | self.heads.certain)
         while (after := self.shown_with(self.heads.closure(closed))) != closed:
             closed = after
         return closed
 
     def is_ruled_out(self, names: frozenset[str]) -> bool:
-        """Whether some clause excludes that a trace has all of ``names``."""
+        """Check whether some clause forbids a trace that shows all of ``names``."""
         return any(clause.head is None and clause.body <= names for clause in self.clauses)
 
 
@@ -458,10 +478,11 @@ def following(
     end_events: Iterable[str],
     automaton: ProcessAutomaton | None,
 ) -> ConstraintSet:
-    """A set whose traces follow a workflow and keep the hand-written constraints in ``own``.
+    """Return a set for traces that follow a workflow and satisfy the hand-written constraints in ``own``.
 
-    Another workflow that ``own`` follows is dropped; versions count from 1. ``constraints`` hold on every complete
-    trace of the workflow, and nothing follows its ``end_events``. Without an automaton only the constraints are used.
+    If ``own`` already follows another workflow, that workflow is replaced. Versions count from 1. ``constraints`` hold
+    on every complete trace of the workflow, and no event follows its ``end_events``. Without an automaton only the
+    constraints are used.
     """
     hand_written, derived = own.own, tuple(constraints)
     process = Process(

@@ -1,4 +1,4 @@
-"""The remainder of a pattern state: the atoms still needed, and the events that must not come meanwhile."""
+"""The remainder of a pattern state: the atoms still needed, and the events that must not occur meanwhile."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from nfa import Absence, Atom, PatternState, Query, Symbol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A NOT of the remainder: no event of ``type`` comes while the gap is open.
+    """A NOT of the remainder: no event of ``type`` occurs while the gap is open.
 
     Attributes:
-        since: Indices of atoms; the last of them to come opens the gap. Empty: the gap is open; None: the gap has been
-            open since the trace began.
-        until: Indices of atoms; the first of them to come closes the gap. Empty: it stays open until the trace ends.
+        since: Indices of atoms, of which the last to occur opens the gap. Empty: the gap is open; None: the gap has
+            been open since the trace began.
+        until: Indices of atoms, of which the first to occur closes the gap. Empty: the gap stays open until the trace
+            ends.
     """
 
     type: str
@@ -24,16 +25,16 @@ class Gap:
 
     @property
     def edges(self) -> frozenset[int]:
-        """The atoms that open or close the gap; they may have its type."""
+        """The atoms that open or close the gap. Their events may have the forbidden type."""
         return self.until | (self.since or frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """Atoms that are still to come, their order, and the gaps between them.
+    """The atoms that must still occur, their order, and the gaps between them.
 
-    Atoms are in the order of the text and identified by their indices; ``before[i]`` contains the atoms that must come
-    before atom ``i`` (transitively closed).
+    Atoms are in the order of the text and identified by their indices; ``before[i]`` contains the atoms that must
+    precede atom ``i`` (transitively closed).
     """
 
     atoms: tuple[Atom, ...] = ()
@@ -54,9 +55,9 @@ class Remainder:
         return replace(self, gaps=())
 
     def only(self, indices: frozenset[int]) -> Remainder:
-        """The part with the atoms at ``indices``, renumbered, and the gaps that no other atom opens or closes.
+        """Return the part with the atoms at ``indices``, renumbered, and the gaps that no other atom opens or closes.
 
-        Every continuation that completes the whole remainder also completes the part.
+        Every continuation that completes the whole remainder also completes this part.
         """
         ascending = sorted(indices)
         place = {index: number for number, index in enumerate(ascending)}
@@ -67,7 +68,7 @@ class Remainder:
         )
 
     def left(self, bound: frozenset[int]) -> Remainder:
-        """The remainder once the atoms ``bound`` have come, with the gaps that are open or can still open."""
+        """Return the remainder after the atoms ``bound`` have occurred, with gaps that are open or can still open."""
         gaps = [
             gap if gap.since is None else replace(gap, since=gap.since - bound)
             for gap in self.gaps
@@ -84,19 +85,22 @@ NOTHING = Remainder()
 
 
 def remainder_of(query: Query, state: PatternState) -> Remainder:
-    """The remainder of ``state``: its unbound atoms, with the gaps that are open or can still open."""
+    """Return the remainder of ``state``: its unbound atoms, with the gaps that are open or can still open."""
     return whole_of(query, state.term).left(state.bound)
 
 
 def whole_of(query: Query, term: int) -> Remainder:
-    """The remainder of an alternative before anything is bound; its atoms keep their indices."""
+    """Return the remainder of an alternative before any atom is bound; its atoms keep their indices."""
     alternative = query.terms[term]
     gaps = tuple(dict.fromkeys(map(_gap, alternative.absences)))
     return Remainder(alternative.atoms, alternative.before, gaps)
 
 
 def single(name: str, symbols: Mapping[str, Symbol] | None = None) -> Remainder:
-    """The remainder of one event that shows a name: a symbol if it is among ``symbols``, otherwise an event type."""
+    """Return the remainder of one event that shows a name.
+
+    The name is a symbol if it is among ``symbols``, otherwise an event type.
+    """
     symbol = None if symbols is None else symbols.get(name)
     return Remainder((Atom((name,), name) if symbol is None else symbol.step,), (frozenset(),))
 

@@ -1,4 +1,4 @@
-"""Sets of small numbers as integers (bit ``i`` is the member ``i``), and groups of overlapping sets."""
+"""Sets of small numbers as integers (bit ``i`` represents the member ``i``), and groups of overlapping sets."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def bits_of(numbers: Iterable[int]) -> int:
-    """A set of numbers as an integer: bit ``i`` is the number ``i``."""
+    """Return a set of numbers as an integer: bit ``i`` represents the number ``i``."""
     return union(1 << number for number in numbers)
 
 
 def members(bits: int) -> Iterator[int]:
-    """The numbers in a set that is given as an integer, ascending."""
+    """Yield the numbers in a set that is given as an integer, ascending."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
@@ -22,7 +22,7 @@ def members(bits: int) -> Iterator[int]:
 
 
 def union(sets: Iterable[int]) -> int:
-    """The union of sets that are given as integers."""
+    """Return the union of sets that are given as integers."""
     united = 0
     for bits in sets:
         united |= bits
@@ -30,7 +30,7 @@ def union(sets: Iterable[int]) -> int:
 
 
 def overlapping(sets: Mapping[_Key, Iterable[Hashable]]) -> list[list[_Key]]:
-    """Groups of keys whose sets overlap, directly or through other sets; ordered by the first key of each group."""
+    """Return groups of keys whose sets overlap, directly or through other sets, sorted by their first keys."""
     leader = {key: key for key in sets}
 
     def leader_of(key: _Key) -> _Key:

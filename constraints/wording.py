@@ -11,33 +11,33 @@ MOST_LISTED = 8
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words as a list in a sentence: ``A``, ``A and B``, ``A, B and C``."""
+    """Write words as a list in a sentence: ``A``, ``A and B``, ``A, B and C``."""
     return " and ".join(([", ".join(words[:-1])] if len(words) > 1 else []) + list(words[-1:]))
 
 
 def listed_atoms(atoms: Sequence[Atom]) -> str:
-    """Atoms as a list in pattern text."""
+    """Write atoms as a list in pattern text."""
     return listed([describe_atom(atom) for atom in atoms])
 
 
 def listed_parts(parts: Sequence[Part]) -> str:
-    """Constraints as a list in their printed form."""
+    """Write constraints as a list in their printed form."""
     return listed([str(part) for part in parts])
 
 
 def listed_types(names: Sequence[str]) -> str:
-    """Event types as a list in their printed form."""
+    """Write event types as a list in their printed form."""
     return listed([quoted(name) for name in names])
 
 
 def with_workflow(workflow: str, parts: Sequence[Part]) -> str:
-    """The words "the workflow W allows", or with constraints "the workflow W with A and B allows"."""
+    """Return the words "the workflow W allows", or with constraints "the workflow W with A and B allows"."""
     beside = f" with {listed_parts(parts)}" if parts else ""
     return f"the workflow {workflow}{beside} allows"
 
 
 def next_to_come(allowed: Sequence[str]) -> str:
-    """The types that a workflow allows next, in words, truncated."""
+    """Describe in words the types that a workflow allows next, truncated."""
     if not allowed:
         return "nothing more comes in it"
     names = [quoted(name) for name in allowed[:MOST_LISTED]]

@@ -1,1 +1,1 @@
-"""Static analysis before the first event: patterns that cannot match, redundant atoms, names for the monitor."""
+"""Static analysis before the first event: impossible patterns, redundant atoms, choice of the monitor's names."""

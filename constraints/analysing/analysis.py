@@ -13,13 +13,16 @@ from constraints.explaining.failing import failing_conditions
 from constraints.model import ConstraintSet
 from nfa import Query
 
-PAIR_LIMIT = 0  # none are searched for: conditions on two events cost more than everything else
+PAIR_LIMIT = 0  # pairs of events are not examined here, because they cost more than the rest of the analysis
 WALK_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternAnalysis:
-    """The analysis of one pattern; ``states`` are forecasts of its states, empty if the pattern can never match."""
+    """The analysis of one pattern.
+
+    ``states`` has a forecast for each pattern state, and is empty if the pattern can never match.
+    """
 
     pattern: str
     check: QueryCheck
@@ -37,7 +40,7 @@ class PatternAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """The analysis of a stream's patterns under a constraint set, with the constraints that no pattern profits from."""
+    """The analysis of a stream's patterns under a constraint set, and the constraints without effect on any pattern."""
 
     patterns: tuple[PatternAnalysis, ...]
     idle: IdleParts
@@ -46,7 +49,7 @@ class Analysis:
 def analyse(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> Analysis:
     """Analyse all patterns that run under a satisfiable constraint set.
 
-    At most ``state_limit`` monitor states are visited to find constraints that no pattern profits from.
+    At most ``state_limit`` monitor states are visited in the search for constraints that have no effect on any pattern.
     """
     return Analysis(
         patterns=tuple(_of_pattern(constraint_set, query) for query in queries),

@@ -1,9 +1,9 @@
-"""Chooses the names that a monitor distinguishes when distinguishing all names would need too many states.
+"""Chooses the names that a monitor distinguishes, if distinguishing all names would need too many states.
 
-Leaving a constraint out is always sound: continuations that are impossible under fewer constraints are impossible under
-all. Names are chosen greedily: the savings of the explanations that a choice enables are weighed against the states
-that the choice adds. A constraint stays if all of its names are distinguished. The same benefits decide which longer
-clauses bit tables watch (constraint-aware CEP, section 6.1).
+It is always sound to leave a constraint out, because continuations that are impossible under fewer constraints are
+impossible under all of them. The choice is greedy. It compares the savings of the explanations that additional names
+make possible with the number of states that these names add. A constraint is used if all of its names are
+distinguished. The same savings decide which longer clauses the bit tables watch (constraint-aware CEP, section 6.1).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from constraints.wording import listed_types
 from nfa import Query
 
 MOST_WATCHED = 256
-PAIR_LIMIT = 2_000  # pairs of events that are examined for explanations, per pattern
-MOST_COUNTS = 16  # exact counts of states; after them, each new name is assumed to double the states
+PAIR_LIMIT = 2_000  # maximum number of pairs of events examined for explanations, per pattern
+MOST_COUNTS = 16  # maximum number of counts; after these, each new name is assumed to double the states
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Names that are worth distinguishing together, and whether the monitor distinguishes all of them.
+    """A set of names that are considered together, and whether the monitor distinguishes all of them.
 
-    ``benefit`` is the estimated work and state saved per trace; ``states_added`` the estimated number of additional
-    monitor states, given the earlier choices.
+    ``benefit`` estimates the work and memory saved per trace. ``states_added`` estimates the number of monitor states
+    that the names add to those of the earlier choices.
     """
 
     names: frozenset[str]
@@ -55,8 +55,10 @@ class Choice:
         left_out: Constraints that the monitor ignores, in the order of ``ConstraintSet.parts``.
         estimated_states: Upper bound of the number of monitor states; above ``budget`` only in exact mode.
         watched: Clauses of three or more names that bit tables watch.
-        candidates: Candidates in the order of decision, up to the first that does not fit; empty if everything fits.
-        workflow: The workflow whose automaton gives the states; None unless in exact mode, where nothing is left out.
+        candidates: Candidates in the order of decision, up to the first one that does not fit; empty if everything
+            fits.
+        workflow: Name of the workflow whose automaton gives the states, in exact mode, which leaves nothing out;
+            otherwise None.
     """
 
     distinguished: frozenset[str]
@@ -88,7 +90,7 @@ class Choice:
 
 
 def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watched: int = MOST_WATCHED) -> Choice:
-    """Choose the names that a set's monitor distinguishes for some patterns, within ``settings.max_monitor_states``."""
+    """Choose the names that a monitor distinguishes for some patterns, within ``settings.max_monitor_states``."""
     budget = constraint_set.settings.max_monitor_states
     if constraint_set.is_exact:
         return _of_workflow(constraint_set, budget)
@@ -114,7 +116,10 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
-    """The choice in exact mode; states are those of the automaton, times those of the hand-written constraints."""
+    """Return the choice in exact mode.
+
+    The number of states is that of the automaton, times that of the hand-written constraints.
+    """
     process, hand_written = constraint_set.process, constraint_set.own
     assert process is not None
     assert process.automaton is not None
@@ -130,7 +135,10 @@ def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
 
 
 def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple[ConstraintSet, tuple[Part, ...]]:
-    """The constraint set for the monitor, and the constraints left out of the set; none if the settings forbid that."""
+    """Return the constraint set for the monitor, and the constraints that were left out.
+
+    Constraints are only left out if the settings allow this (``beyond_cap: leave_out``).
+    """
     if constraint_set.settings.beyond_cap != "leave_out":
         return constraint_set, ()
     choice = choose(constraint_set, queries)
@@ -139,7 +147,7 @@ def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _Saving:
-    """The names and longer clauses of one explanation, and the benefit of the explanation per trace."""
+    """The names and longer clauses that one explanation needs, and the benefit of the explanation per trace."""
 
     names: frozenset[str]
     clauses: tuple[Clause, ...]
@@ -151,7 +159,7 @@ def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
     savings = []
     for condition in failing_conditions(query, constraint_set, pair_limit=PAIR_LIMIT):
         parts = condition.explanation.constraints
-        if not all(isinstance(part, End) for part in parts):  # the end of a trace frees all state anyway
+        if not all(isinstance(part, End) for part in parts):  # the end of a trace frees its whole state in any case
             names = frozenset(name for part in parts for name in part.names)
             clauses = tuple(part for part in parts if isinstance(part, Clause) and part.is_long)
             savings.append(_Saving(names, clauses, _benefit(query, condition, frequencies)))
@@ -159,10 +167,10 @@ def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
 
 
 def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies) -> float:
-    """The benefit of an explanation: its probability in the state, times the retained state and the remaining work.
+    """Return the benefit of an explanation: its probability, times the memory freed, times the share of the work saved.
 
-    The retained state is one instance for each bound atom, and one for the pattern's entry in the trace. The remaining
-    work is the share of the atoms that are still to come.
+    The probability is that of the state and of the events in the explanation. The memory is one unit for each bound
+    atom and one for the pattern's entry in the trace. The saved work is the share of unbound atoms.
     """
     bound = frozenset(atom.type for atom in condition.bound)
     events = frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
@@ -172,7 +180,7 @@ def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies
 
 
 def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> tuple[Clause, ...]:
-    """The longer clauses with the greatest benefit per name, at most ``most``, the best first."""
+    """Return the longer clauses with the greatest benefit per name, at most ``most``, in descending order."""
     saved = dict.fromkeys(long, 0.0)
     for saving in savings:
         for clause in saving.clauses:
@@ -182,7 +190,7 @@ def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> t
 
 
 class _Search:
-    """A greedy choice: the chosen ``names`` so far, and the number of ``states`` that they need."""
+    """A greedy search: the ``names`` chosen so far, and an upper bound of the ``states`` that these names need."""
 
     def __init__(self, constraint_set: ConstraintSet, budget: int) -> None:
         self._set = constraint_set
@@ -192,9 +200,9 @@ class _Search:
         self.states = 1
 
     def run(self, savings: Iterable[_Saving]) -> tuple[Candidate, ...]:
-        """Take explanations, then the remaining constraints, until a candidate does not fit.
+        """Choose the names of explanations, then those of the remaining constraints, until a candidate does not fit.
 
-        Stopping there, instead of trying smaller candidates, guarantees that a greater budget never leaves out more.
+        The search stops at this candidate and does not try smaller ones. So a greater budget never leaves out more.
         """
         waiting: dict[frozenset[str], float] = {}
         for saving in savings:
@@ -223,7 +231,11 @@ class _Search:
         return Candidate(names=names, benefit=benefit, states_added=max(0, states - before), is_chosen=is_chosen)
 
     def _states_with(self, names: frozenset[str]) -> int:
-        """Upper bound of the states with more names: each name at most doubles it; a bound over budget is recounted."""
+        """Return an upper bound of the number of states if ``names`` are added.
+
+        Each new name at most doubles the number. If the bound exceeds the budget, ``count_states`` is called for a
+        closer one, up to a number of calls.
+        """
         together = self.names | names
         if together == self.names:
             return self.states

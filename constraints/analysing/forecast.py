@@ -1,4 +1,4 @@
-"""Forecasts which events end partial matches, and how often."""
+"""Forecasts of the events that terminate partial matches early, with their probabilities."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from nfa import Atom, PatternState, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikelyEnding:
-    """An event that ends partial matches at a state; shares are estimates among the traces with the state's atoms.
+    """An event that terminates partial matches at a state.
 
-    ``probability``: the event occurs. ``first``: the event precedes all other events that end these partial matches.
+    Probabilities are estimated over the traces with the state's atoms. ``probability``: the event occurs. ``first``:
+    the event precedes all other events that terminate these partial matches.
     """
 
     condition: FailingCondition
@@ -27,10 +28,10 @@ class LikelyEnding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateForecast:
-    """The forecast for partial matches at a pattern state; ``bound`` are its bound atoms in the order of the text.
+    """The forecast for partial matches at a pattern state; ``bound`` has the bound atoms in the order of the text.
 
     ``endings`` are sorted by ``LikelyEnding.first``, descending, then by name. ``probability`` is the estimated share
-    of the traces with the state's atoms in which the partial matches are terminated early.
+    of early terminations among the traces with the state's atoms.
     """
 
     state: PatternState
@@ -58,10 +59,10 @@ class StateForecast:
 def forecast(
     query: Query, constraint_set: ConstraintSet, conditions: Iterable[FailingCondition]
 ) -> tuple[StateForecast, ...]:
-    """A forecast for each pattern state, from the failing conditions of the query.
+    """Compute a forecast for each pattern state from the failing conditions of the query.
 
-    Events are assumed to be independent unless constraints relate them; two events without a fixed order come in either
-    order equally often.
+    Events are assumed to be independent unless constraints relate them. If constraints do not order two events, both
+    orders are assumed to be equally likely.
     """
     frequencies = Frequencies(constraint_set)
     by_state: dict[PatternState, list[FailingCondition]] = {state: [] for state in query.states}
@@ -103,7 +104,7 @@ def _events(condition: FailingCondition) -> frozenset[str]:
 
 
 def _share_before(constraint_set: ConstraintSet, condition: FailingCondition, other: FailingCondition) -> float:
-    """The estimated probability that the event of one condition precedes the event of another, if both occur."""
+    """Estimate the probability that the event of one condition precedes the event of another, if both occur."""
     if constraint_set.comes_before(condition.event_type, other.event_type):
         return 1.0
     return 0.0 if constraint_set.comes_before(other.event_type, condition.event_type) else 0.5

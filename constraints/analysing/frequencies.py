@@ -1,4 +1,4 @@
-"""Frequencies of names in the traces of a stream: observed, or estimated."""
+"""Frequencies of names in the traces of a stream, as observed or estimated."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ UNKNOWN = 0.5
 
 
 class Frequencies:
-    """The share of the traces that show a name; names are assumed to be independent unless constraints relate them.
+    """The share of the traces that show each name; names are assumed to be independent unless constraints relate them.
 
-    Observed frequencies are used unchanged. Otherwise, the frequency is 1 for names that every trace must show, and 0
-    for names that no trace can show. For the rest, the estimate is ``UNKNOWN``, bounded from above by the share that
-    the excluding names leave, and from below by the frequency of each name that requires it.
+    An observed frequency is used unchanged. Otherwise the frequency is 1 for a name that every trace must show, and 0
+    for a name that no trace can show. For any other name the estimate is ``UNKNOWN``, limited to a range: an excluding
+    name leaves at most the share of traces without it, and a name occurs at least as often as each name that requires
+    it.
     """
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
@@ -54,14 +55,14 @@ class Frequencies:
         return self._known.get(name, UNKNOWN)
 
     def of_all(self, names: Iterable[str], condition: frozenset[str] = frozenset()) -> float:
-        """The share of traces that show all of ``names``, among the traces that show all of ``condition``."""
+        """Return the share of traces that show all of ``names``, among the traces that show all of ``condition``."""
         certain = self._set.horn_closure(condition)
         uncertain = sorted(frozenset(names) - certain)
         if self._set.is_ruled_out(self._set.horn_closure(certain.union(uncertain))):
             return 0.0
         share = 1.0
         for name in sorted(uncertain, key=lambda candidate: (-len(self._set.horn_closure((candidate,))), candidate)):
-            if name not in certain:  # required names occur together with those that require them
+            if name not in certain:  # a required name occurs in every trace with the name that requires it
                 share *= self.of(name)
                 certain = self._set.horn_closure(certain | {name})
         return share

@@ -1,7 +1,7 @@
-"""Finds constraints that no pattern profits from.
+"""Finds constraints that have no effect on any pattern.
 
-Without such a constraint, the same pattern states can complete in all visited monitor states. The constraint may still
-find deviations.
+If such a constraint is left out, the same pattern states can complete in all visited monitor states. The constraint may
+still detect deviations.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from constraints.remainder import Remainder, remainder_of
 from nfa import OTHER, EventClass, MonitorState, Query
 
 STATE_LIMIT = 200
-REPLAY_LIMIT = 20_000  # repeated evaluations of rules, each without one part
+REPLAY_LIMIT = 20_000  # maximum number of deaths whose events are evaluated again without one part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleParts:
-    """The constraints that no pattern profits from, in the order of ``ConstraintSet.parts``.
+    """The constraints that have no effect on any pattern, in the order of ``ConstraintSet.parts``.
 
-    ``visited`` is the number of examined monitor states; ``is_complete``: no others exist, and all parts were decided.
+    ``visited`` is the number of examined monitor states. ``is_complete`` is true if these are all monitor states and
+    every constraint was decided.
     """
 
     parts: tuple[Part, ...]
@@ -37,9 +38,9 @@ class IdleParts:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """A dead pattern state: in the monitor state at index ``visit``, the pattern state can no longer complete.
+    """A pattern state that can no longer complete in the monitor state at index ``visit``.
 
-    ``by`` has the names of the event that caused the death; None if the cause need not be a single event.
+    ``by`` has the names of the event that caused this. It is None if more than one event may be the cause.
     """
 
     visit: int
@@ -49,10 +50,10 @@ class _Death:
 
 
 def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> IdleParts:
-    """Find the constraints that can be left out, one at a time, without making further pattern states alive.
+    """Find the constraints that can be left out, one at a time, without making more pattern states alive.
 
-    Constraints that follow from a workflow are not checked, because no person wrote them; the workflow's automaton is
-    ignored. At most ``state_limit`` monitor states are visited, those after few events first.
+    Constraints that follow from a workflow are not checked, because no person wrote them. The workflow's automaton is
+    ignored. At most ``state_limit`` monitor states are visited, in breadth-first order.
     """
     hand_written = constraint_set.own.parts
     if not hand_written:
@@ -67,7 +68,7 @@ def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state
 
 
 class _Walk:
-    """The monitor's states, breadth first, each with the event that first led to it."""
+    """The monitor's states in breadth-first order, each with the event by which it was first reached."""
 
     def __init__(self, constraint_set: ConstraintSet, limit: int) -> None:
         self._set = constraint_set
@@ -78,9 +79,9 @@ class _Walk:
         self.is_complete = True
 
     def deaths(self, queries: Sequence[Query]) -> Iterator[_Death]:
-        """The newly dead pattern states of each monitor state.
+        """Yield the pattern states that become dead in each monitor state.
 
-        For queries with NOTs, whose dead states may revive, all dead states are yielded.
+        If a query has NOTs, its dead states may become alive again. So all dead states are yielded for it.
         """
         events = _events(self._set, queries)
         met = set(self.states)
@@ -112,9 +113,12 @@ class _Walk:
 
 
 class _Search:
-    """For each death, finds a set of parts (a core) that suffices for it; parts that no death needs are idle.
+    """Finds, for each death, a set of constraints (a core) that suffices to cause it.
 
-    Parts in cores are left out one by one. Deaths caused by rules are evaluated again without each part.
+    A part that no death needs is idle.
+
+    For a death with a core, ``is_idle`` decides without the part whether the pattern state is still dead. For a death
+    caused by rules, the monitor replays the events without the part.
     """
 
     def __init__(self, constraint_set: ConstraintSet, queries: Sequence[Query], walk: _Walk) -> None:
@@ -147,12 +151,15 @@ class _Search:
             self._by_name.setdefault(name, []).append(clash.constraints)
 
     def _citing(self, names: frozenset[str]) -> Iterator[tuple[Part, ...]]:
-        """The cores with one of the names of an event; the event causes deaths only through these cores."""
+        """Yield the cores with a name of the given event, because the event causes deaths through these cores only."""
         for name in sorted(names):
             yield from self._by_name.get(name, ())
 
     def is_idle(self, part: Part) -> bool:
-        """Whether leaving out the part makes no further pattern state alive; False if deciding took too long."""
+        """Check whether leaving out the part makes no more pattern states alive.
+
+        The result is False if too many deaths by rules would have to be replayed.
+        """
         if not isinstance(part, Rule):
             citing = [death for core, deaths in self._deaths.items() if part in core for death in deaths]
             if citing:
@@ -198,7 +205,7 @@ def _replayed(monitor: Monitor, word: Sequence[EventClass]) -> MonitorState:
 
 
 def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remainder) -> ConstraintSet:
-    """The end events of a set, and its orders and clauses over names that follow from seen and needed names."""
+    """Return the end events of a set, and its orders and clauses over seen, needed and implied names."""
     needed = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in remainder.atoms))
     names = constraint_set.horn_closure(seen | needed)
     return constraint_set.of_parts(
@@ -209,7 +216,10 @@ def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remai
 
 
 def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
-    """Event classes to try: each type without symbols, with each symbol, and with all symbols; and an unnamed type."""
+    """Return the event classes to try.
+
+    These are each type without symbols, with each symbol, and with all its symbols; and an unnamed type.
+    """
     classes = event_classes(constraint_set, constraint_set.types.union(*(query.types for query in queries)))
     by_type: dict[str, frozenset[str]] = {}
     for event in classes:

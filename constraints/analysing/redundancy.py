@@ -1,8 +1,9 @@
-"""Finds redundant atoms: every conforming trace with the rest of the pattern also has these atoms, in their places.
+"""Finds redundant atoms: every conforming trace with the rest of the pattern also has these atoms in their places.
 
-An atom is called redundant only if two conditions certainly hold. Occurrence constraints derive its type from the rest;
-and in no conforming trace with the rest does the type precede an atom that must come earlier, or follow an atom that
-must come later. Events with equal timestamps are assumed to be ordered.
+An atom is called redundant only if two conditions certainly hold. First, occurrence constraints derive its type from
+the types of the other atoms. Second, no conforming trace with the other atoms has an event of this type in a wrong
+place, that is, before an atom that must precede it or after an atom that must follow it. Events with equal timestamps
+are assumed to be ordered.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class RedundantAtom:
 
 
 def redundant_atoms(query: Query, constraint_set: ConstraintSet) -> tuple[RedundantAtom, ...]:
-    """The atoms of each term that are redundant given the term's other atoms.
+    """Find the atoms of each term that are redundant given the term's other atoms.
 
-    Patterns with NOTs, repetitions, spans, gap conditions, a SELECT other than ALL MATCHES, or partitions are not
-    examined; nor are atoms that conditions of other steps refer to.
+    Patterns with NOTs, repetitions, spans, gap conditions, a SELECT other than ALL MATCHES, or partitions are skipped.
+    So are atoms to which the conditions of other steps refer.
     """
     if query.partitions or query.pattern.select != "all" or not _is_plain(query.pattern.event):
         return ()
@@ -80,7 +81,7 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
 
 
 def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
-    """The term's atoms in their order, except that the atom at ``index`` is ordered only by ``after``."""
+    """Return the term's atoms in their order, except that the atom at ``index`` follows only the atoms ``after``."""
     before = [
         (frozenset[int]() if other == index else needed - {index}) | after.get(other, frozenset())
         for other, needed in enumerate(term.before)
@@ -99,7 +100,7 @@ def _closed(before: list[frozenset[int]], start: int) -> frozenset[int]:
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether a part consists of SEQ, AND, OR and steps, without conditions on gaps and spans."""
+    """Check whether a part consists of SEQ, AND, OR and steps only, without conditions on gaps and spans."""
     match node:
         case Atom():
             return not node.is_any_type
@@ -113,7 +114,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def _mentioned(pattern: Pattern) -> Iterator[str]:
-    """Aliases that conditions refer to."""
+    """Return the aliases to which conditions refer."""
     conditions = [atom.condition for atom in atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
         if condition is not None:

@@ -1,4 +1,4 @@
-"""Finds what is impossible before the first event: patterns, alternatives, event types, whole constraint sets.
+"""Finds patterns, alternatives, event types and constraint sets that are impossible before the first event.
 
 A pattern is satisfiable if one of its terms is alive in the empty trace (constraint-aware CEP, section 3.3).
 """
@@ -23,7 +23,7 @@ from nfa import Atom, PatternState, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadTerm:
-    """An alternative of a pattern that no conforming trace completes, with a minimal set of constraints.
+    """An alternative of a pattern that no conforming trace completes, with a minimal set of constraints as the reason.
 
     Attributes:
         atoms: A minimal set of the term's atoms that clash with the constraints.
@@ -39,9 +39,10 @@ class DeadTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCheck:
-    """The result of checking a pattern; ``dead`` are its terms that can never match, in order.
+    """The result of checking a pattern; ``dead`` has the terms that can never match, in order.
 
-    ``asks_for_violation``: no term can match, but some could without NOTs, so the pattern looks for violations.
+    ``asks_for_violation`` is true if all terms are dead, but some would be alive without their NOTs. Such a pattern
+    looks for violations.
     """
 
     dead: tuple[DeadTerm, ...]
@@ -103,9 +104,9 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 
 
 class _Search:
-    """Searches for clashes before the first event: under the constraints (``outlook``) first, then under ``exact``.
+    """Searches for clashes before the first event, first under the constraints (``outlook``), then under ``exact``.
 
-    A known clash explains every remainder that includes the clash's remainder.
+    A known clash is reused for every remainder that includes the clash's remainder.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
@@ -119,7 +120,7 @@ class _Search:
 
     @property
     def is_certain(self) -> bool:
-        """Whether every remainder without a clash is possible; False if searches may have been given up."""
+        """Whether every remainder without a clash is possible; False if a search may have been given up."""
         return not self._outlook.constraint_set.rules and (self._exact is None or not self._exact.given_up)
 
     def reason(self, remainder: Remainder) -> Clash | None:
@@ -189,11 +190,11 @@ class SetWarning:
 
 
 def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
-    """Look for contradictions in a constraint set, independently of patterns.
+    """Search a constraint set for contradictions, independently of patterns.
 
     Returns:
-        Types that can never occur, sorted; then cycles of order constraints, except those with two types that another
-        constraint keeps apart.
+        Warnings about types that can never occur, sorted. Then warnings about cycles of order constraints, except
+            cycles with two types that another constraint already excludes from one trace.
 
     Raises:
         ContradictoryConstraints: No trace conforms at all; ``details`` has a minimal clash.
@@ -223,7 +224,7 @@ def _impossible_types(constraint_set: ConstraintSet, search: _Search) -> list[Se
         reason = search.reason(single(name, constraint_set.symbols))
         if reason is not None:
             warnings.append(_impossible_type(name, reason))
-        elif search.is_certain:  # a trace with the type also has all required names
+        elif search.is_certain:  # a trace with the type also has all names that the type requires
             possible |= closures[name]
     return sorted(warnings, key=lambda warning: warning.types)
 
@@ -240,7 +241,7 @@ def _impossible_type(name: str, reason: Clash) -> SetWarning:
 
 
 def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
-    """Warnings about the cycles of orders that contain a hand-written constraint."""
+    """Yield a warning about each cycle of orders that contains a hand-written constraint."""
     hand_written = constraint_set.own.constraints
     if not any(isinstance(part, Prior) for part in hand_written):
         return []

@@ -1,8 +1,9 @@
 """Computes an upper bound of the number of states of a monitor.
 
-It counts the sets of names that a consistent prefix can have shown, as the bit tables judge them (constraint-aware CEP,
-section 4.3); longer clauses and cycles of orders are ignored, so the true number may be smaller. Names that no
-constraint connects are counted separately, and multiplied. Events with equal timestamps are assumed to be ordered.
+It counts the sets of names that a prefix of a conforming trace can have shown, as far as the bit tables can judge
+(constraint-aware CEP, section 4.3). Longer clauses and cycles of orders are ignored, so the true number may be smaller.
+Groups of names that no constraint connects are counted separately, and their numbers are multiplied. Events with equal
+timestamps are assumed to be ordered.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class _Effect(NamedTuple):
 
 
 def count_states(constraint_set: ConstraintSet, limit: int) -> int:
-    """An upper bound of the number of states of the set's monitor, cut off at ``limit + 1``."""
+    """Return an upper bound of the number of monitor states, or ``limit + 1`` if the bound is larger."""
     count = prod(len(RuleAutomaton.of(rule).places) for rule in constraint_set.rules)
     names = frozenset(name for part in constraint_set.parts if not isinstance(part, Rule) for name in part.names)
     groups = _groups(constraint_set, names)
@@ -45,7 +46,7 @@ def count_states(constraint_set: ConstraintSet, limit: int) -> int:
 
 
 def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozenset[str]]:
-    """Groups of names that constraints or a common event type connect, in the order of their least names."""
+    """Return the groups of names that constraints or a common event type connect, sorted by their least names."""
     marks: dict[str, list[Part | str]] = {name: [constraint_set.type_of(name)] for name in sorted(names)}
     for part in constraint_set.parts:
         for name in names.intersection(() if isinstance(part, Rule) else part.names):
@@ -54,7 +55,7 @@ def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozen
 
 
 def _count(constraint_set: ConstraintSet, group: frozenset[str], limit: int) -> int:
-    """The number of sets of a group's names that can have been shown; stops soon after ``limit``."""
+    """Count the sets of a group's names that a trace can have shown; the count stops soon after ``limit``."""
     bits = {name: 1 << place for place, name in enumerate(sorted(group))}
     effects = [_effect(constraint_set, name, bits) for name in bits]
     certain = _mask(constraint_set.horn_closure(()), bits)
@@ -87,7 +88,7 @@ def _effect(constraint_set: ConstraintSet, name: str, bits: dict[str, int]) -> _
 
 
 def _excluded(constraint_set: ConstraintSet, certain: int, bits: dict[str, int]) -> int:
-    """The names that clauses of at most two names exclude, given the names that are certain."""
+    """Return the names excluded by clauses of one or two names, given the certain names."""
     excluded = 0
     for clause in constraint_set.clauses:
         if clause.head is None and len(clause.body) == 1:

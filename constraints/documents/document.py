@@ -1,11 +1,12 @@
 """Reads and writes constraint sets as documents: all problems are reported, and the written form is canonical.
 
-Two shapes are read. A list has entries, each ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping from kinds has lists
-of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may have such a list under ``constraints``. A number precedes
-the names: ``{existence: [3, A]}``, ``"existence(3, A)"``. Names are event types, or types with a condition, ``Quote
-[price > 1000]``; in the text form unusual types are in backticks. Other members of a mapping: ``stream``, the name of
-the stream; ``settings``, the settings of the set; ``workflow``, the constraints that a workflow adds (written by the
-service); ``mined``, a description of the log that the set was mined from, without effect.
+A document has one of two forms. A list has entries such as ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping has a
+list of pairs for each kind, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may have a list of entries under
+``constraints``. A number is written before the names: ``{existence: [3, A]}``, ``"existence(3, A)"``. Names are event
+types, or types with a condition, ``Quote [price > 1000]``; in the text form unusual types are in backticks. Other
+members of a mapping: ``stream``, the name of the stream; ``settings``, the settings of the set; ``workflow``, the
+constraints that a workflow adds (written by the service); ``mined``, a description of the log that the set was mined
+from, which has no effect.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _WORKFLOW_KEY = "workflow"
 
 @dataclass(frozen=True, slots=True)
 class ParsedConstraints:
-    """The contents of a document, with notices for people: settings that may lose matches, words with two meanings.
+    """The contents of a document, with notices about settings that may lose matches and about words with two meanings.
 
     ``stream`` is the stream that the document names; ``mined`` describes the log that the set was mined from.
     """
@@ -75,10 +76,11 @@ class _Entry:
 def parse_constraints(
     document: object, *, max_bytes: int = MAX_BYTES, max_constraints: int = MAX_CONSTRAINTS
 ) -> ParsedConstraints:
-    """Read a constraint set: JSON or YAML text, as ``str`` or UTF-8 ``bytes``, or an already decoded value.
+    """Read a constraint set from JSON or YAML text (``str`` or UTF-8 ``bytes``), or from an already decoded value.
 
     Raises:
-        InvalidConstraints: The document has problems; the error has each with its entry, and its line in a text.
+        InvalidConstraints: The document has problems. The error lists each problem with its entry and, for a text, its
+            line.
     """
     source = _source(document, max_bytes)
     value = document if source is None else source.value
@@ -108,9 +110,10 @@ def parse_constraints(
 
 
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
-    """The canonical form of a constraint set, as plain JSON values; ``parse_constraints`` reads an equal set from it.
+    """Return the canonical form of a constraint set as plain JSON values.
 
-    A set that was built by hand may lack constraints that follow from its rules; the set that is read back has them.
+    ``parse_constraints`` reads an equal set from it. A set that was built in code may lack constraints that follow from
+    its rules. The set read from the document has them.
     """
     hand_written, process = constraint_set.own, constraint_set.process
     document: dict[str, object] = {
@@ -140,7 +143,7 @@ def _written(part: Constraint | Rule, constraint_set: ConstraintSet) -> dict[str
 
 
 def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
-    """A notice that ``end`` differs from DECLARE's End, if the document seems to use DECLARE's words."""
+    """Yield a notice that ``end`` differs from DECLARE's End, if the document seems to use DECLARE's words."""
     ends = [entry for entry in entries if entry.template.name == End.kind]
     if ends and any(entry.template.name == "init" for entry in entries):
         name = quoted(ends[0].names[0])
@@ -151,7 +154,7 @@ def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
 
 
 def _source(document: object, max_bytes: int) -> WrittenDocument | None:
-    """The parsed YAML or JSON of a text; None if the document is already decoded."""
+    """Parse a YAML or JSON text; return None if the document is already decoded."""
     if not isinstance(document, str | bytes):
         return None
     try:
@@ -173,7 +176,7 @@ def _located(problems: Sequence[PlacedProblem], source: WrittenDocument | None) 
 
 
 def _stream(value: object) -> tuple[str | None, list[PlacedProblem]]:
-    """The stream that a document names, if any, and problems with the name."""
+    """Return the stream that a document names, if any, and the problems with its name."""
     if not isinstance(value, Mapping) or _STREAM_KEY not in value:
         return None, []
     stream = value[_STREAM_KEY]
@@ -191,7 +194,10 @@ def _settings(value: object, names: NameReader, problems: list[PlacedProblem]) -
 
 
 def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -> tuple[Process | None, list[Part]]:
-    """A document's workflow, if any, and the constraints that follow from it; problems go to ``problems``."""
+    """Read the workflow of a document, if any, and the constraints that follow from it.
+
+    Add problems to ``problems``.
+    """
     if not isinstance(value, Mapping) or _WORKFLOW_KEY not in value:
         return None, []
     workflow_problems: list[PlacedProblem] = []
@@ -211,7 +217,7 @@ def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -
 
 
 def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
-    """The parts of one entry of a workflow; among its ``constraints`` only orders and clauses are allowed."""
+    """Read the parts of one entry of a workflow, whose ``constraints`` may contain only orders and clauses."""
     parts = _read_entry(entry, names).parts
     if key == _LIST_KEY and any(isinstance(part, Rule | End) for part in parts):
         raise Misread(
@@ -232,7 +238,7 @@ def _joined(hand_written: ConstraintSet, process: Process, derived: Sequence[Par
 
 
 def _entries(value: object) -> Iterator[tuple[DocumentPath, object]]:
-    """The entries of a document with their paths; each item in a group of one kind becomes an entry."""
+    """Yield the entries of a document with their paths; each item of a list under a kind is one entry."""
     if isinstance(value, list):
         yield from (((index,), item) for index, item in enumerate(value))
     elif isinstance(value, Mapping):
@@ -254,7 +260,7 @@ def _entries(value: object) -> Iterator[tuple[DocumentPath, object]]:
 
 
 def _is_group(kind: object, items: object) -> bool:
-    """Whether ``items`` lists several constraints of a kind, and not the event types of a single constraint."""
+    """Check whether ``items`` lists several constraints of one kind, and not the event types of a single constraint."""
     if not isinstance(kind, str) or not isinstance(items, list) or (template_and_count := template_of(kind)) is None:
         return False
     template, _ = template_and_count
@@ -288,13 +294,16 @@ def _read_entry(entry: object, names: NameReader) -> _Entry:
 
 
 def _count(value: object) -> int | None:
-    """A number in JSON, YAML or the text form; None for other values, and for numbers that are much too large."""
+    """Return a number from JSON, YAML or the text form.
+
+    The result is None for other values, and for numbers that are much too large.
+    """
     number = whole_number(value)
     return number if number is not None and abs(number) < 10**9 else None
 
 
 def _split(text: str) -> tuple[str, list[object]]:
-    """The kind and the names of a constraint in text form."""
+    """Split a constraint in text form into its kind and its names."""
     kind, bracket, arguments = text.strip().partition("(")
     if not bracket or not arguments.endswith(")"):
         raise Misread(f'write a constraint as "prior(A, B)", got {excerpt(text)}')
@@ -343,7 +352,7 @@ def _printed(template: Template, names: Sequence[str], count: int | None) -> str
 
 
 def _read_mined(value: object, problems: list[PlacedProblem]) -> Mapping[str, Any] | None:
-    """The member ``mined`` of a document as plain JSON values, None if missing; problems are added to ``problems``."""
+    """Return the member ``mined`` as plain JSON values, or None if it is missing; add problems to ``problems``."""
     if not isinstance(value, Mapping) or _MINED_KEY not in value:
         return None
     description = value[_MINED_KEY]
@@ -356,7 +365,7 @@ def _read_mined(value: object, problems: list[PlacedProblem]) -> Mapping[str, An
 
 
 def _plain(value: object) -> object:
-    """A decoded value in plain JSON types: a ``Bare`` becomes its value, and keys become texts."""
+    """Convert a decoded value to plain JSON types: a ``Bare`` becomes its value, and keys become texts."""
     if isinstance(value, Bare):
         return value.value
     if isinstance(value, Mapping):

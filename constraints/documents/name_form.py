@@ -1,8 +1,9 @@
 """Names of events in documents: plain types, and types with a condition.
 
-``Quote [price > 1000]`` is a *symbol*: events of type Quote with a higher price. Any name with a bracket after the type
-is read as a symbol, so a type that only looks like one is written ``{type: "Order [old]"}``, or in backticks if the
-constraint is a text. Names of the same symbol become one name, with the condition in its normal form.
+``Quote [price > 1000]`` is a *symbol*: an event of type Quote whose price exceeds 1000. Any name with a bracket after
+the type is read as a symbol. So a plain type with a bracket in its name is written ``{type: "Order [old]"}``, or in
+backticks if the constraint is a text. Different spellings of a symbol become one name, with the condition in its normal
+form.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _TYPE_KEY = "type"
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """An event type in backticks, which is never read as a type with a condition."""
+    """An event type in backticks, which is never parsed as a type with a condition."""
 
     name: str
 
 
 class Misread(Exception):
-    """A problem in a document, whose place is not known yet."""
+    """A problem in a document, raised before its place in the document is known."""
 
 
 PlacedProblem: TypeAlias = tuple[DocumentPath, str]
@@ -44,7 +45,7 @@ class NameReader:
         self._read: dict[str, str] = {}
 
     def name(self, value: object) -> str:
-        """The event type or symbol that a value names."""
+        """Return the name of the event type or symbol in a document's value."""
         if isinstance(value, str) and looks_like_symbol(value):
             if value not in self._read:
                 self._read[value] = self._symbol(value)
@@ -52,7 +53,7 @@ class NameReader:
         return self.type(value)
 
     def plain_type(self, value: object) -> str:
-        """The event type that a value names, in a place where a condition has no meaning."""
+        """Return the event type in a document's value, at a place where a condition is not allowed."""
         if isinstance(value, str) and looks_like_symbol(value):
             raise Misread(
                 f"an end event is an event type without a condition, got {excerpt(value)}; an event type that only "
@@ -61,7 +62,7 @@ class NameReader:
         return self.type(value)
 
     def type(self, value: object) -> str:
-        """The event type that a value names, even if it looks like a symbol."""
+        """Return the event type in a document's value, even if it has the form of a symbol."""
         if isinstance(value, Mapping) and set(value) == {_TYPE_KEY}:
             value = value[_TYPE_KEY]
         name = checked_type(value.name if isinstance(value, Verbatim) else value)
@@ -92,13 +93,13 @@ class NameReader:
 
 
 def looks_like_symbol(name: str) -> bool:
-    """Whether a name is read as a type with a condition: its first bracket follows some text."""
+    """Check whether a name is read as a type with a condition, that is, has a bracket after some text."""
     event_type, bracket, _ = name.partition("[")
     return bool(bracket and event_type.strip())
 
 
 def written_name(name: str, symbols: Mapping[str, Symbol]) -> object:
-    """A name of a set in the form that ``NameReader.name`` reads."""
+    """Write a name of a set in the form that ``NameReader.name`` reads."""
     return {_TYPE_KEY: name} if name not in symbols and looks_like_symbol(name) else name
 
 
@@ -112,7 +113,7 @@ def checked_type(value: object) -> str:
 
 
 def excerpt(value: object) -> str:
-    """A value of a document as JSON, or as written in YAML, truncated."""
+    """Return a value of a document as JSON or YAML text, truncated, for messages."""
     if isinstance(value, Verbatim):
         value = value.name
     try:
@@ -123,13 +124,13 @@ def excerpt(value: object) -> str:
 
 
 def whole_number(value: object) -> int | None:
-    """A value as a whole number; None for other values, including quoted texts."""
+    """Return a value as a whole number; None for other values, including quoted texts."""
     number = value.value if isinstance(value, Bare) else value
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def _step_text(text: str) -> str:
-    """The step as pattern text, with the type in back quotes."""
+    """Return the step as pattern text, with the type in back quotes."""
     if len(text) > MAX_SYMBOL or _is_broken(text):
         raise Misread(
             f"an event type with its condition has at most {MAX_SYMBOL} characters of valid Unicode, "

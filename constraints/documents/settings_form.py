@@ -1,4 +1,4 @@
-"""Reads and writes the settings of a constraint set in a document; all problems are reported, defaults left out."""
+"""Reads and writes the settings of a constraint set: all problems are reported, and defaults are not written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES = tuple(field.name for field in fields(Settings))
 
 
 def read_settings(value: object, names: NameReader) -> tuple[Settings, list[PlacedProblem]]:
-    """The settings, and problems with their places; if there are problems, the settings are the defaults."""
+    """Read the settings, and list problems with their places; if there are problems, the settings are the defaults."""
     if not isinstance(value, Mapping):
         return _DEFAULT, [((), f"settings are a mapping, such as {{prune: state}}; got {excerpt(value)}")]
     problems: list[PlacedProblem] = []
@@ -48,7 +48,7 @@ def read_settings(value: object, names: NameReader) -> tuple[Settings, list[Plac
 
 
 def notices_of(settings: Settings) -> tuple[str, ...]:
-    """Notices for people: matches that settings may lose, and a setting without effect."""
+    """Return notices about settings that may lose matches, and about a setting without effect."""
     notices = []
     if settings.on_violation is OnViolation.IGNORE:
         notices.append(
@@ -66,7 +66,7 @@ def notices_of(settings: Settings) -> tuple[str, ...]:
 
 
 def written_settings(settings: Settings, symbols: Mapping[str, Symbol]) -> dict[str, object]:
-    """The settings that differ from the defaults, as plain JSON values that ``read_settings`` reads."""
+    """Return the settings that differ from the defaults, as plain JSON values that ``read_settings`` reads."""
     written: dict[str, object] = {
         name: str(getattr(settings, name)) for name in _CHOICES if getattr(settings, name) != getattr(_DEFAULT, name)
     }
@@ -139,7 +139,7 @@ def _number(value: object) -> float | None:
 
 
 def _written_key(name: str, symbols: Mapping[str, Symbol]) -> str:
-    """A name as a key, in backticks if it could be read differently."""
+    """Write a name as a key, in backticks if it could be read as something else."""
     if name in symbols or not (looks_like_symbol(name) or name.startswith("`")):
         return name
     return "`" + name.replace("`", "``") + "`"

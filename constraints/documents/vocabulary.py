@@ -1,8 +1,9 @@
-"""The names under which constraints are uploaded, and their meanings.
+"""The templates under which constraints are uploaded, and their translation.
 
-A template consists of order and Horn constraints, or of a *rule* with the order and Horn constraints that follow from
-the rule: a monitor can conclude more from them than from the rule alone. The table of ``docs/constraints.md`` defines
-each template by examples, which run as tests; ``tests/references/rules.py`` has the same meanings as formulas.
+A template is translated to order and Horn constraints. If these cannot express it, it is translated to a *rule*, and to
+the order and Horn constraints that follow from the rule, because a monitor can conclude more from them than from the
+rule alone. The table of ``docs/constraints.md`` defines each template by examples, which run as tests.
+``tests/references/rules.py`` has the same meanings as formulas.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Template:
 
     @property
     def form(self) -> str:
-        """An example of a constraint that is written with this template."""
+        """An example of a constraint, as written in a document, with this template."""
         letters = "ABC"[: max(self.fewest, 3 if self.most is None and self.name != "end" else 0)]
         return f"{self.name}({', '.join([*(['2'] if self.count else []), *letters])})"
 
@@ -82,7 +83,7 @@ def _exactly(names: Names, count: int) -> tuple[Part, ...]:
 
 
 def _rule(kind: str, *entailed: Translation) -> Translation:
-    """A translation to the order and Horn constraints that follow from a rule, and then the rule itself."""
+    """Return a translation to a rule, preceded by the order and Horn constraints that follow from it."""
     return lambda names, count: (
         *(part for translation in entailed for part in translation(names, count)),
         Rule(kind, tuple(names)),
@@ -148,7 +149,7 @@ _BY_OTHER_KEY = {_key(other): (_BY_KEY[_key(name)], count) for other, (name, cou
 
 
 def template_of(name: str) -> tuple[Template, int | None] | None:
-    """The template that a name means, and the number in the name, if any: ``at most one``, ``existence3``.
+    """Find the template with a given name, and the number in the name, if any: ``at most one``, ``existence3``.
 
     Case, spaces, hyphens and underscores are ignored.
     """

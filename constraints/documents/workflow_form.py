@@ -1,8 +1,9 @@
 """The workflow of a constraint set in a document: its name and version, and its automaton as compressed arrays.
 
 ``{"name": "order", "version": 3, "constraints": [..], "end": [..], "automaton": {"letters": [..], "states": n, "table":
-.., "accepting": ..}}``. The arrays are base64 of zlib: the table as int32, little endian, one row for each state, and
-one byte for each state in ``accepting``. At most the size that ``states`` and ``letters`` imply is unpacked.
+.., "accepting": ..}}``. The arrays are compressed by zlib and written in base64: the table as little-endian int32 with
+one row for each state, and ``accepting`` with one byte for each state. Reading unpacks at most the size that ``states``
+and ``letters`` imply.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _AUTOMATON_MEMBERS = ("letters", "states", "table", "accepting")
 
 @dataclass(frozen=True, slots=True)
 class WorkflowForm:
-    """A workflow as written in a document; the entries of its constraints and end events are not parsed yet.
+    """A workflow as written in a document, before the entries of its constraints and end events are parsed.
 
     ``process`` lacks the constraints that follow from the workflow.
     """
@@ -44,7 +45,7 @@ class WorkflowForm:
 
 
 def read_workflow(value: object, problems: list[PlacedProblem]) -> WorkflowForm | None:
-    """Read a workflow; None if there are problems, which are added to ``problems`` with their places."""
+    """Read a workflow; if there are problems, add them with their places to ``problems`` and return None."""
     if not isinstance(value, Mapping):
         form = '{"name": "order", "version": 1, "constraints": [], "end": []}'
         problems.append(((), f"a workflow is a mapping such as {form}; got {excerpt(value)}"))
@@ -78,7 +79,7 @@ def read_workflow(value: object, problems: list[PlacedProblem]) -> WorkflowForm 
 
 
 def written_automaton(automaton: ProcessAutomaton) -> dict[str, object]:
-    """An automaton as plain JSON values that ``read_workflow`` reads."""
+    """Return an automaton as plain JSON values that ``read_workflow`` reads."""
     return {
         "letters": list(automaton.letters),
         "states": len(automaton),
@@ -95,7 +96,7 @@ def _name(value: object, problems: list[PlacedProblem]) -> str:
 
 
 def _read_automaton(value: object) -> ProcessAutomaton:
-    """Read an automaton; rejects inconsistent arrays, and states from which no trace can be completed."""
+    """Read an automaton; reject inconsistent arrays, and states from which no trace can be completed."""
     if not isinstance(value, Mapping) or set(value) != set(_AUTOMATON_MEMBERS):
         raise Misread(f"an automaton is a mapping of {', '.join(_AUTOMATON_MEMBERS)}; got {excerpt(value)}")
     letters, states = _letters(value["letters"]), whole_number(value["states"])
@@ -134,7 +135,7 @@ def _packed(content: bytes) -> str:
 
 
 def _unpacked(key: str, value: object, size: int) -> bytes:
-    """The bytes of a packed array, which must be exactly ``size``."""
+    """Return the bytes of a packed array, which must have exactly the length ``size``."""
     if not isinstance(value, str):
         raise Misread(f"{key} is a text in base64; got {excerpt(value)}")
     try:

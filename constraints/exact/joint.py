@@ -1,4 +1,4 @@
-"""Searches for words that a process and the hand-written constraints both allow."""
+"""Searches for words that the process and the hand-written constraints both allow."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from streams import Ties
 MAX_STEPS = 100_000
 MEMORY_LIMIT = 65_536
 
-_Place: TypeAlias = tuple[int, int]  # state of the process, names that orders and clauses have seen
+_Place: TypeAlias = tuple[int, int]  # state of the process, and the names seen that matter to orders and clauses
 
 
 class JointSearch:
-    """Searches for words that complete a trace of the process and keep the rules, orders and clauses.
+    """Searches for a word that completes a trace of the process and satisfies all rules, orders and clauses.
 
-    If events with equal timestamps are unordered, orders and ends are ignored, because a word does not decide them. A
-    search of more than ``max_steps`` steps is given up, and its remainder is assumed to be possible; ``given_up``
-    counts these searches.
+    If events with equal timestamps are unordered, orders and ends are ignored, because the sequence of events in a word
+    does not decide them. A search is given up after more than ``max_steps`` steps, and its remainder is assumed to be
+    possible. ``given_up`` counts these searches.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class JointSearch:
         self._answers: dict[tuple[int, MonitorState, Remainder, int], bool] = {}
 
     def is_possible(self, place: int, beside: MonitorState, remainder: Remainder, bound: int = 0) -> bool:
-        """Whether some word completes a remainder whose atoms ``bound`` (as bits) have come already.
+        """Check whether some word completes a remainder whose atoms ``bound`` (as bits) have already occurred.
 
-        The process is in the state ``place``; the hand-written constraints are in the state ``beside``.
+        The process is in the state ``place``, and the hand-written constraints are in the state ``beside``.
         """
         if not self.is_needed:
             return True
@@ -82,7 +82,7 @@ class JointSearch:
         return answer is not False
 
     def _word_search(self, remainder: Remainder) -> WordSearch | None:
-        """The search of a remainder; None if some type has too many symbols."""
+        """Return the search for a word that completes a remainder; None if some type has too many symbols."""
         letters = frozenset(self._language.automaton.letters)
         strangers = frozenset(
             name
@@ -97,7 +97,7 @@ class JointSearch:
 
 
 class _Orders:
-    """Order and occurrence constraints; their state is the names seen, as a mask of their reasoner."""
+    """The order and occurrence constraints. Their state is the set of names seen, as a mask of their reasoner."""
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
         self.reasoner = Reasoner(constraint_set)
@@ -113,7 +113,7 @@ class _Orders:
         return self.reasoner.mask(state.seen & self._remembered)
 
     def after(self, seen: int, kind: EventKind) -> int | None:
-        """The names seen after an event; None if the event comes too late."""
+        """Return the names seen after an event; None if an order constraint or end event forbids the event."""
         event_names, remembered = self._of(kind)
         return None if event_names & self.reasoner.blocked(seen) else seen | remembered
 
@@ -125,12 +125,12 @@ class _Orders:
         return self._shown[kind]
 
     def are_met(self, seen: int) -> bool:
-        """Whether a trace with exactly these names keeps all clauses."""
+        """Check whether a trace that shows exactly these names satisfies all clauses."""
         return all(body & ~seen or (head is not None and head & seen) for body, head in self._clauses)
 
 
 class _Walkers:
-    """The process and the orders, walked together with the rules; see ``rules.search.Company``."""
+    """The process and the orders, which follow the same events as the rules; see ``rules.search.Company``."""
 
     def __init__(self, language: Language, orders: _Orders, remainder: Remainder) -> None:
         self._language, self._orders, self._remainder = language, orders, remainder
@@ -148,12 +148,12 @@ class _Walkers:
         return bool(self._language.accepting[state]) and self._orders.are_met(seen)
 
     def is_hopeful(self, place: _Place, bound: int) -> bool:
-        """Whether the process and the orders, each by itself, allow the unbound atoms."""
+        """Check whether the process and the orders, each considered alone, allow the unbound atoms."""
         state, seen = place
         return self._completions.has(state, bound) and self._is_hopeful(seen, bound)
 
     def distance(self, place: _Place, bound: int) -> int:
-        """A lower bound of the number of events until the process binds the next atom, or may end."""
+        """Return a lower bound of the number of events until the process binds the next atom, or may end."""
         return self._completions.distance(place[0], bound)
 
     def _is_hopeful(self, seen: int, bound: int) -> bool:

@@ -24,14 +24,14 @@ from constraints.sets import bits_of
 from nfa import EventClass, MonitorState, Query
 from streams import Ties
 
-MEMORY_LIMIT = 1 << 27  # cells, one byte each, of the cached tables of queries
+MEMORY_LIMIT = 1 << 27  # maximum number of cells, one byte each, in the cached tables of queries
 
 
 class ExactOutlook:
-    """Moves monitor states and decides which continuations are still possible, in exact mode.
+    """Advances monitor states and decides which continuations are still possible, in exact mode.
 
-    ``constraint_set`` has all constraints; ``own`` is the outlook of the hand-written constraints alone. A search for a
-    common word takes at most ``max_steps`` steps.
+    ``constraint_set`` has all constraints, and ``own`` is the outlook of the hand-written constraints alone. A search
+    for a word that both allow takes at most ``max_steps`` steps.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ExactOutlook:
 
     @classmethod
     def of(cls, constraint_set: ConstraintSet, ties: Ties = "log") -> ExactOutlook | None:
-        """The outlook of a set in exact mode; None for other sets."""
+        """Return the outlook of a set in exact mode; None for other sets."""
         process = constraint_set.process
         if process is None or process.automaton is None:
             return None
@@ -69,7 +69,7 @@ class ExactOutlook:
 
     @property
     def given_up(self) -> int:
-        """Number of decisions that took too much work and were answered with "possible"."""
+        """Number of searches that were given up and therefore answered with "possible"."""
         return self._joint.given_up + self.own.rules.given_up
 
     @property
@@ -77,21 +77,24 @@ class ExactOutlook:
         return self.own.constraint_set.types | frozenset(self.automaton.letters)
 
     def own_state(self, state: MonitorState) -> MonitorState:
-        """The part of a monitor state that belongs to the hand-written constraints."""
+        """Return the part of a monitor state that belongs to the hand-written constraints."""
         return replace(state, places=state.places[1:])
 
     def allowed(self, state: MonitorState) -> tuple[str, ...]:
-        """The types that the process allows next, sorted; none if the trace is over."""
+        """Return the types that the process allows next, sorted; none if the trace has ended."""
         return () if self.own.is_over(state) else self.automaton.allowed(state.places[0])
 
     def moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """The state after one more event; None if the event itself is impossible there."""
+        """Return the state after one more event.
+
+        The result is None if the process or the hand-written constraints do not allow the event.
+        """
         after = self.own.moved(self.own_state(state), event)
         place = self._language.step(state.places[0], event.type)
         return None if after is None or place is None else replace(after, places=(place, *after.places))
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Whether some conforming trace begins with the events so far, each of which was possible."""
+        """Check whether some conforming trace begins with the events so far, each of which was allowed by itself."""
         return self.can_complete(state, NOTHING)
 
     def can_complete(self, state: MonitorState, remainder: Remainder) -> bool:
@@ -110,9 +113,9 @@ class ExactOutlook:
     def is_jointly_possible(
         self, state: MonitorState, remainder: Remainder, bound: frozenset[int] = frozenset()
     ) -> bool:
-        """Whether the process and the hand-written constraints together allow a remainder that each allows alone.
+        """Check whether process and hand-written constraints together allow a remainder that each of them allows alone.
 
-        ``bound`` are the remainder's atoms that have come already.
+        ``bound`` are the remainder's atoms that have already occurred.
         """
         if not self._joint.is_needed:
             return True
@@ -122,12 +125,15 @@ class ExactOutlook:
         return self._joint.is_possible(place, own_state, self._by_word(remainder), mask)
 
     def is_jointly_live(self, state: MonitorState, query: Query, index: int) -> bool:
-        """Whether the process and the constraints together allow a pattern state that each allows alone."""
+        """Check whether process and hand-written constraints together allow a state that each of them allows alone."""
         pattern_state = query.states[index]
         return self.is_jointly_possible(state, whole_of(query, pattern_state.term), pattern_state.bound)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """The mask of the ``query.states`` that the process alone allows to complete; shared, so read-only."""
+        """Return a mask of the ``query.states`` that can complete according to the process alone.
+
+        Callers must not change the array, because it may be a row of a cached table.
+        """
         place = state.places[0]
         if self.own.is_over(state):
             is_accepted = bool(self._language.accepting[place])
@@ -146,7 +152,7 @@ class ExactOutlook:
         return row
 
     def _table(self, query: Query) -> NDArray[np.bool_]:
-        """For each state of the automaton (rows), the mask of the query's states that can complete."""
+        """Return the mask of the query's states that can complete, for each state of the automaton (rows)."""
         if query not in self._tables:
             size = len(query.states) * len(self.automaton)
             if size + sum(table.size for table in self._tables.values()) > MEMORY_LIMIT:
@@ -162,12 +168,15 @@ class ExactOutlook:
         return self._language.completions(self._by_word(whole_of(query, term)))
 
     def _by_word(self, remainder: Remainder) -> Remainder:
-        """The remainder that a word has to complete: without NOTs if events with equal timestamps are unordered."""
+        """Return the remainder that a word has to complete.
+
+        It has no NOTs if events with equal timestamps are unordered.
+        """
         return remainder if self.ties == "log" else remainder.positives
 
 
 def find_workflow_clash(outlook: ExactOutlook, state: MonitorState, remainder: Remainder = NOTHING) -> Clash | None:
-    """A minimal reason why ``remainder`` cannot complete after ``state``; None if it can."""
+    """Find a minimal reason why ``remainder`` cannot complete after ``state``; None if it can complete."""
     if outlook.can_complete(state, remainder):
         return None
     constraint_set, own_parts = outlook.constraint_set, outlook.constraint_set.own.parts
@@ -185,7 +194,7 @@ def find_workflow_clash(outlook: ExactOutlook, state: MonitorState, remainder: R
 
 
 def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> ConstraintSet:
-    """The hand-written constraints, with all types of the process and of the whole set added to their settings."""
+    """Return the hand-written constraints, with the types of the process and the whole set added to their settings."""
     settings = constraint_set.settings
     types = settings.types | constraint_set.types | frozenset(automaton.letters)
     return replace(constraint_set.own, settings=replace(settings, types=types))

@@ -1,1 +1,1 @@
-"""Explanations why a partial match ended or a trace deviates, as a reason and as a sentence."""
+"""Explanations of early terminations and deviations, as a structured reason and as a sentence."""

@@ -1,4 +1,4 @@
-"""Explains why a trace deviates at an event: kind, constraints and a sentence (constraint-aware CEP, section 4.6)."""
+"""Explains why a trace deviates at an event: kind, constraints, and a sentence (constraint-aware CEP, section 4.6)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ class DeviationReason:
 
     Attributes:
         kind: ``order``: the event came too late; ``occurrence``: the names seen and the names that they require exclude
-            each other; ``obligation``: a required name can no longer come; ``cycle``: the required names cannot be
-            ordered; ``rule``: a rule can no longer be kept; ``workflow``: the workflow has no such trace;
-            ``unknown_type``: the process has no such event; ``after_end``: the trace was over, by an end event or by
-            the workflow.
-        constraints: A minimal set that is broken, in reading order; empty for an unknown type, and for the workflow
-            only the hand-written ones that take part.
-        allowed: If the workflow decides, its event types that could have come instead, sorted; empty if none could.
+            each other; ``obligation``: a required name can no longer occur; ``cycle``: the required names cannot be
+            ordered; ``rule``: a rule can no longer be satisfied; ``workflow``: the workflow has no such trace;
+            ``unknown_type``: the process has no such event; ``after_end``: the trace had already ended, by an end event
+            or by the workflow.
+        constraints: A minimal set of broken constraints, in reading order. Empty for an unknown type. If the workflow
+            decides, only hand-written constraints are listed.
+        allowed: The workflow's event types that could have occurred instead, sorted, if the workflow decides; otherwise
+            empty.
     """
 
     kind: DeviationKind
@@ -43,7 +44,7 @@ class DeviationReason:
 
     @property
     def key(self) -> str:
-        """A key for counting: equal for deviations of one kind from the same constraints."""
+        """A key for counting, equal for deviations of the same kind by the same constraints."""
         return " ".join([self.kind, "; ".join(map(str, self.constraints))]).strip()
 
 
@@ -101,7 +102,7 @@ def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass)
 
 
 def _possible(outlook: ExactOutlook, before: MonitorState) -> tuple[str, ...]:
-    """The types of the workflow that can come next under the hand-written constraints too."""
+    """Return the types of the workflow that can occur next under the hand-written constraints, too."""
     following = ((name, outlook.moved(before, EventClass(type=name))) for name in outlook.allowed(before))
     return tuple(name for name, moved in following if moved is not None and outlook.is_consistent(moved))
 
@@ -122,7 +123,10 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
 
 
 def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
-    """A minimal clash for the reasoner's reason; the shortest clash if several required names can no longer come."""
+    """Find a minimal clash for the kind of reason that the reasoner reports.
+
+    If several required names can no longer occur, the shortest clash is returned.
+    """
     constraint_set = outlook.constraint_set
     occurrence = [part for part in constraint_set.constraints if not isinstance(part, Prior)]
     reasoner, (seen, settled) = outlook.reasoner, outlook.masks(after)
@@ -132,7 +136,7 @@ def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
         case "occurrence":
             return find_clash(constraint_set.of_parts(occurrence), after.seen)
         case "blocked":
-            # Other parts block nothing yet.
+            # Other parts have not blocked any name yet.
             orders = [part for part in constraint_set.parts if _later(part) in after.seen]
             subsets = (constraint_set.of_parts([*occurrence, part]) for part in orders)
             clashes = (find_clash(subset, after.seen, NOTHING, after.settled) for subset in subsets)
@@ -142,7 +146,7 @@ def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
 
 
 def _later(part: Part) -> str | None:
-    """The name after which an order or end event forbids others; None for other parts."""
+    """Return the name after which an order or end event forbids other names; None for other parts."""
     return part.later if isinstance(part, Prior) else part.type if isinstance(part, End) else None
 
 
@@ -160,7 +164,7 @@ def _inconsistent(clash: Clash, came: str) -> DeviationReason:
 
 
 def _missed(parts: Sequence[Part]) -> str:
-    """The required event that can no longer come, in words."""
+    """Describe in words the required event that can no longer occur."""
     ends = [part for part in parts if isinstance(part, End)]
     ordered = [*(part for part in parts if part not in ends), *ends]
     chain, last = ordered[:-1], ordered[-1]
@@ -179,7 +183,7 @@ def _ask(parts: Sequence[Part]) -> str:
 
 
 def _subject(outlook: Outlook, event: EventClass, events: frozenset[str] = frozenset()) -> str:
-    """The event by its relevant names, and the events that had to precede it: ``U came, after L``."""
+    """Describe the event by its relevant names and the events that had to precede it: ``U came, after L``."""
     names = outlook.names_of(event)
     symbols = sorted(name for name in names & events if name in outlook.constraint_set.symbols)
     name = listed_types(symbols or [event.type])

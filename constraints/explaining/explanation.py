@@ -1,6 +1,6 @@
-"""Explains why an event ended a partial match: form, constraint chain, impossible atoms, and a sentence.
+"""Explains why an event terminated a partial match: form, chain of constraints, impossible atoms, and a sentence.
 
-The forms are those of constraint-aware CEP, section 4.1, and two more: for rules, and for a workflow's automaton.
+The forms are those of constraint-aware CEP, section 4.1, and two more: one for rules, one for a workflow's automaton.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Form: TypeAlias = Literal["p1", "p2", "p3", "p4", "p5", "end", "rule", "workflow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The explanation why nothing can complete a pattern state any more.
+    """The explanation why a pattern state can no longer complete.
 
     Attributes:
         form: ``p1``: an order constraint blocks the atom; ``p2``: the atom is excluded; ``p3``: a required event can no
-            longer come; ``p4``: the remaining events cannot be ordered, or not without a forbidden event; ``p5``: a
-            clause over several types; ``end``: the trace is over; ``rule``: a rule leaves no place; ``workflow``: the
-            workflow's automaton leaves no place.
-        shown: The symbols of the ending event, sorted; empty if its type is enough.
+            longer occur; ``p4``: the remaining events cannot be ordered, or only with a forbidden event among them;
+            ``p5``: a clause over several types; ``end``: the trace has ended; ``rule``: a rule excludes the atom;
+            ``workflow``: the workflow's automaton excludes the atom.
+        shown: The relevant symbols of the terminating event, sorted; empty if its type suffices as the reason.
         earlier: Other names that had to precede the event, sorted.
-        constraints: The minimal chain that leads from the event to the atoms; for the workflow only the hand-written
-            ones that take part, mostly none.
-        atoms: The atoms that became impossible: one, or several that are impossible only together; none if a forbidden
-            event became certain when all atoms were bound.
-        forbidden: Types that must not come in the match, and now have to.
-        allowed: For the workflow, the event types that may come next, sorted.
+        constraints: The minimal chain of constraints that leads from the event to the atoms. For the workflow, only
+            hand-written constraints that take part, usually none.
+        atoms: The atoms that became impossible: one, or several that are impossible only together; none if all atoms
+            were bound and a forbidden event became certain.
+        forbidden: Types that must not occur in the match, but now have to.
+        allowed: For the workflow, the event types that may occur next, sorted.
     """
 
     form: Form
@@ -53,28 +53,28 @@ class Explanation:
 
     @property
     def atom(self) -> Atom:
-        """The first of ``atoms``; without atoms, a step for a forbidden event."""
+        """The first of ``atoms``; if there are none, a step for a forbidden event."""
         return self.atoms[0] if self.atoms else Atom(self.forbidden[:1], self.forbidden[0])
 
     @property
     def event_name(self) -> str:
-        """The event's symbols if these matter, otherwise its type."""
+        """The event's symbols if these are relevant, otherwise its type."""
         return "any other event" if self.event_type == OTHER else listed_types(self.shown or (self.event_type,))
 
     @property
     def key(self) -> str:
-        """A key for counting: equal for early terminations of one form by the same constraints for the same atoms."""
+        """A key for counting, equal for early terminations of one form, by the same constraints, for the same atoms."""
         needed = ", ".join([*map(describe_atom, self.atoms), *(f"NOT {quoted(name)}" for name in self.forbidden)])
         return f"{self.form} {'; '.join(map(str, self.constraints))} -> {needed}"
 
     @property
     def text(self) -> str:
-        """Event and reason as a sentence without a full stop."""
+        """The event and the reason as a sentence without a full stop."""
         return f"{self.event_name} ends it{self.circumstances}: {self.because}"
 
     @property
     def circumstances(self) -> str:
-        """The earlier events that were needed, in words; mostly empty."""
+        """The earlier events that the explanation needs, in words; usually empty."""
         return f", after {listed_types(self.earlier)}" if self.earlier else ""
 
 
@@ -86,10 +86,10 @@ def explain_ending(
     after: MonitorState,
     event: EventClass,
 ) -> Explanation:
-    """Explain why ``event``, which led from ``before`` to ``after``, ended the partial matches at ``state``.
+    """Explain why ``event``, which led from ``before`` to ``after``, terminated the partial matches at ``state``.
 
-    Beyond the cap of monitor states, partial matches may end later than they become impossible; the explanation then
-    still refers to ``after``.
+    Beyond the cap of monitor states, a partial match may be terminated later than it becomes impossible. The
+    explanation still refers to ``after``.
 
     Raises:
         ValueError: ``state`` can still complete after the event.
@@ -110,7 +110,7 @@ def explain_ending(
 def explain_impossible(
     outlook: Outlook, remainder: Remainder, after: MonitorState, event: EventClass
 ) -> Explanation | None:
-    """The reason why ``remainder`` cannot complete after ``event``, which led to ``after``; None if it can."""
+    """Explain why ``remainder`` cannot complete after ``event``, which led to ``after``; return None if it can."""
     explanation = explain_clash(outlook, remainder, after.seen, event, after.settled)
     if explanation is not None:
         return explanation
@@ -121,7 +121,10 @@ def explain_impossible(
 def explain_clash(
     outlook: Outlook, remainder: Remainder, seen: Seen, event: EventClass, settled: Seen | None = None
 ) -> Explanation | None:
-    """As ``explain_impossible``, by order and occurrence alone; ``seen`` includes the names of the event."""
+    """Explain as ``explain_impossible`` does, but by order and occurrence only.
+
+    ``seen`` includes the names of the event.
+    """
     clash = find_clash(outlook.constraint_set, seen, remainder, settled, reasoner=outlook.reasoner)
     if clash is None:
         return None
@@ -222,7 +225,7 @@ def _out_of_order(clash: Clash) -> str:
 
 
 def _forbidden_comes(clash: Clash) -> str:
-    """The sentence for a forbidden event that must still come, or has come, where a NOT forbids the event."""
+    """Return the sentence about an event that a NOT forbids and that has occurred or must still occur."""
     atoms, parts = clash.remainder.atoms, clash.constraints
     forbidden = listed_types(clash.remainder.forbidden)
     if not parts:

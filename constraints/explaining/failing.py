@@ -1,8 +1,8 @@
-"""Failing conditions: for each state of a pattern, the events that end its partial matches.
+"""Failing conditions: for each state of a pattern, the events that terminate its partial matches early.
 
-Constraint-aware CEP, section 4.1. A condition counts if it can become true: the event is allowed after a prefix that
-contains the state's bound events, and the state was alive until then. Order and occurrence are decided on minimal
-prefixes; early terminations by rules are found by walking through the monitor's states.
+See constraint-aware CEP, section 4.1. A condition is listed if it can become true: the event is allowed after a prefix
+that contains the state's bound events, and the state is alive until then. Conditions by order and occurrence are found
+on minimal prefixes. Conditions by rules are found by walking through the monitor's states.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from nfa import Atom, EventClass, PatternState, Query, Seen
 
 PAIR_LIMIT = 20_000
 
-_Candidate: TypeAlias = tuple[int, int]  # names seen, and names that a possible next event shows
+_Candidate: TypeAlias = tuple[int, int]  # names seen, and the names of a possible next event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingCondition:
-    """An event that ends the partial matches at a state; ``bound`` are the state's atoms in the order of the text.
+    """An event that terminates the partial matches at a state.
 
-    ``is_takable``: a partial match could have bound the event; the extended partial match stays alive.
+    ``bound`` has the state's atoms in the order of the text. ``is_takable`` is true if a partial match could also bind
+    the event. The partial match extended by the event stays alive.
     """
 
     state: PatternState
@@ -63,13 +64,14 @@ def failing_conditions(
     pair_limit: int = PAIR_LIMIT,
     walk_limit: int = WALK_LIMIT,
 ) -> tuple[FailingCondition, ...]:
-    """The events that end partial matches, for each state in the order of ``query.states``.
+    """Find the events that terminate partial matches, for each state in the order of ``query.states``.
 
-    ``steps`` are known steps of the process, as pairs of the types seen and the type that may come next. They may
-    exclude more than the constraints do, for example if one of two types always comes; then fewer events are listed.
-    Without ``steps``, conditions on two events are searched for only up to ``pair_limit`` pairs of event and state. At
-    most ``walk_limit`` monitor states are visited to find endings by rules; each is listed with its shortest prefix.
-    Per state, events that no partial match can bind come first, then the other events, each group sorted by name.
+    ``steps`` are known steps of the process: pairs of the types seen and a type that may come next. If they are given,
+    only these steps are examined, so fewer events may be listed than the constraints allow. For example, the process
+    may always produce one of two types. Without ``steps``, conditions on two events are searched for only up to
+    ``pair_limit`` pairs of event and state. At most ``walk_limit`` monitor states are visited to find conditions by
+    rules, each of which is listed with its shortest prefix. For each state, events that no partial match can bind are
+    listed first. Both groups are sorted by name.
     """
     search = _Search(query, constraint_set)
     known_steps = None if steps is None else tuple(steps)
@@ -97,7 +99,7 @@ def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class _EarlierExplanation:
-    """An explanation to reuse for states that need ``part`` and have seen only ``shown`` of ``names``."""
+    """An explanation for reuse in states that also need ``part`` and have seen exactly ``shown`` of ``names``."""
 
     explanation: Explanation
     part: Remainder
@@ -109,7 +111,7 @@ class _EarlierExplanation:
 
 
 class _Search:
-    """One call of ``failing_conditions``; sets of names are masks of its reasoner."""
+    """The state of one call of ``failing_conditions``; sets of names are masks of its reasoner."""
 
     def __init__(self, query: Query, constraint_set: ConstraintSet) -> None:
         self._query = query
@@ -121,7 +123,7 @@ class _Search:
         self._known: dict[int, list[_EarlierExplanation]] = {}
 
     def conditions(self, state: PatternState, candidates: Iterable[_Candidate]) -> list[FailingCondition]:
-        """The failing conditions of a state among the candidate events; each event occurs once."""
+        """Return the failing conditions of a state among the candidate events; each event is listed once."""
         remainder = remainder_of(self._query, state)
         goal = self.reasoner.goal(remainder)
         conditions: dict[int, FailingCondition] = {}
@@ -161,14 +163,17 @@ class _Search:
         return explanation
 
     def _event(self, name: str) -> int:
-        """All names of an event that shows a given name."""
+        """Return the mask of all names of an event that shows a given name."""
         names = self._set.shown_with({name})
         event = self.reasoner.mask(names)
         self._events[event] = EventClass(type=self._set.type_of(name), symbols=names & self._set.symbols.keys())
         return event
 
     def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
-        """The known steps before which a partial match can be at ``state``; steps after fewer names come first."""
+        """Return the known steps before which a partial match can be at ``state``.
+
+        They are sorted by the number of names seen.
+        """
         bound = self._held(state).types
         return [
             (self.reasoner.mask(seen), self._event(event))
@@ -177,7 +182,10 @@ class _Search:
         ]
 
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
-        """Each event of a group, with the least consistent prefix that has the bound events and the other events."""
+        """Yield each event of each group, with the least consistent prefix before it.
+
+        The prefix has the bound events and the group's other events.
+        """
         bound, remainder = self._held(state), remainder_of(self._query, state)
         holding, needed = self.reasoner.goal(bound), self.reasoner.goal(remainder).needed
         for names in groups:
@@ -194,10 +202,11 @@ class _Search:
         return Remainder(term.atoms, term.before).only(state.bound)
 
     def _least_prefix(self, seen: int, event: int, needed: int) -> int:
-        """The least superset of the seen names that contains all names that must precede an event.
+        """Return the least superset of the seen names that contains all names which must precede an event.
 
-        A name must come before the event if it is required and can no longer come: the seen names and the event
-        both require and block it, or the needed names require it and the seen names block it.
+        A name must precede the event if it is required and can no longer occur afterwards. It is in the prefix if the
+        seen names and the event both require and block it, or if the needed names require it and the seen names block
+        it.
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
         while True:
@@ -208,7 +217,7 @@ class _Search:
             seen |= self.reasoner.shown_with(missed)
 
     def _may_come(self, seen: int, event: int, bound: Goal) -> bool:
-        """Whether a consistent prefix shows exactly ``seen``, has the bound events and continues with ``event``."""
+        """Check whether a consistent prefix shows exactly ``seen``, has the bound events and allows ``event`` next."""
         reasoner = self.reasoner
         return (
             not event & reasoner.blocked(seen)
@@ -219,10 +228,10 @@ class _Search:
 
 
 def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) -> list[tuple[str, ...]]:
-    """Single events, then pairs of events that may have an effect only together, unless there are too many pairs.
+    """Return single events, then pairs of events that may terminate matches only together.
 
-    In such a pair one event leads into the body of a long clause, or both events require further names. Events that
-    show the fewest names come first.
+    Pairs are left out if there are more than ``most_pairs``. In a pair one event leads to the body of a long clause, or
+    both events require further names. Events that show the fewest names come first.
     """
     names_with = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
     names = sorted(names_with, key=lambda name: (len(names_with[name]), name))

@@ -1,4 +1,4 @@
-"""Finds early terminations by rules, by walking through the states of a monitor and of a pattern together."""
+"""Finds early terminations by rules by walking through the states of a monitor and of a pattern together."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _Place: TypeAlias = tuple[MonitorState, int]  # monitor state, index of a patter
 def rule_endings(
     query: Query, constraint_set: ConstraintSet, limit: int = WALK_LIMIT
 ) -> Iterator[tuple[PatternState, Explanation]]:
-    """For each pattern state, the events at which rules end partial matches; each event once, after the fewest events.
+    """Find the events at which rules terminate partial matches, for each pattern state.
 
-    At most ``limit`` monitor states are visited.
+    Each event is listed once, after the shortest prefix. At most ``limit`` monitor states are visited.
     """
     if not constraint_set.rules or not query.states:
         return
@@ -40,7 +40,7 @@ def rule_endings(
 
 
 class _Walk:
-    """A breadth-first walk over monitor states and the states that one partial match can be in."""
+    """A breadth-first walk over pairs of a monitor state and a pattern state that one partial match can reach."""
 
     def __init__(self, query: Query, constraint_set: ConstraintSet, limit: int) -> None:
         self._query = query
@@ -53,7 +53,10 @@ class _Walk:
         self._visited = {self._monitor.start}
 
     def endings(self) -> Iterator[tuple[MonitorState, int, EventClass, MonitorState]]:
-        """Each ending: the monitor state before, the pattern state's index, the event, the monitor state after."""
+        """Yield each early termination.
+
+        It consists of the monitor state before, the pattern state's index, the event, and the monitor state after.
+        """
         start = self._monitor.live(self._monitor.start, self._query)
         waiting: dict[_Place, None] = {
             (self._monitor.start, index): None
@@ -78,7 +81,10 @@ class _Walk:
             waiting = following
 
     def _step(self, before: MonitorState, event: EventClass) -> MonitorState | None:
-        """The state after the event; None if the trace deviates at the event, or the limit of states is reached."""
+        """Return the state after the event.
+
+        The result is None if the trace deviates at the event, or the limit of states is reached.
+        """
         if (before, event) not in self._steps:
             after = self._monitor.step(before, event)
             if after is not None and after not in self._visited:
@@ -89,7 +95,7 @@ class _Walk:
         return self._steps[before, event]
 
     def _reached(self, index: int, event: EventClass) -> Iterator[int]:
-        """The index of the pattern state itself, and of each pattern state that also binds the event."""
+        """Yield the index of the pattern state itself, and of each pattern state that additionally binds the event."""
         yield index
         state = self._query.states[index]
         term = self._query.terms[state.term]
@@ -101,7 +107,7 @@ class _Walk:
 
 
 def event_classes(constraint_set: ConstraintSet, types: Iterable[str]) -> list[EventClass]:
-    """Event classes to try: each type without symbols and with each symbol."""
+    """Return the event classes to try: each type without symbols, and with each of its symbols."""
     plain = [EventClass(type=name) for name in sorted(types)]
     showing = [
         EventClass(type=symbol.type, symbols=constraint_set.shown_with({name}) - {symbol.type})

@@ -1,7 +1,7 @@
-"""Order on bit masks: finds names that, once certain, leave no possible order for the remaining events.
+"""Orders on bit masks: finds names that make a goal impossible once they are certain, because no order is left.
 
-A name is a bit of a Python integer. A goal is impossible if its nodes lie on a cycle of order constraints with names
-that were seen or must still come (constraint-aware CEP, section 4.3).
+A name is a bit of a Python integer. A goal is impossible if its nodes are on a cycle of order constraints, together
+with names that were seen or must still occur (constraint-aware CEP, section 4.3).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from constraints.sets import bits_of, members, union
 
 
 class Node(NamedTuple):
-    """A required event that must still come, with names as masks.
+    """A required event that must still occur, with names as masks.
 
     Attributes:
-        later: Names after which the event cannot come.
-        earlier: Names that cannot come after the event.
+        later: Names after which the event cannot occur.
+        earlier: Names that cannot occur after the event.
         alike: Names of its own event type.
-        is_atom: Whether the event belongs to a match; two events of a match are always distinct.
+        is_atom: Whether the event belongs to a match. Two events of a match are always distinct.
         after: Nodes that precede this node in the pattern, as bits of node indices.
     """
 
@@ -31,15 +31,18 @@ class Node(NamedTuple):
     after: int = 0
 
     def precedes(self, other: Node) -> bool:
-        """Whether a constraint orders this node before the other. Nodes that may be the same event are unordered."""
+        """Check whether a constraint orders this node before the other.
+
+        Nodes that may be the same event are unordered.
+        """
         is_apart = (self.is_atom and other.is_atom) or not self.shown & other.alike
         return is_apart and self.shown & other.earlier != 0
 
 
 def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int | None) -> list[int]:
-    """The least sets of candidates that close a cycle; only the empty set if the nodes alone have a cycle.
+    """Return the least sets of candidates that close a cycle; only the empty set if the nodes alone have a cycle.
 
-    ``nodes`` must come in any case; ``candidates`` are names, by bit index, that may become certain. Sets have at most
+    ``nodes`` must occur in any case. ``candidates`` are names, by bit index, that may become certain. A set has at most
     ``most`` names; None: any number.
     """
     reach = _reach(nodes)
@@ -64,7 +67,7 @@ def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int |
 
 
 def _circles(following: Mapping[int, int], candidates: int, most: int | None) -> Iterator[int]:
-    """Cycles of at least two names, as masks; each cycle is found from its lowest name only."""
+    """Yield cycles of at least two names, as masks; each cycle is found from its lowest name only."""
     for start in members(candidates):
         higher = candidates & ~((2 << start) - 1)
         waiting = [(start, 1 << start)]
@@ -77,7 +80,7 @@ def _circles(following: Mapping[int, int], candidates: int, most: int | None) ->
 
 
 def least(masks: Iterable[int]) -> list[int]:
-    """The masks that contain no other mask, small ones first."""
+    """Return the masks that contain no other mask, in ascending order of size."""
     minimal: list[int] = []
     for mask in sorted(set(masks), key=lambda candidate: (candidate.bit_count(), candidate)):
         if not any(other & ~mask == 0 for other in minimal):
@@ -86,7 +89,7 @@ def least(masks: Iterable[int]) -> list[int]:
 
 
 def _reach(nodes: Sequence[Node]) -> list[int] | None:
-    """For each node, the node itself and all nodes after it, as bits of node indices; None if the nodes are cyclic."""
+    """Return, for each node, the node and all nodes after it, as bits of node indices; None if there is a cycle."""
     following = [0] * len(nodes)
     for later, node in enumerate(nodes):
         for earlier, other in enumerate(nodes):

@@ -1,12 +1,12 @@
 """Bit tables: the names seen and their consequences as four sets of names, updated at first occurrences.
 
-The fallback for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). States that bit
-tables call dead are dead. Without longer clauses and symbols, bit tables miss a dead state only by a cycle of more than
-``most_in_circle`` names outside the goal. Rules, NOTs of patterns, and joint consequences of several longer clauses are
-ignored, which leaves more states alive.
+Traces beyond the cap of the monitor automaton use them (constraint-aware CEP, section 4.3). A state that bit tables
+call dead is dead. Without longer clauses and symbols, bit tables only miss states that are dead because of a cycle with
+more than ``most_in_circle`` names outside the goal. They ignore rules, NOTs of patterns, and consequences that need
+several longer clauses together. This leaves more states alive.
 
-There are no bit tables under ``ties: simultaneous``, where an order constraint takes effect only at the next timestamp:
-blocking at once would lose matches.
+There are no bit tables under ``ties: simultaneous``. There an order constraint takes effect only at the next timestamp,
+so blocking a name at once would lose matches.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from constraints.remainder import NOTHING, Remainder, remainder_of
 from constraints.sets import bits_of, members, union
 from nfa import Atom, BitGoal, BitRules, EventClass, Query, Seen
 
-ANY = 1 << 0  # bit that every event shows; blocked after an end event
-STRANGER = 1 << 1  # bit of events of unknown types, if these deviate; blocked from the start
-_FIRST = 2  # place of the first name
+ANY = 1 << 0  # a bit that every event shows, and that is blocked after an end event
+STRANGER = 1 << 1  # a bit of events of unknown types, blocked from the start if these deviate
+_FIRST = 2  # bit index of the first name
 
 
 class BitState(NamedTuple):
     """The state of a trace, as four sets of names.
 
     ``seen``: shown so far; ``certain``: seen, or required in every conforming continuation; ``excluded``: ruled out by
-    occurrence constraints; ``blocked``: can never come again.
+    occurrence constraints; ``blocked``: can never occur again.
     """
 
     seen: int
@@ -47,8 +47,9 @@ class BitState(NamedTuple):
 class BitTables:
     """The consequences of a constraint set's orders and clauses, name by name; see ``nfa.BitGuard``.
 
-    ``watched`` are the longer clauses that are evaluated at each event (None: all); leaving one out is sound. At most
-    ``most_in_circle`` names outside a goal are examined together for a cycle of order constraints; None: any number.
+    ``watched`` are the longer clauses that are evaluated at each event (None: all). It is sound to leave clauses out.
+    At most ``most_in_circle`` names outside a goal are examined together for a cycle of order constraints; None: any
+    number.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class BitTables:
         }
 
     def _of_process(self, constraint_set: ConstraintSet) -> int:
-        """The names that a workflow knows; the end of the workflow concerns only these."""
+        """Return the names that a workflow knows, because its end events block these names only."""
         types = frozenset[str]() if constraint_set.process is None else constraint_set.process.types
         return self.mask(types.intersection(self._names))
 
@@ -141,7 +142,7 @@ class BitTables:
         return reached
 
     def mask(self, names: Iterable[str]) -> int:
-        """The bits of some names; names that are in no order and no clause have no bit."""
+        """Return the bits of the given names. Names that are in no order and no clause have no bit."""
         return union(self._bits.get(name, 0) for name in names)
 
     def names(self, mask: int) -> Seen:
@@ -155,7 +156,7 @@ class BitTables:
 
     @property
     def rules(self) -> BitRules:
-        """The start state and the consequences of names, orders and clauses as masks; goals are separate."""
+        """The start state and the consequences of names, orders and clauses as masks, without those of goals."""
         return BitRules(
             start=self._start,
             requires=tuple(self._requires),
@@ -185,7 +186,10 @@ class BitTables:
         return self._goals[key]
 
     def _conflicts(self, atom_names: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
-        """The least sets of names that, once certain, make a goal impossible; the empty set if it always is."""
+        """Return the least sets of names that make a goal impossible once they are certain.
+
+        The empty set if it always is.
+        """
         if self._is_contradictory(implies):
             return [0]
         atoms = [
@@ -206,13 +210,13 @@ class BitTables:
         return [mask for mask in least(masks) if not any(broken & ~mask == 0 for broken in self._broken)]
 
     def _is_contradictory(self, names: int) -> bool:
-        """Whether no conforming trace has all these names, by occurrence constraints."""
+        """Check whether occurrence constraints forbid a trace with all these names."""
         return any(self._apart[name] & names for name in members(names)) or any(
             head is None and body & ~names == 0 for body, head in self._long
         )
 
     def _closure(self, mask: int) -> int:
-        """The names in every conforming trace that has these names."""
+        """Return the names that occur in every conforming trace with the given names."""
         closed, grown = -1, mask
         while closed != grown:
             closed = grown
@@ -221,7 +225,7 @@ class BitTables:
         return closed
 
     def _settled(self, state: BitState, certain: int) -> BitState:
-        """The state after some names are added to the certain ones, with all consequences of the clauses."""
+        """Return the state after ``certain`` has been extended, with all consequences of the clauses."""
         state, before = self._grown(state, certain), None
         while before != state:
             before = state
@@ -243,6 +247,6 @@ class BitTables:
 
 
 def _names(constraint_set: ConstraintSet) -> list[str]:
-    """Names in orders and clauses, and other names that their events show, sorted."""
+    """Return the names in orders and clauses, and the other names that their events show, sorted."""
     names = set(constraint_set.end_events).union(*(constraint.names for constraint in constraint_set.constraints))
     return sorted(constraint_set.shown_with(names))

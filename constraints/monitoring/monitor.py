@@ -1,4 +1,4 @@
-"""The guard that reasons from constraints: moves a trace's monitor, and decides which states can complete."""
+"""The guard that reasons from constraints: it advances a trace's monitor, and decides which states can complete."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from streams import Ties
 class _Plan:
     """The prepared states of one query, each with its remainder and the reasoner's goal for it.
 
-    ``extensions`` are the states with one more bound atom, if they are certainly alive whenever this state is alive;
-    ``is_monotone``: a dead state stays dead.
+    ``extensions`` has, for each state, the states with one more bound atom that are certainly alive whenever the state
+    is. If ``is_monotone``, a dead state stays dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -34,17 +34,18 @@ class _Plan:
 
 
 class Monitor:
-    """Guard of one constraint set (constraint-aware CEP, section 4.2); see ``nfa.Guard``.
+    """The guard of one constraint set (constraint-aware CEP, section 4.2); see ``nfa.Guard``.
 
-    A trace deviates at the first event after which no conforming trace begins like it. With symbols, rules beside other
-    constraints, or unordered events of equal timestamps, the deviation may be noticed late, never too early, and a dead
-    state may be called live. An event of an unknown type makes a trace deviate if the settings require it; no state is
-    called dead because such events cannot come. Answers are cached; the cache is emptied when it has ``memory_limit``
-    rows. Traces beyond the cap of monitor states follow the longer clauses in ``watched``; None: all.
+    A trace deviates at the first event after which it is no longer the beginning of a conforming trace. With symbols,
+    rules beside other constraints, or unordered events of equal timestamps, the deviation may be noticed later, but
+    never earlier, and a dead state may be called live. If the settings require it, an event of an unknown type is a
+    deviation, but no state is called dead because such events cannot occur. Answers are cached, and the cache is
+    emptied when it has ``memory_limit`` rows. For traces beyond the cap of monitor states, the bit tables evaluate the
+    longer clauses in ``watched``; None: all.
 
-    In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2); its
+    In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2). Its
     state is the first of a monitor state's places. Automaton and hand-written constraints together find all dead
-    states, unless the search for a common word takes too many steps (``JointSearch``).
+    states, unless the search for a word that both allow takes too many steps (``JointSearch``).
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Monitor:
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that can move the monitor: the types of all names, and the types in the settings."""
+        """Event types that can change the monitor state: the types of all names, and the types in the settings."""
         return self._types
 
     @property
@@ -93,8 +94,8 @@ class Monitor:
     def bits(self) -> BitTables | None:
         """Bit tables, for traces beyond the cap of monitor states.
 
-        None if events with equal timestamps are unordered, and in exact mode: bit tables need all types that were seen,
-        and the state of an automaton does not contain them.
+        None if events with equal timestamps are unordered. None also in exact mode, because bit tables need all types
+        that were seen, and the state of an automaton does not contain them.
         """
         outlook = self._outlook
         if self._exact is not None or outlook.ties != "log":
@@ -131,7 +132,10 @@ class Monitor:
         return state if self._exact is None else self._exact.own_state(state)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """The mask of the ``query.states`` that some conforming continuation completes; shared, so read-only."""
+        """Return a mask of the ``query.states`` that some conforming continuation completes.
+
+        Callers must not change the array, because it is cached.
+        """
         row = self._rows.get((query, state))
         if row is None:
             if len(self._rows) >= self._memory_limit:
@@ -141,9 +145,9 @@ class Monitor:
         return row
 
     def _live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """The row of ``live``, computed from the previous state's row if cached.
+        """Compute the row of ``live``, from the previous state's row if that is cached.
 
-        Dead states stay dead, so only the states that were live before are decided.
+        Because dead states stay dead, only states that were live before are decided again.
         """
         plan, outlook, own_state = self._plan(query), self._outlook, self._own_state(state)
         row = np.ones(len(plan.goals), np.bool_)
@@ -176,9 +180,9 @@ class Monitor:
         return self._plans[query]
 
     def _is_monotone(self, query: Query, term: int) -> bool:
-        """Whether a dead state of a term stays dead, and implies that states that bind fewer atoms are dead too.
+        """Check whether a dead state of a term stays dead, and implies that states with fewer bound atoms are dead.
 
-        False if the term has NOTs, whose gaps may close or open later, or if dead states may be missed.
+        The result is False if the term has NOTs, whose gaps may close or open later, or if dead states may be missed.
         """
         return self._outlook.is_exact and not query.terms[term].absences
 

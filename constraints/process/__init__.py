@@ -1,1 +1,1 @@
-"""The language of a whole process: a workflow as one automaton, beside constraints (exact mode)."""
+"""Exact mode: the language of a whole process, given by a workflow as one automaton beside constraints."""

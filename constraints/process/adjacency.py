@@ -18,12 +18,15 @@ _NARROW = 16
 
 
 def offsets_of(sources: NDArray[np.integer], nodes: int) -> Numbers:
-    """The index of the first edge of each node, (nodes + 1,), for edges that are sorted by ``sources``."""
+    """Return the index of the first edge of each node, shape (nodes + 1,), for edges that are sorted by ``sources``."""
     return np.concatenate(([0], np.cumsum(np.bincount(sources, minlength=nodes)))).astype(np.int64)
 
 
 def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
-    """All edges out of some nodes: for each edge, the index of its source in ``nodes``, and the index of the edge."""
+    """Return all edges that leave ``nodes``.
+
+    Each edge is given by the position of its source in ``nodes``, and by its own index.
+    """
     first = offsets[nodes]
     counts = offsets[nodes + 1] - first
     place = np.repeat(np.arange(len(nodes), dtype=np.int64), counts)
@@ -33,7 +36,7 @@ def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Num
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjacency:
-    """The successors of each node; ``offsets`` are (nodes + 1,), the index of the first edge of each node."""
+    """The successors of each node; ``offsets``, shape (nodes + 1,), has the index of the first edge of each node."""
 
     offsets: Numbers
     targets: NDArray[np.integer]
@@ -45,11 +48,11 @@ class Adjacency:
         return cls(offsets_of(sources, nodes), targets[order])
 
     def after(self, nodes: NDArray[np.integer]) -> NDArray[np.integer]:
-        """The targets of the edges of some nodes, with repetitions."""
+        """Return the targets of all edges that leave ``nodes``, with repetitions."""
         return self.targets[edges_at(self.offsets, nodes)[1]]
 
     def distances(self, beginnings: NDArray[np.integer]) -> Numbers:
-        """The least number of edges to each node from any of ``beginnings``; -1 for unreachable nodes."""
+        """Return the least number of edges to each node from any of ``beginnings``; -1 for unreachable nodes."""
         distance = np.full(len(self.offsets) - 1, -1, np.int64)
         frontier: NDArray[np.integer] = distinct(beginnings)
         steps = 0
@@ -65,7 +68,7 @@ class Adjacency:
         return distance
 
     def _distances_from(self, frontier: NDArray[np.integer], distance: Numbers) -> Numbers:
-        """The rest of ``distances``, node by node, because arrays do not pay off for many narrow levels."""
+        """Complete ``distances`` node by node, which is faster than arrays if there are many levels with few nodes."""
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
         distances, queue = distance.tolist(), frontier.tolist()
         for node in queue:
@@ -76,7 +79,7 @@ class Adjacency:
         return np.array(distances, np.int64)
 
     def order(self, node: int) -> Numbers:
-        """The nodes reachable from a node, in the order of a breadth-first walk along the edges."""
+        """Return the nodes that are reachable from a node, in breadth-first order."""
         is_met = np.zeros(len(self.offsets) - 1, np.bool_)
         is_met[node] = True
         levels, reached = [np.array([node], np.int64)], 1
@@ -92,7 +95,7 @@ class Adjacency:
         return np.concatenate(levels)
 
     def _order_from(self, level: Numbers, is_met: Flags) -> Numbers:
-        """The rest of ``order`` after a level, node by node."""
+        """Return the nodes that ``order`` visits after a level, found node by node."""
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
         met, queue = is_met.tolist(), level.tolist()
         for node in queue:
@@ -103,5 +106,5 @@ class Adjacency:
         return np.array(queue[len(level) :], np.int64)
 
     def reached(self, beginnings: NDArray[np.integer]) -> Flags:
-        """Mask of the nodes reachable from any of ``beginnings``, themselves included."""
+        """Return a mask of the nodes that are reachable from any of ``beginnings``, including these."""
         return self.distances(beginnings) >= 0

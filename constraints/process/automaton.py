@@ -20,13 +20,13 @@ NOWHERE = -1
 class ProcessAutomaton:
     """The complete traces that a process allows, and thereby their prefixes.
 
-    From every state some accepting state can be reached, so a trace leaves the process exactly at the first event
-    without a transition. ``workflows`` builds it minimal, with states numbered in the order of a breadth-first walk
-    over the sorted letters: automata of one language over one alphabet are equal.
+    From every state some accepting state can be reached. So a trace leaves the process exactly at the first event
+    without a transition. ``workflows`` builds the automaton minimal, with states numbered in the order of a
+    breadth-first walk over the sorted letters. So automata of one language over one alphabet are equal.
 
     Attributes:
         letters: Event types, sorted; the process emits no others.
-        table: (states, letters) int32, the state after an event; ``NOWHERE`` if it cannot come.
+        table: (states, letters) int32, the state after an event; ``NOWHERE`` if the event is not possible.
     """
 
     letters: tuple[str, ...]
@@ -51,7 +51,7 @@ class ProcessAutomaton:
     def of(
         cls, letters: Iterable[str], moves: Sequence[Mapping[str, int]], accepting: Iterable[int]
     ) -> ProcessAutomaton:
-        """Build an automaton from one mapping per state: event type to the state after it."""
+        """Build an automaton from one mapping per state, from an event type to the next state."""
         alphabet = tuple(sorted(set(letters)))
         codes = {name: code for code, name in enumerate(alphabet)}
         table = np.full((len(moves), len(alphabet)), NOWHERE, np.int32)
@@ -94,9 +94,9 @@ class ProcessAutomaton:
         return target[order], source[order].astype(np.int32), letter[order].astype(np.int32)
 
     def distances(self, targets: Flags, letters: Flags | None = None) -> NDArray[np.int32]:
-        """For each state, the length of the shortest word to a state in the mask ``targets``; -1 without such a word.
+        """Return, for each state, the length of the shortest word to a state in the mask ``targets``.
 
-        ``letters`` is a mask of the letters that the word may have; None: all.
+        The result is -1 if there is none. ``letters`` is a mask of the letters that the word may have; None: all.
         """
         target, source, letter = self._backward
         if letters is not None:
@@ -106,21 +106,21 @@ class ProcessAutomaton:
         return backward.distances(np.flatnonzero(targets)).astype(np.int32)
 
     def code(self, event_type: str) -> int | None:
-        """The column of an event type; None if the process does not emit it."""
+        """Return the column of an event type; None if the process does not emit it."""
         return self._codes.get(event_type)
 
     def step(self, state: int, event_type: str) -> int | None:
-        """The state after an event; None if the process does not allow it there."""
+        """Return the state after an event; None if the process does not allow the event in ``state``."""
         code = self._codes.get(event_type)
         after = NOWHERE if code is None else int(self.table[state, code])
         return None if after == NOWHERE else after
 
     def allowed(self, state: int) -> tuple[str, ...]:
-        """The event types that may come next, sorted."""
+        """Return the event types that may come next, sorted."""
         return tuple(name for name, after in zip(self.letters, self.table[state], strict=True) if after != NOWHERE)
 
     def accepts(self, word: Iterable[str]) -> bool:
-        """Whether a sequence of event types is a complete trace."""
+        """Check whether a sequence of event types is a complete trace."""
         state: int | None = START
         for event_type in word:
             if state is None:

@@ -1,6 +1,6 @@
-"""Decides what can still come in the traces of a process: backward reachability in the product with a remainder.
+"""Decides which events a process can still produce, by backward reachability in the product with a remainder.
 
-Source: constraint-aware CEP, section 6.2. The automaton knows only types: the condition of an atom is assumed to be
+Source: constraint-aware CEP, section 6.2. The automaton knows types only. So the condition of an atom is assumed to be
 satisfied by some event of its type.
 """
 
@@ -16,8 +16,8 @@ from constraints.remainder import NOTHING, Gap, Remainder
 from constraints.sets import bits_of
 from nfa import OTHER, Atom
 
-MEMORY_LIMIT = 1 << 26  # cells, four bytes each, that are cached for remainders
-TABLE_LIMIT = 1 << 24  # cells for one remainder; above, its atoms are decided one by one
+MEMORY_LIMIT = 1 << 26  # maximum number of cached cells, four bytes each, for all remainders
+TABLE_LIMIT = 1 << 24  # maximum number of cells for one remainder; with more, each atom is decided separately
 ROW_LIMIT = 65_536
 
 Vector = NDArray[np.bool_]  # one value for each state of the automaton
@@ -25,12 +25,12 @@ Distances = NDArray[np.int32]  # one number of events for each state; -1: unreac
 
 
 class Language:
-    """The language of a process, with the rules for its unknown types and for the end of its traces.
+    """The language of a process, with the rules for types that it does not know and for the end of its traces.
 
-    ``accepting``, (states,), is the mask of states in which a trace may end; ``completable`` of states from which it
-    can still end. Events of types that the process does not emit may come at any time until the trace is over. With
-    ``assumes_completion`` a trace ends only where the automaton accepts, otherwise anywhere; nothing follows the types
-    in ``ends``. ``known`` are the types that events have; None: any.
+    ``accepting``, shape (states,), is the mask of states in which a trace may end; ``completable`` is the mask of
+    states from which such a state can be reached. Events of types that the process does not emit may occur at any time
+    until the trace ends. With ``assumes_completion`` a trace ends only where the automaton accepts, otherwise anywhere.
+    No event follows the types in ``ends``. ``known`` are the types that events have; None: any.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Language:
         self.completable = self.completions(NOTHING).of(0)
 
     def step(self, state: int, event_type: str) -> int | None:
-        """The state after an event; None if the process does not allow it there."""
+        """Return the state after an event; None if the process does not allow the event in ``state``."""
         return state if self.automaton.code(event_type) is None else self._row(state).get(event_type)
 
     def _row(self, state: int) -> dict[str, int]:
@@ -66,7 +66,7 @@ class Language:
         return self._rows[state]
 
     def completions(self, remainder: Remainder) -> Completions:
-        """The states from which a remainder can still complete; cached."""
+        """Return the states from which a remainder can still complete; the result is cached."""
         completions = self._completions.get(remainder)
         if completions is None:
             if self._cells > MEMORY_LIMIT:
@@ -77,15 +77,18 @@ class Language:
         return completions
 
     def can_end(self, state: int, remainder: Remainder, bound: int) -> bool:
-        """Whether a trace may be over in a state, which also requires that all atoms of the remainder are bound."""
+        """Check whether a trace may have ended in a state.
+
+        This also requires that all atoms of the remainder are bound.
+        """
         return bool(self.accepting[state]) and bound == (1 << len(remainder.atoms)) - 1
 
     def has_free(self, event_type: str) -> bool:
-        """Whether events of a type may come at any time, because the process does not emit it."""
+        """Check whether events of a type may occur at any time, because the process does not emit this type."""
         return self.automaton.code(event_type) is None and (self._known is None or event_type in self._known)
 
     def free_types(self, atom: Atom, stopping: frozenset[str]) -> list[str]:
-        """Types of events that an atom takes and the process does not emit, except those in ``stopping``.
+        """Return the types that an atom accepts and the process does not emit, except those in ``stopping``.
 
         ``OTHER`` represents all unnamed types.
         """
@@ -100,22 +103,22 @@ class Language:
         return self._all if atom.is_any_type else self._codes(frozenset(atom.types))
 
     def back(self, targets: Vector, codes: frozenset[int]) -> Vector:
-        """The states from which an event of one of the columns leads to a target and the trace continues."""
+        """Return the states from which an event of one of the columns leads to a target without ending the trace."""
         return self._back(targets, codes - self._end_codes)
 
     def back_from_end(self, codes: frozenset[int]) -> Vector:
-        """The states from which an event of one of the columns ends a trace for good."""
+        """Return the states from which an event of one of the columns ends the trace."""
         return self._back(self.accepting, codes & self._end_codes)
 
     def _back(self, targets: Vector, codes: frozenset[int]) -> Vector:
         if not codes:
             return np.zeros(len(self.automaton), np.bool_)
         after = self.automaton.table[:, sorted(codes)]
-        states: Vector = np.any(np.append(targets, False)[after], axis=1)  # NOWHERE reads the last
+        states: Vector = np.any(np.append(targets, False)[after], axis=1)  # NOWHERE is -1, the index of the last entry
         return states
 
     def distances(self, targets: Vector, without: frozenset[str]) -> Distances:
-        """For each state, the number of events to a target (-1: unreachable).
+        """Return, for each state, the least number of events to a target (-1: unreachable).
 
         Events that end the trace, and events whose types are in ``without``, are not used.
         """
@@ -124,11 +127,11 @@ class Language:
         return self.automaton.distances(targets, letters)
 
     def codes_but(self, types: frozenset[str]) -> frozenset[int]:
-        """The columns of all types except the given ones."""
+        """Return the columns of all types except the given ones."""
         return self._all - self._codes(types)
 
     def only_after(self, event_type: str) -> Vector:
-        """The states that no trace reaches without an event of a type."""
+        """Return the states that a trace can only reach with an event of the given type."""
         code = self.automaton.code(event_type)
         is_unreached = np.ones(len(self.automaton), np.bool_)
         columns = [other for other in range(len(self._all)) if other != code]
@@ -147,8 +150,8 @@ class Language:
 class Completions:
     """The states of the automaton from which a remainder can complete, for each set of bound atoms.
 
-    Sets are masks: bit ``i`` is atom ``i``. If there would be too many sets to store, each atom is decided separately,
-    and impossible remainders may be called possible.
+    Sets are masks: bit ``i`` is atom ``i``. If there would be too many sets to store, each atom is decided separately.
+    Then an impossible remainder may be called possible.
     """
 
     def __init__(self, language: Language, remainder: Remainder) -> None:
@@ -175,11 +178,14 @@ class Completions:
         return max(1, len(self._by_mask)) * len(self._language.automaton)
 
     def of(self, bound: int) -> Vector:
-        """The mask of states from which the unbound atoms can complete; ``bound`` is closed under predecessors."""
+        """Return a mask of the states from which the unbound atoms can complete.
+
+        ``bound`` is closed under predecessors.
+        """
         return self._by_mask[bound] >= 0 if self._is_whole else self._alone(bound)
 
     def has(self, state: int, bound: int) -> bool:
-        """Whether the remainder can complete from one state; see ``of``."""
+        """Check whether the remainder can complete from one state; see ``of``."""
         if self._is_whole:
             return bool(self._by_mask[bound][state] >= 0)
         return bool(self._language.completable[state]) and all(
@@ -187,11 +193,11 @@ class Completions:
         )
 
     def distance(self, state: int, bound: int) -> int:
-        """A lower bound of the number of events until the next atom is bound, or until the trace may end."""
+        """Return a lower bound of the number of events until the next atom is bound, or until the trace may end."""
         return int(self._by_mask[bound][state]) if self._is_whole else 0
 
     def _reachable(self, limit: int) -> set[int] | None:
-        """All sets of atoms that can be bound at some time; None if there are more than ``limit``."""
+        """Return all sets of atoms that can be bound at some time; None if there are more than ``limit``."""
         masks, waiting = {0}, [0]
         while waiting:
             mask = waiting.pop()
@@ -209,7 +215,7 @@ class Completions:
                 yield atom
 
     def _solved(self, mask: int) -> Distances:
-        """For each state, the number of allowed non-binding events before the next binding event or the end."""
+        """Return, for each state, the number of events before the next event that binds an atom or ends the trace."""
         language = self._language
         gaps = [gap for gap in self._remainder.gaps if _is_open(gap, mask)]
         forbidden = frozenset(gap.type for gap in gaps)
@@ -226,7 +232,7 @@ class Completions:
         return distances
 
     def _after_binding(self, mask: int, atom: int, gaps: list[Gap]) -> Vector:
-        """The states from which the next event can bind an atom and the rest can complete after it."""
+        """Return the states from which the next event can bind an atom, and the other atoms can complete afterwards."""
         language, step, after = self._language, self._remainder.atoms[atom], mask | 1 << atom
         stopping = frozenset(gap.type for gap in gaps if atom not in gap.until)  # types that cannot bind
         codes = language.codes_of(step) & language.codes_but(stopping)
@@ -241,7 +247,7 @@ class Completions:
         return good
 
     def _alone(self, bound: int) -> Vector:
-        """The states from which every unbound atom can still come, if each is considered alone."""
+        """Return the states from which every unbound atom, considered alone, can still occur."""
         good = self._language.completable.copy()
         for index, alone in enumerate(self._single):
             if not bound >> index & 1:
@@ -250,5 +256,5 @@ class Completions:
 
 
 def _is_open(gap: Gap, bound: int) -> bool:
-    """Whether a gap is open once exactly the atoms ``bound`` (as bits) have come."""
+    """Check whether a gap is open once exactly the atoms ``bound`` (as bits) have occurred."""
     return not bits_of(gap.since or ()) & ~bound and not bits_of(gap.until) & bound

@@ -1,1 +1,1 @@
-"""Decides whether a pattern state can still complete, by definition and on bit masks, with a minimal reason if not."""
+"""The decision whether a pattern state can still complete, on bit masks, with a minimal reason if it cannot."""

@@ -1,4 +1,4 @@
-"""Finds why something is impossible: a minimal set of constraints, atoms and gaps in conflict."""
+"""Finds the reason for an impossible remainder: a minimal set of constraints, atoms and gaps in conflict."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clash:
-    """A minimal clash: without any one constraint, atom or gap, the rest is possible.
+    """A minimal clash: if any constraint, atom or gap is left out, the rest is possible.
 
-    The atoms of ``remainder`` cannot come, in part because of its gaps; an empty remainder means that no trace can
+    The atoms of ``remainder`` cannot occur, possibly because of its gaps. An empty remainder means that no trace can
     continue.
 
     Attributes:
         reason: The reason that the reasoner gives; None for a clash with rules, or with a workflow.
-        constraints: Requirements first; the constraint that cannot be kept comes last. Rules follow the constraints
-            that exclude the events that the rules need. With a workflow, the hand-written constraints that take part.
+        constraints: Requirements first; the constraint that cannot be satisfied comes last. Rules follow the
+            constraints that exclude the events that the rules need. With a workflow, the hand-written constraints that
+            take part.
         events: Names already seen that take part, as far as they are known.
-        workflow: The workflow that leaves no place, if its automaton decides.
+        workflow: The name of the workflow, if its automaton makes the remainder impossible.
     """
 
     reason: Reason | None = None
@@ -44,12 +45,12 @@ def find_clash(
     *,
     reasoner: Reasoner | None = None,
 ) -> Clash | None:
-    """A minimal reason why ``remainder`` cannot complete after ``seen``; None if it can.
+    """Find a minimal reason why ``remainder`` cannot complete after ``seen``; return None if it can.
 
     ``seen`` and ``settled`` are names; see ``Reasoner.is_alive``. ``reasoner`` is the set's reasoner, if available.
 
-    Minimal reasons without gaps are preferred; then reasons with few steps from seen and needed names; then reasons
-    about early atoms.
+    Reasons without gaps are preferred. Among equals, reasons with few derivation steps from seen and needed names are
+    preferred, then reasons about early atoms.
     """
     question = _Question(reasoner or Reasoner(constraint_set), constraint_set, seen, settled)
     if question.is_alive(None, remainder):
@@ -78,7 +79,7 @@ def find_clash(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The question whether remainders are alive after some names, decided repeatedly under different parts of a set."""
+    """The question whether remainders are alive after the given names, under different parts of a set."""
 
     reasoner: Reasoner
     constraint_set: ConstraintSet
@@ -86,7 +87,7 @@ class _Question:
     settled: frozenset[str] | None
 
     def is_alive(self, parts: Iterable[Part] | None, remainder: Remainder) -> bool:
-        """Whether the remainder is alive under some parts of the set (None: all parts)."""
+        """Check whether the remainder is alive under the given parts of the set (None: all parts)."""
         question = self if parts is None else replace(self, reasoner=self.reasoner.with_only(parts))
         return question.reason(remainder) is None
 
@@ -99,17 +100,17 @@ class _Question:
         return self.reasoner.names(self.reasoner.goal(remainder).needed)
 
     def without(self, name: str) -> _Question:
-        """The question for a trace that has not shown a name."""
+        """Return the question for a trace that has not shown the given name."""
         names = {name, *(other for other, implied in self.constraint_set.implied.items() if name in implied)}
         settled = None if self.settled is None else self.settled - names
         return replace(self, seen=self.seen - names, settled=settled)
 
 
 def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> list[_Item]:
-    """A minimal subset of ``items`` that still clashes, in their order; early items are preferred.
+    """Return a minimal subset of ``items`` that still clashes, in their order; early items are preferred.
 
     ``clashes`` is monotone and true for all items. Each round finds the shortest prefix that clashes together with the
-    kept items, first by doubling its length; the prefix's last item is always needed.
+    items kept so far, first by doubling its length. The prefix's last item is always needed.
     """
     needed: list[_Item] = []
     candidates = list(items)
@@ -129,10 +130,9 @@ def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> 
 
 
 def _nearest_first(constraint_set: ConstraintSet, names: frozenset[str]) -> list[Part]:
-    """The constraints on ``names`` and their consequences, sorted by the number of derivation steps.
+    """Return the constraints on ``names`` and their consequences, sorted by the number of derivation steps.
 
-    Each required name is derived once, in the fewest steps. At equal distance, end events and clauses come before
-    orders.
+    Each required name is derived once, in the fewest steps. At equal distance, end events and clauses precede orders.
     """
     distances, derivation = _derivation(constraint_set, names)
     exclusions = [
@@ -147,13 +147,16 @@ def _nearest_first(constraint_set: ConstraintSet, names: frozenset[str]) -> list
 
 
 def _chained(core: ConstraintSet, names: frozenset[str]) -> tuple[Part, ...]:
-    """The parts in reading order: requirements in the order of derivation, then the rest."""
+    """Sort the parts in reading order: requirements in the order of derivation, then the other parts."""
     _, derivation = _derivation(core, names)
     return (*derivation, *(part for part in core.parts if part not in derivation))
 
 
 def _derivation(constraint_set: ConstraintSet, names: frozenset[str]) -> tuple[dict[str, int], list[Part]]:
-    """The Horn closure of ``names``: the number of steps to each name, and one constraint for each derived name."""
+    """Compute the Horn closure of ``names``.
+
+    The result has the number of steps to each name, and one constraint for each derived name.
+    """
     distances = dict.fromkeys(constraint_set.shown_with(names), 0)
     derivation: list[Part] = []
     assumes_completion = constraint_set.settings.completion == "assumed"

@@ -1,4 +1,4 @@
-"""Cycles of order constraints: their types cannot all occur in one trace."""
+"""Cycles of order constraints, whose types cannot all occur in one trace."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from constraints.model import ConstraintSet, End, Part, Prior
 
 @dataclass(frozen=True, slots=True)
 class PriorCycle:
-    """A cycle of types, from the alphabetically first; ``constraints[i]`` orders ``types[i]`` before the next."""
+    """A cycle of types that starts with the alphabetically first type.
+
+    ``constraints[i]`` orders ``types[i]`` before the next type.
+    """
 
     types: tuple[str, ...]
     constraints: tuple[Part, ...]
 
 
 def prior_cycles(constraint_set: ConstraintSet) -> tuple[PriorCycle, ...]:
-    """The shortest cycle through each type, without repetitions, sorted.
+    """Return the shortest cycle through each type, without repetitions, sorted.
 
-    Left out are cycles with two types that exclude each other or are both ends, and cycles of symbols of a single type,
-    because one event can show all of them.
+    Two kinds of cycles are left out: those with two types that exclude each other or are both end events, and those of
+    symbols of a single type, because one event can show all of them.
     """
     types = sorted(constraint_set.end_events.union(*(part.names for part in constraint_set.constraints)))
     successors = {
@@ -45,7 +48,7 @@ def _order(constraint_set: ConstraintSet, first: str, second: str) -> Part:
 
 
 def _shortest_cycle(start: str, successors: Mapping[str, list[str]]) -> tuple[str, ...] | None:
-    """The shortest cycle by breadth-first search, rotated so that the alphabetically first type comes first."""
+    """Find the shortest cycle by breadth-first search, rotated so that the alphabetically first type comes first."""
     came_from: dict[str, str] = {}
     waiting = deque([start])
     while waiting:

@@ -13,16 +13,16 @@ from nfa import Atom, EventClass, MonitorState
 from streams import Ties
 
 MEMORY_LIMIT = 65_536
-MAX_JOINT = 6  # atoms and required types that are decided together with rules
+MAX_JOINT = 6  # maximum number of atoms and required types that are decided together with rules
 
 
 class Outlook:
-    """Moves monitor states and decides which continuations are still possible.
+    """Advances monitor states and decides which continuations are still possible.
 
-    ``MonitorState.seen`` has the names of order and occurrence constraints that were shown, with the types of the
-    symbols among them; ``places`` are the states of the rules. If events with equal timestamps are unordered, order
-    takes effect when time advances. ``alphabet`` are the types that events of a conforming trace have; None: any.
-    ``is_exact``: all states that order and occurrence make dead are found.
+    ``MonitorState.seen`` has the names of order and occurrence constraints that were shown, and the types of the
+    symbols among them. ``places`` are the states of the rules. If events with equal timestamps are unordered, order
+    constraints take effect when time advances. ``alphabet`` has the types that events of a conforming trace have; None:
+    any. If ``is_exact``, all states are found that order and occurrence constraints make dead.
     """
 
     def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
@@ -42,11 +42,11 @@ class Outlook:
         self._impossible: dict[tuple[frozenset[str], frozenset[str] | None], frozenset[str]] = {}
 
     def names_of(self, event: EventClass) -> frozenset[str]:
-        """The names that an event shows, including implied ones."""
+        """Return the names that an event shows, including implied ones."""
         return self.constraint_set.shown_with(({event.type} | event.symbols) & self._names)
 
     def advance(self, state: MonitorState, event: EventClass) -> MonitorState:
-        """The state after one more event, even if the event breaks constraints."""
+        """Return the state after one more event, even if the event breaks constraints."""
         names = self.names_of(event)
         return MonitorState(
             seen=state.seen | self.constraint_set.shown_with(names & self._remembered),
@@ -55,16 +55,16 @@ class Outlook:
         )
 
     def moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """The state after one more event; None if the event itself is impossible there."""
+        """Return the state after one more event; None if the event itself is impossible there."""
         is_impossible = self.is_too_late(state, event) or self.is_unknown(event)
         return None if is_impossible else self.advance(state, event)
 
     def past(self, state: MonitorState, event: EventClass) -> frozenset[str]:
-        """The names shown so far that count as earlier than a coming event."""
+        """Return the names shown so far that count as earlier than the next event."""
         return state.seen if state.settled is None or event.is_later else state.settled
 
     def is_too_late(self, state: MonitorState, event: EventClass) -> bool:
-        """Whether order alone, or the end of the trace, excludes an event."""
+        """Check whether order constraints alone, or the end of the trace, exclude an event."""
         past = self.past(state, event)
         if past & self.constraint_set.closing_ends:
             return True
@@ -72,34 +72,40 @@ class Outlook:
         return bool(reasoner.mask(self.names_of(event)) & reasoner.blocked(reasoner.mask(past)))
 
     def is_unknown(self, event: EventClass) -> bool:
-        """Whether no conforming trace has an event of the type."""
+        """Check whether events of a type cannot occur in any conforming trace."""
         return self.alphabet is not None and event.type not in self.alphabet
 
     def is_over(self, state: MonitorState) -> bool:
         return bool((state.seen if state.settled is None else state.settled) & self.constraint_set.closing_ends)
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Whether some conforming trace begins with the events so far, none of which was too late."""
+        """Check whether some conforming trace begins with the events so far, none of which was too late."""
         return self.can_complete(state, NOTHING, self._nothing)
 
     def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
-        """Whether some conforming continuation completes a remainder; ``goal`` is the remainder's goal, if known."""
+        """Check whether some conforming continuation completes a remainder.
+
+        ``goal`` is the remainder's goal, if known.
+        """
         return self.keeps_constraints(state, self.reasoner.goal(remainder) if goal is None else goal) and (
             self.keeps_rules(state, remainder)
         )
 
     def keeps_constraints(self, state: MonitorState, goal: Goal) -> bool:
-        """``can_complete`` under order and occurrence constraints alone."""
+        """Decide ``can_complete`` by order and occurrence constraints alone."""
         seen, settled = self.masks(state)
         return self.reasoner.is_alive(seen, goal, settled)
 
     def masks(self, state: MonitorState) -> tuple[int, int | None]:
-        """The names ``seen`` and ``settled`` of a state as the reasoner's masks."""
+        """Return the names ``seen`` and ``settled`` of a state as the reasoner's masks."""
         reasoner = self.reasoner
         return reasoner.mask(state.seen), None if state.settled is None else reasoner.mask(state.settled)
 
     def keeps_rules(self, state: MonitorState, remainder: Remainder) -> bool:
-        """``can_complete`` under the rules, given the names that order and occurrence allow and require."""
+        """Decide ``can_complete`` by the rules.
+
+        The names that order and occurrence constraints allow and require are taken into account.
+        """
         return not self.rules.rules or (
             self._keeps_rules(state, remainder)
             and all(self._keeps_rules(state, more) for more in self._with_required(state, remainder))
@@ -109,13 +115,13 @@ class Outlook:
         impossible = self.impossible(state)
         if impossible is not None:
             impossible |= self._incompatible(state, remainder)
-        in_order = remainder if state.settled is None else remainder.positives  # rules follow the order of the log
+        in_order = remainder if state.settled is None else remainder.positives  # rules need the log order
         return self.rules.can_complete(state.places, in_order, impossible, assumes_completion=self.assumes_completion)
 
     def _incompatible(self, state: MonitorState, remainder: Remainder) -> frozenset[str]:
-        """The names of rules that no event may show any more if the remainder is to complete.
+        """Return the names of rules that no event may show any more if the remainder is to complete.
 
-        An event that completes the remainder may show a name of its own type, so such a name is never among them.
+        An event that completes the remainder may show a name of its own type. So such a name is not returned.
         """
         needed = (
             self.constraint_set.names
@@ -134,9 +140,9 @@ class Outlook:
         return frozenset(incompatible)
 
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
-        """The remainder with an atom for each name that its atoms and the trace still require.
+        """Yield the remainder with an atom for each name that its atoms and the trace still require.
 
-        Yields nothing if no name is required, if there would be over ``MAX_JOINT`` atoms, or if the outlook is not
+        Nothing is yielded if no name is required, if there would be over ``MAX_JOINT`` atoms, or if the outlook is not
         exact.
         """
         constraint_set, needed = self.constraint_set, remainder.types
@@ -148,7 +154,7 @@ class Outlook:
             yield _ordered(constraint_set, joint)
 
     def impossible(self, state: MonitorState) -> frozenset[str] | None:
-        """The names that no coming event shows, by order and occurrence; None if no more events can come."""
+        """Return the names that no later event shows, by order and occurrence; None if no event can follow."""
         if self.is_over(state):
             return None
         key = state.seen, state.settled
@@ -160,7 +166,7 @@ class Outlook:
 
 
 def _ordered(constraint_set: ConstraintSet, remainder: Remainder) -> Remainder:
-    """The remainder with its atoms additionally ordered by constraints."""
+    """Return the remainder with its atoms additionally ordered by constraints."""
     before = [set(earlier) for earlier in remainder.before]
     for late, later in enumerate(remainder.atoms):
         for early, earlier in enumerate(remainder.atoms):

@@ -1,7 +1,8 @@
-"""The decision whether a trace that has shown some names can still complete a remainder, on bit masks.
+"""The decision, on bit masks, whether a trace that has shown the given names can still complete a remainder.
 
-A name is a bit of a Python integer. Source: constraint-aware CEP, section 3.1, theorem 1; with symbols 4.5, with NOT
-6.3, with events of equal timestamps 7. ``tests/references/alive.py`` is the executable meaning.
+A name is a bit of a Python integer. Source: constraint-aware CEP, section 3.1, theorem 1; with symbols section 4.5,
+with NOT section 6.3, with events of equal timestamps section 7. ``tests/references/alive.py`` is the executable
+meaning.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from constraints.sets import bits_of
 from nfa import Atom
 
 ALL_NAMES = -1  # as a mask: every bit is set
-MAX_CHOICES = 256  # ways to place the events that gaps forbid; if there are more, all are assumed to fit
+MAX_CHOICES = 256  # most placements of events that gaps forbid; with more, they are assumed to fit
 
 Reason: TypeAlias = Literal["occurrence", "blocked", "order", "absence"]
 """Why no conforming trace completes a remainder: a clause excludes the needed types; the last chance of a needed type
@@ -30,15 +31,15 @@ _Masks: TypeAlias = tuple[str, int, int]
 class _Node(NamedTuple):
     shows: int  # names that the event shows
     type: int  # one bit
-    atom: int  # one bit, or 0 for an event that is merely required
+    atom: int  # one bit, or 0 for a required event that is not an atom
     before: int  # atoms that must come before it
 
 
 class _Gap(NamedTuple):
     type: int  # one bit
-    since: int  # atoms; the gap is kept free if one of them comes after the forbidden event
-    until: int  # atoms; the gap is kept free if one of them comes before the forbidden event
-    edges: int  # atoms that open or close it
+    since: int  # atoms; the gap stays free of the forbidden event if one of them follows the event
+    until: int  # atoms; the gap stays free of the forbidden event if one of them precedes the event
+    edges: int  # atoms that open or close the gap
     is_leading: bool  # open since the start of the trace
 
 
@@ -51,7 +52,10 @@ class Goal(NamedTuple):
 
 
 class Reasoner:
-    """Decides which continuations conform to one constraint set; what depends on the set alone is computed once."""
+    """Decides which continuations conform to one constraint set.
+
+    Everything that depends on the set alone is computed once.
+    """
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
         self._set = constraint_set
@@ -68,7 +72,7 @@ class Reasoner:
         self._read(constraint_set.parts)
 
     def with_only(self, parts: Iterable[Part]) -> Reasoner:
-        """A reasoner for some of the set's parts; masks and goals have the same meaning in both reasoners."""
+        """Return a reasoner for the given parts of the set; masks and goals have the same meaning in both reasoners."""
         reasoner = copy(self)
         reasoner._impossible = {}
         reasoner._read(parts)
@@ -77,7 +81,7 @@ class Reasoner:
     def _read(self, parts: Iterable[Part]) -> None:
         self._earlier: dict[int, int] = {}
         self._excluded: dict[int, int] = {}
-        self._forbidden: list[int] = []  # bodies of three names and more
+        self._forbidden: list[int] = []  # bodies with at least three names
         self._direct = dict(self._shows)
         self._implied: dict[int, int] = {}  # all requirements of names, computed on demand
         self._ends = 0
@@ -102,7 +106,10 @@ class Reasoner:
         self._long = [(body, self._implied_by(head)) for body, head in definite]  # body, head with all it implies
 
     def _masks_of(self, part: Part) -> _Masks:
-        """The kind of a part and two masks: earlier and later of orders, body and head of clauses; zeros if ignored."""
+        """Return the kind of a part and two masks: earlier and later of an order, or body and head of a clause.
+
+        The masks are 0 if the part is ignored.
+        """
         if part not in self._masks:
             self._masks[part] = self._new_masks(part)
         return self._masks[part]
@@ -136,7 +143,7 @@ class Reasoner:
         return self._bits.setdefault(name, 1 << len(self._bits))
 
     def mask(self, names: Iterable[str]) -> int:
-        """The bits of some names; new names get new bits."""
+        """Return the bits of the given names; new names get new bits."""
         mask = 0
         for name in names:
             mask |= self._bit(name)
@@ -167,7 +174,10 @@ class Reasoner:
         return _Gap(self._bit(gap.type), bits_of(last), bits_of(first), bits_of(gap.edges), gap.since is None)
 
     def blocked(self, seen: int) -> int:
-        """The names that can no longer occur, by order alone; all names after a hand-written end event."""
+        """Return the names that can no longer occur, by order alone.
+
+        After a hand-written end event, these are all names.
+        """
         if seen & self._ends:
             return ALL_NAMES
         blocked = 0
@@ -176,17 +186,17 @@ class Reasoner:
         return blocked
 
     def is_alive(self, seen: int, goal: Goal, settled: int | None = None) -> bool:
-        """Whether some conforming trace begins with a prefix of the names ``seen`` and then completes the goal.
+        """Check whether some conforming trace begins with a prefix of the names ``seen`` and then completes the goal.
 
-        The prefix itself must keep the order constraints; ``seen`` includes implied names, and rules are ignored.
+        The prefix itself must satisfy the order constraints. ``seen`` includes implied names, and rules are ignored.
         ``settled`` are the names shown before the newest time if events with equal timestamps are unordered, otherwise
-        None. With an empty goal, the result is whether the prefix is consistent. Dead is always right; alive is exact
-        for types in the order of the log, and may mean unknown with symbols or ``settled``.
+        None. With an empty goal, the result is whether the prefix is consistent. The answer "dead" is always right. The
+        answer "alive" is exact for types in the order of the log; with symbols or ``settled`` it may mean "unknown".
         """
         return self.reason(seen, goal, settled) is None
 
     def reason(self, seen: int, goal: Goal, settled: int | None = None) -> Reason | None:
-        """The reason why a goal is not alive; None if it is alive."""
+        """Return the reason why a goal is not alive; None if it is alive."""
         occurring = self.closure(seen | goal.needed)
         if self._is_ruled_out(occurring):
             return "occurrence"
@@ -203,7 +213,7 @@ class Reasoner:
         return "absence" if is_ordered else "order"
 
     def impossible(self, seen: int, settled: int | None = None) -> int:
-        """The names of the set that no coming event shows."""
+        """Return the names of the set that no later event shows."""
         impossible = 0
         for name in self._set.names:
             bit = self._bit(name)
@@ -238,7 +248,10 @@ class Reasoner:
         return pairs or any(body & ~occurring == 0 for body in self._forbidden)
 
     def can_be_ordered(self, goal: Goal, required: int, *, is_log: bool = True) -> bool:
-        """Whether the goal's atoms and one event for each required name can be ordered so that the gaps stay free."""
+        """Check whether the goal's atoms and the required events can be ordered so that the gaps stay free.
+
+        There is one event for each required name.
+        """
         nodes = [
             *goal.nodes,
             *(_Node(self._shows.get(bit, bit), self._type.get(bit, bit), 0, 0) for bit in _bits(required)),
@@ -246,7 +259,7 @@ class Reasoner:
         return self._fit(nodes, goal.gaps, is_log)
 
     def _fit(self, nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> bool:
-        """``can_be_ordered`` for nodes, of which atoms come first; masks are sets of node indices."""
+        """Decide ``can_be_ordered`` for nodes, of which atoms come first; masks are sets of node indices."""
         strict = [node.before for node in nodes]
         ordered = self._orders(nodes)
         choices = list(_choices(nodes, gaps, is_log))
@@ -263,7 +276,10 @@ class Reasoner:
         return False
 
     def _orders(self, nodes: Sequence[_Node]) -> list[int]:
-        """For each node, the nodes that constraints order before it; nodes that may be the same event are unordered."""
+        """Return, for each node, the nodes that constraints order before it.
+
+        Nodes that may be the same event are unordered.
+        """
         showing: dict[int, int] = {}
         of_type: dict[int, int] = {}
         present = served = 0
@@ -274,7 +290,7 @@ class Reasoner:
             for name in _bits(node.shows):
                 showing[name] = showing.get(name, 0) | 1 << place
         orders = []
-        # Names, and the nodes that show them; often, the next node has the same names and some more.
+        # Names, and the nodes that show them. The next node often has the same names and a few more.
         blocking = before = 0
         for place, node in enumerate(nodes):
             earlier = 0
@@ -292,10 +308,11 @@ class Reasoner:
 
 
 def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
-    """For each gap and forbidden event, the ways to avoid the gap: pairs of a node's index and a node (bit) before it.
+    """Return, for each gap and forbidden event, the ways to place the event outside the gap.
 
-    The event comes before some atom that opens the gap, or after some atom that closes it. A required event whose type
-    the match binds is skipped: it may be one of the match's events, which have their own edges.
+    Each way is a pair of a node's index and a node (bit) before it: the event precedes an atom that opens the gap, or
+    follows an atom that closes it. A required event is skipped if the match binds its type, because it may be one of
+    the match's events, which have their own edges.
     """
     served = 0
     for node in nodes:
@@ -310,7 +327,10 @@ def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iter
 
 
 def _is_row(before: Sequence[int], strict: Sequence[int], is_log: bool) -> bool:
-    """Whether nodes fit in a row: no strict edge lies on a cycle. In the order of the log all edges are strict."""
+    """Check whether nodes can be arranged in a row, that is, no strict edge lies on a cycle.
+
+    In the order of the log all edges are strict.
+    """
     if not is_log:
         earlier = _transitive(before)
         return not any(

@@ -1,4 +1,4 @@
-"""Finds why rules, or a workflow, are broken or leave no place for a remainder."""
+"""Finds the reason why rules, or a workflow, are broken or make a remainder impossible."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _Item = TypeVar("_Item")
 
 
 def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder = NOTHING) -> Clash | None:
-    """A minimal reason why rules do not let ``remainder`` complete after ``state``; None if they do.
+    """Find a minimal reason why rules exclude that ``remainder`` completes after ``state``; return None if they do not.
 
-    Order and occurrence alone must allow the remainder.
+    Order and occurrence constraints alone must allow the remainder.
     """
     if outlook.keeps_rules(state, remainder):
         return None
@@ -39,7 +39,10 @@ def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder 
 def least_clash(
     parts: Sequence[Part], remainder: Remainder, clashes: Callable[[Sequence[Part], Remainder], bool]
 ) -> Clash:
-    """The minimal clash of some constraints with a remainder; ``clashes`` must be monotone and true for all parts."""
+    """Return the minimal clash of the given constraints with a remainder.
+
+    ``clashes`` must be monotone and true for all parts.
+    """
     gaps = _least(remainder.gaps, lambda subset: clashes(parts, replace(remainder, gaps=tuple(subset))))
     whole = replace(remainder, gaps=tuple(gaps))
     minimal = _least(parts, lambda subset: clashes(subset, whole))
@@ -48,7 +51,7 @@ def least_clash(
 
 
 def _least(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
-    """A minimal subset of ``items`` that still clashes, in their order; dropping large groups is tried first."""
+    """Return a minimal subset of ``items`` that still clashes, in their order; removing large groups is tried first."""
     minimal = list(items)
     size = len(minimal)
     while size:

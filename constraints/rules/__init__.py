@@ -1,1 +1,1 @@
-"""DECLARE templates that are neither order nor Horn constraints: small automata, and their joint decision."""
+"""DECLARE templates that are neither order nor Horn constraints, as small automata, and their joint decision."""

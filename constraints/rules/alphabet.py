@@ -1,4 +1,4 @@
-"""The kinds of events that may still come in a trace, as far as some rules and atoms distinguish them."""
+"""The kinds of events that may still occur in a trace, as far as rules and atoms distinguish them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from constraints.model import ConstraintSet
 from constraints.remainder import Remainder
 from nfa import OTHER
 
-MAX_SYMBOLS = 6  # symbols per type; every combination of them is an event kind
+MAX_SYMBOLS = 6  # maximum number of symbols per type; each combination of symbols is an event kind
 
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """A class of indistinguishable events of one type, or of ``OTHER``: any type that is not named.
+    """A class of indistinguishable events of one type, or of ``OTHER``, which represents all types that are not named.
 
-    ``shown`` are the distinguished names of such events, ``binds`` the indices of the atoms that may take them; nothing
-    follows an event that ``is_last``.
+    ``shown`` are the distinguished names of such events, ``binds`` the indices of the atoms that may bind them. No
+    event follows an event with ``is_last``.
     """
 
     type: str
@@ -30,10 +30,10 @@ class EventKind:
 def event_kinds(
     constraint_set: ConstraintSet, names: frozenset[str], remainder: Remainder, impossible: frozenset[str]
 ) -> frozenset[EventKind] | None:
-    """All kinds of events that may come: at least those of conforming traces, sometimes more.
+    """Return all kinds of events that may occur: at least those of conforming traces, sometimes more.
 
     An event shows its type and any combination of the type's symbols that is closed under implication. Only ``names``
-    are distinguished; ``impossible`` names do not come. The result is None if some type has too many symbols.
+    are distinguished, and ``impossible`` names do not occur. The result is None if some type has too many symbols.
     """
     symbols: dict[str, list[str]] = {}
     for name in names & constraint_set.symbols.keys():

@@ -19,14 +19,14 @@ START = 0
 class RuleAutomaton:
     """The automaton of a rule over finished traces.
 
-    Places are numbered from the start, 0, in the order in which they are reached, so the numbers of a rule are the same
+    Places are numbered from the start, 0, in the order in which they are reached. So the numbers of a rule are the same
     wherever it is built. The *letter* of an event has bit ``i`` set if the event shows ``rule.names[i]``.
 
     Attributes:
         table: ``table[place][letter]`` is the place after an event.
-        accepting: Places in which a finished trace keeps the rule.
+        accepting: Places in which a finished trace satisfies the rule.
         traps: Places from which no accepting place can be reached.
-        settled: Places from which only accepting places can be reached: the rule is kept in any case.
+        settled: Places from which only accepting places can be reached, so that the rule holds in any case.
     """
 
     rule: Rule
@@ -58,18 +58,18 @@ class RuleAutomaton:
 
     @property
     def counts_every_event(self) -> bool:
-        """Whether an event that shows no name of the rule can move the automaton, as with ``chain response``."""
+        """Whether an event that shows no name of the rule can change the place, as under ``chain response``."""
         return any(row[0] != place for place, row in enumerate(self.table))
 
     def letter(self, event_names: frozenset[str]) -> int:
         return sum(1 << index for index, name in enumerate(self.rule.names) if name in event_names)
 
     def step(self, place: int, event_names: frozenset[str]) -> int:
-        """The place after an event that shows some names: its type and symbols."""
+        """Return the place after an event that shows the given names (its type and symbols)."""
         return self.table[place][self.letter(event_names)]
 
     def leading_to(self, targets: frozenset[int], letters: Iterable[int]) -> frozenset[int]:
-        """Places from which some word of ``letters``, possibly empty, leads to a place in ``targets``."""
+        """Return the places from which some word of ``letters``, possibly empty, leads to a place in ``targets``."""
         usable, reached = tuple(letters), set(targets)
         is_growing = True
         while is_growing:
@@ -113,7 +113,7 @@ def _stops(machines: Sequence[Machine], place: tuple[int, ...]) -> bool:
 
 
 def _merged(rows: Sequence[Sequence[int]], accepting: set[int]) -> tuple[Table, frozenset[int]]:
-    """The automaton with equivalent places merged (Moore's refinement), renumbered from the start."""
+    """Return the automaton with equivalent places merged (Moore's refinement), renumbered from the start."""
     group: Sequence[int] = [place in accepting for place in range(len(rows))]
     while True:
         finer = _numbered([(group[place], *(group[after] for after in row)) for place, row in enumerate(rows)])

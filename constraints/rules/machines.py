@@ -1,4 +1,4 @@
-"""The machine of each rule: its places, its step for each event, and the places in which a trace may stop.
+"""The machine of each rule: its places, its step for each event, and the places in which a trace may end.
 
 An event shows the first name of the rule, the second, both or none: bit 0 and bit 1 of a *letter*. A template that is
 the conjunction of others runs all of them in parallel. Source of the templates: M. Pesic, H. Schonenberg, W. M. P. van
@@ -16,15 +16,15 @@ from typing import TypeAlias
 FIRST, SECOND = 1, 2
 BROKEN = -1
 
-Step: TypeAlias = Callable[[int, int], int]  # from place and letter to the next place
+Step: TypeAlias = Callable[[int, int], int]  # maps a place and a letter to the next place
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A template as a function; places are whole numbers, and ``BROKEN`` is never left.
+    """A template as a state machine whose places are whole numbers; no step leaves the place ``BROKEN``.
 
-    ``step`` gives the next place after a letter and is not called at ``BROKEN``; ``stops`` is whether a finished trace
-    in a place keeps the rule.
+    ``step`` returns the next place after a letter and is not called at ``BROKEN``. ``stops`` decides whether a trace
+    that ends in a place satisfies the rule.
     """
 
     start: int
@@ -108,7 +108,10 @@ RULE_KINDS = frozenset([*_MACHINES, *_CONJUNCTIONS, *_COUNTS])
 
 
 def machines_of(kind: str, count: int | None) -> tuple[Machine, ...]:
-    """The machines whose conjunction is a template of ``RULE_KINDS``; some templates have a number, ``count``."""
+    """Return the machines whose conjunction is a template of ``RULE_KINDS``.
+
+    ``count`` is the template's number, if it has one.
+    """
     if kind not in RULE_KINDS or (kind in _COUNTS) != (count is not None):
         raise ValueError(f"{kind!r} with the number {count} is not a rule")
     if count is None:

@@ -1,4 +1,4 @@
-"""The rules of a constraint set together: their places, and whether they still allow a remainder to complete."""
+"""The product of a constraint set's rules: their places, and whether a remainder can still complete under all rules."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class RuleProduct:
     """The rules of a set as one automaton, built only as far as needed.
 
     A place of the product is the tuple of the places of the rules, so it has the same meaning wherever the set is
-    loaded. Several rules together can forbid what each of them allows. So rules are decided one by one, then in groups
-    that share a type or count every event (``init``, ``last``, ``chain ...``), then all together. A search that takes
-    ``max_steps`` steps of rules is given up (``given_up`` counts these), and its remainder is assumed to be possible:
-    "possible" may then be wrong, "impossible" never is.
+    loaded. Several rules together can forbid continuations that each of them allows. So rules are first decided one by
+    one, then in groups that share a type or count every event (``init``, ``last``, ``chain ...``), then all together. A
+    search is given up after ``max_steps`` steps of rules, and its remainder is assumed to be possible (``given_up``
+    counts these searches). So the answer "possible" may be wrong, but "impossible" never is.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class RuleProduct:
     def can_complete(
         self, places: Places, remainder: Remainder, impossible: frozenset[str] | None, *, assumes_completion: bool
     ) -> bool:
-        """Whether some continuation binds the remainder and keeps all rules; True if the search is given up.
+        """Check whether some continuation binds the remainder and satisfies all rules; True if the search is given up.
 
-        ``impossible`` are the names that no later event shows; None if no more events can come. With
-        ``assumes_completion`` a trace ends only where its rules accept, otherwise anywhere but in a trap. Gaps are in
-        the order of the log: leave them out if events with equal timestamps are unordered.
+        ``impossible`` are the names that no later event shows; None if no event can follow. With ``assumes_completion``
+        a trace ends only where its rules accept, otherwise anywhere but in a trap. Gaps use the order of the log, so
+        leave them out if events with equal timestamps are unordered.
         """
         active = self._active(places, assumes_completion)
         return all(
@@ -95,7 +95,7 @@ class RuleProduct:
         return answer is not False
 
     def _active(self, places: Places, assumes_completion: bool) -> tuple[int, ...]:
-        """The rules that can still be broken, or are broken."""
+        """Return the rules that can still be broken, or are broken."""
         return tuple(
             index
             for index, automaton in enumerate(self.automata)
@@ -103,7 +103,7 @@ class RuleProduct:
         )
 
     def _groups(self, indices: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """Groups of rules that share a type, directly or through others, or that all count every event."""
+        """Return groups of rules that share a type, directly or through other rules, or that all count every event."""
         types = {
             index: [
                 *map(self._constraint_set.type_of, self.rules[index].names),

@@ -13,33 +13,36 @@ from constraints.sets import bits_of
 
 Places: TypeAlias = tuple[int, ...]
 
-_State: TypeAlias = tuple[Places, Hashable, int]  # places of the rules, place of the company, bound atoms as bits
+_State: TypeAlias = tuple[Places, Hashable, int]  # places of the rules, place of the company, and bound atoms as bits
 
 
 class Company(Protocol):
-    """An additional automaton that follows the same events and can exclude some; its places are opaque here."""
+    """An additional automaton that follows the same events and can exclude some of them.
+
+    The search passes its places on without reading them.
+    """
 
     def after(self, place: Any, kind: EventKind) -> Hashable | None:
-        """The place after an event; None if the event is impossible."""
+        """Return the place after an event; None if the event is impossible."""
         ...
 
     def is_wanted(self, place: Any) -> bool:
-        """Whether the trace may end at a place."""
+        """Check whether the trace may end at a place."""
         ...
 
     def is_hopeful(self, place: Any, bound: int) -> bool:
-        """Whether the unbound atoms may still be possible, as far as the company knows."""
+        """Check whether the unbound atoms may still be possible, as far as this automaton can tell."""
         ...
 
     def distance(self, place: Any, bound: int) -> int:
-        """Roughly the number of events until the next required event or end; called only for hopeful places."""
+        """Estimate the number of events until the next required event or end; called only for hopeful places."""
         ...
 
 
 class WordSearch:
-    """A search for a sequence of events (a word) that keeps the rules and binds a remainder.
+    """A search for a sequence of events (a word) that satisfies the rules and binds a remainder.
 
-    ``end_places`` are, for each rule, the places in which the trace may end; ``company`` follows the events too.
+    ``end_places`` has, for each rule, the places in which the trace may end. ``company`` follows the events, too.
     """
 
     def __init__(
@@ -67,10 +70,11 @@ class WordSearch:
         ]
 
     def is_reachable(self, places: Places, max_steps: int, *, beside: Hashable = None, bound: int = 0) -> bool | None:
-        """Whether a word from ``places`` exists; None if the search takes more than about ``max_steps`` steps of rules.
+        """Check whether a word from ``places`` exists.
 
-        ``beside`` is the place of the company, if any; ``bound`` are the atoms that are bound already, as bits. States
-        nearest to the end are examined first, so a word is mostly found soon.
+        The result is None if the search takes more than about ``max_steps`` steps of rules. ``beside`` is the place of
+        the company, if any; ``bound`` are the atoms that are already bound, as bits. States with the least estimated
+        distance are examined first, so a word is usually found soon.
         """
         self._steps = 0
         start: _State = (places, beside, bound)
@@ -107,14 +111,14 @@ class WordSearch:
         )
 
     def _distance(self, state: _State) -> tuple[int, int]:
-        """The number of unbound atoms and unfinished rules, then the company's distance."""
+        """Return the number of unbound atoms and unfinished rules, then the company's distance."""
         places, beside, bound = state
         missing = sum(place not in end_places for place, end_places in zip(places, self._end_places, strict=True))
         missing += (self._all_bound ^ bound).bit_count()
         return missing, 0 if self._company is None else self._company.distance(beside, bound)
 
     def _successors(self, state: _State) -> Iterator[tuple[_State, bool]]:
-        """The hopeful states after one more event, each with a flag: whether the trace ends there."""
+        """Yield the hopeful states after one more event, each with a flag: whether the trace ends there."""
         places, beside, bound = state
         self._steps += len(self._moves) * (len(places) + 1)
         for letters, kind in self._moves:
@@ -130,7 +134,7 @@ class WordSearch:
                     yield reached, kind.is_last
 
     def _bindings(self, kind: EventKind, bound: int) -> Iterator[int]:
-        """The sets of bound atoms after an event: unchanged, or with one atom more."""
+        """Yield the possible sets of bound atoms after an event: unchanged, or with one more atom."""
         closing = self._closing(kind.type, bound)
         if closing is None:
             yield bound
@@ -140,7 +144,7 @@ class WordSearch:
                 yield bound | 1 << atom
 
     def _closing(self, event_type: str, bound: int) -> int | None:
-        """The atoms, as bits, one of which an event must bind to be allowed; None if no gap forbids the event."""
+        """Return the atoms, as bits, that permit an event by binding it; None if no gap forbids the event."""
         closing = None
         for forbidden, since, until in self._gaps:
             if forbidden == event_type and since & ~bound == 0 and until & bound == 0:
