@@ -196,7 +196,7 @@ def _settings(value: object, names: NameReader, problems: list[PlacedProblem]) -
 def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -> tuple[Process | None, list[Part]]:
     """Read the workflow of a document, if any, and the constraints that follow from it.
 
-    Add problems to ``problems``.
+    Problems are added to ``problems``.
     """
     if not isinstance(value, Mapping) or _WORKFLOW_KEY not in value:
         return None, []

@@ -1,1 +1,1 @@
-"""The pattern language: text and JSON to a checked syntax tree, and back to both."""
+"""The pattern language: converts text and JSON to a checked syntax tree, and the tree back to both."""

@@ -1,4 +1,4 @@
-"""All checks of a pattern beyond its grammar, in the same order for text and JSON."""
+"""All checks of a pattern beyond its grammar. Text and JSON pass them in the same order."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from streams import name_fault
 def checked(draft: UnresolvedPattern) -> Pattern:
     """Check a parsed pattern and resolve its references.
 
-    Raises ``PatternRefused`` with any code, except the codes of ``build_drafts`` and ``needs-end``, which depends on
-    the stream (``nfa.language.stream_checks``).
+    ``PatternRefused`` may have any code except those of ``build_drafts`` and ``needs-end``, which depends on the stream
+    (``nfa.language.stream_checks``).
     """
     event, row = draft.pattern.event, None if draft.pattern.rows is None else draft.pattern.rows.alias
     _check_size(event)

@@ -1,4 +1,7 @@
-"""Syntax trees as text, for messages and for parsing back to equal trees, with only the brackets that parsing needs."""
+"""Writes syntax trees as text, for messages and for parsing back to equal trees.
+
+Only necessary brackets are written.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +42,12 @@ from nfa.syntax import (
 )
 from streams import duration_text, is_element
 
-_STREAM = re.compile(r"[A-Za-z0-9_]+([._-][A-Za-z0-9_]+)*")  # as in the grammar
+_STREAM = re.compile(r"[A-Za-z0-9_]+([._-][A-Za-z0-9_]+)*")  # the name of a stream, as in the grammar
 _SIGNS: Mapping[tuple[int, int | None], str] = {(0, 1): "?", (1, None): "+", (0, None): "*"}
 
 
 def describe_pattern(pattern: Pattern) -> str:
-    """A whole pattern as text, one line per clause; it parses to an equal pattern."""
+    """Write a whole pattern as text, one line per clause; parsing the text gives an equal pattern."""
     lines = [f"PATTERN {quoted(pattern.name)}", *_rows(pattern.rows), f"EVENT {describe_node(pattern.event)}"]
     conditions = [f"[{', '.join('.'.join(map(quoted, path)) for path in pattern.keys)}]"] if pattern.keys else []
     if pattern.where is not None:
@@ -74,7 +77,7 @@ def _rows(rows: EachRow | None) -> list[str]:
 
 
 def describe_node(node: Node) -> str:
-    """A composite event as pattern text."""
+    """Write a composite event as pattern text."""
     match node:
         case Atom():
             return describe_atom(node)
@@ -88,7 +91,7 @@ def describe_node(node: Node) -> str:
 
 
 def describe_atom(atom: Atom) -> str:
-    """A step as pattern text, such as ``GenerateQuote q [totalPrice > 200]``."""
+    """Write a step as pattern text, such as ``GenerateQuote q [totalPrice > 200]``."""
     return _step(atom, "")
 
 
@@ -188,17 +191,17 @@ _ADDITIVE = ("+", "-")
 
 
 def describe_expression(expression: Expression) -> str:
-    """A condition as pattern text."""
+    """Write a condition as pattern text."""
     return _written(expression)[0]
 
 
 def describe_sum(expression: Expression) -> str:
-    """An expression as a column of RETURN, with brackets around a condition."""
+    """Write an expression as a column of RETURN, with brackets around a condition."""
     return _at_least(_SUM, expression)
 
 
 def describe_literal(literal: Literal) -> str:
-    """A constant as pattern text."""
+    """Write a constant as pattern text."""
     match literal.value:
         case None:
             return "NULL"
@@ -211,7 +214,7 @@ def describe_literal(literal: Literal) -> str:
 
 
 def _written(expression: Expression) -> tuple[str, int]:
-    """The text of an expression, and the precedence of its outermost operator."""
+    """Return the text of an expression, and the precedence of its outermost operator."""
     match expression:
         case Literal():
             return _literal(expression)
@@ -268,7 +271,10 @@ def _inverse(expression: Not) -> tuple[str, int]:
 
 
 def _negative(expression: Negative) -> str:
-    """Negation as text; brackets distinguish ``-(5)`` from the constant -5, and two minus signs from a comment."""
+    """Write a negation as text.
+
+    Brackets distinguish ``-(5)`` from the constant -5, and two minus signs from a comment.
+    """
     text = _at_least(_PRIMARY, expression.operand)
     is_number = isinstance(expression.operand, Literal) and not text.startswith("(")
     return f"-({text})" if is_number else f"-{text}"
@@ -279,7 +285,7 @@ def _table(name: Literal) -> str:
 
 
 def _call(call: Call) -> tuple[str, int]:
-    """A call as text; the table and the column of a lookup are written as names."""
+    """Write a call as text; the table and the column of a lookup are written as names."""
     match call:
         case Call(name="key", arguments=(Attribute(path=(), of=str(alias)),)):
             return f"{quoted(alias, CONDITION_WORDS)}.key", _PRIMARY
@@ -294,7 +300,7 @@ def _call(call: Call) -> tuple[str, int]:
 
 
 def _reference(attribute: Attribute) -> str:
-    """A reference as text. In quotes, ``key`` is an attribute; without quotes it is the correlation key."""
+    """Write a reference as text. In quotes, ``key`` is an attribute; without quotes it is the correlation key."""
     if attribute.path == ("key",):
         return "`key`" if attribute.of is None else f"{quoted(attribute.of, CONDITION_WORDS)}.`key`"
     first, *rest = attribute.path if attribute.of is None else (attribute.of, *attribute.path)

@@ -1,4 +1,4 @@
-"""Conversion of lark's trees to expressions; ``nfa.language.references`` later resolves their references."""
+"""Converts lark's trees to expressions, whose references ``nfa.language.references`` resolves later."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from streams import NAMED_UNITS_US, is_element
 Branch: TypeAlias = Tree[Token]
 
 _OF_CALENDARS = frozenset(function.name for function in OF_CALENDARS)
-_MAX_DIGITS = 20  # longer whole numbers are read as float64
+_MAX_DIGITS = 20  # whole numbers with more digits are read as float64
 _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
 
 def build_expression(tree: Branch) -> Expression:
-    """The expression of a tree, with unresolved references: an attribute keeps its written path and has no step.
+    """Build the expression of a tree, with unresolved references: an attribute keeps its written path and has no step.
 
-    Numbers beyond float64, and durations that are not a positive whole number of microseconds, are refused.
+    Numbers beyond float64 are refused. So are durations that are not a positive whole number of microseconds.
     """
     if tree.data in _SIGNS:
         left, right = _parts(tree)
@@ -51,7 +51,7 @@ def build_expression(tree: Branch) -> Expression:
 
 
 def build_duration(tree: Branch) -> int:
-    """The microseconds of a duration."""
+    """Return a duration in microseconds."""
     number, unit = tokens_of(tree)
     size = NAMED_UNITS_US.get(unit.lower()) or NAMED_UNITS_US[unit.lower().removesuffix("s")]
     text, _, exponent = str(number).lower().partition("e")
@@ -70,18 +70,18 @@ def build_duration(tree: Branch) -> int:
 
 
 def build_path(tree: Branch) -> Path:
-    """The names of a path."""
+    """Return the names of a path."""
     return tuple(build_name(name) if name.data == "name" else _element(name) for name in trees_of(tree))
 
 
 def build_name(tree: Branch) -> str:
-    """A name without its quotes."""
+    """Return a name without its quotes."""
     (token,) = tokens_of(tree)
     return token[1:-1] if token.type == "QUOTED" else str(token)
 
 
 def _element(tree: Branch) -> str:
-    """The name of an element of a list: its index from 0 or, negative, from the end."""
+    """Return the name of an element of a list: its index from 0 or, if negative, from the end."""
     (token,) = tokens_of(tree)
     name = f"[{int(token) * (1 if tree.data == 'element' else -1)}]" if len(token) <= _MAX_DIGITS else ""
     if not is_element(name):
@@ -92,17 +92,17 @@ def _element(tree: Branch) -> str:
 
 
 def position_of(tree: Branch) -> Position:
-    """The position at which a tree begins."""
+    """Return the position at which a tree begins."""
     return Position(tree.meta.line, tree.meta.column)
 
 
 def trees_of(tree: Branch) -> list[Branch]:
-    """The children of a tree that are trees themselves."""
+    """Return the children of a tree that are trees themselves."""
     return [child for child in tree.children if isinstance(child, Tree)]
 
 
 def tokens_of(tree: Branch) -> list[Token]:
-    """The children of a tree that are tokens."""
+    """Return the children of a tree that are tokens."""
     return [child for child in tree.children if isinstance(child, Token)]
 
 
@@ -131,7 +131,7 @@ def _like(tree: Branch) -> Like:
 
 
 def _negative(tree: Branch) -> Expression:
-    """A negative expression: ``-5`` is a constant, ``-(5)`` is the negation of a constant."""
+    """Build a negative expression: ``-5`` is a constant, ``-(5)`` is the negation of a constant."""
     (operand,) = trees_of(tree)
     return _number(operand, -1) if operand.data == "number" else Negative(build_expression(operand))
 
@@ -153,7 +153,7 @@ def _number(tree: Branch, sign: int) -> Literal:
 
 
 def _reference(tree: Branch) -> Attribute:
-    """A reference. An unquoted last name ``key`` may be the correlation key; in quotes it is an attribute."""
+    """Build a reference. An unquoted last name ``key`` may be the correlation key; in quotes it is an attribute."""
     (path,) = trees_of(tree)
     (last,) = tokens_of(trees_of(path)[-1])
     return Attribute(build_path(path), position=position_of(tree), ends_in_key=last == "key")
@@ -176,7 +176,7 @@ def _call(tree: Branch) -> Call:
 
 
 def _member(tree: Branch) -> Call:
-    """A column of a lookup, ``lookup(table, key).column``; the results of other functions have no members."""
+    """Build a lookup with its column, ``lookup(table, key).column``; other functions' results have no members."""
     call, column = trees_of(tree)
     name = tokens_of(call)[0].lower()
     if name != LOOKUP.name:
@@ -214,7 +214,7 @@ def _in_range(tree: Branch) -> Call:
 
 
 def _case(tree: Branch) -> Expression:
-    """A CASE as nested calls of ``if``."""
+    """Build a CASE as nested calls of ``if``."""
     branches = trees_of(tree)
     whens = [branch for branch in branches if branch.data == "when"]
     result: Expression = Literal(None) if len(whens) == len(branches) else build_expression(branches[-1])
@@ -228,7 +228,7 @@ def _text(token: Token) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text of at most 30 characters; a longer one is cut."""
+    """Truncate a text to at most 30 characters."""
     return text if len(text) <= 30 else f"{text[:27]}..."
 
 

@@ -1,8 +1,8 @@
 """Parsing of texts by a lark grammar. Every refusal has line, column and a correction.
 
-Parser tables are cached in a file for later processes, because lark builds them ten times slower than it reads them.
-The file is in the ``kept_folder``, under a hash of everything on which the tables depend; lark reads it by pickle. If
-the folder cannot be trusted, each process builds the tables.
+Parser tables are cached in a file for later processes, because building them takes lark ten times as long as reading
+them. The file is in the ``kept_folder``, under a hash of everything on which the tables depend. lark reads it by
+pickle. So each process builds its own tables if the folder cannot be trusted.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Grammar:
 
     Attributes:
         package: The import name of the package.
-        starts: The rules by which a text may be parsed.
+        starts: The rules with which parsing may start.
         called: The name of each terminal in messages.
         advise: Finds the word that cannot be read. Arguments: the text, the index at which parsing stopped, the
-            terminals acceptable there, the usual advice. Returns the word, the number of characters from its start to
-            the index, and the advice.
+            terminals acceptable at this index, and the usual advice. Returns the word, the number of characters from
+            the start of the word to the index, and the advice.
     """
 
     package: str
@@ -64,7 +64,7 @@ class Grammar:
             else:
                 word, back, advice = self.advise(text, error.pos_in_stream or 0, acceptable, advice)
                 position, problem = Position(error.line, error.column - back), f"unexpected {word!r}"
-            raise PatternRefused("syntax", f"{problem}; {advice}", position) from None  # the message of lark says less
+            raise PatternRefused("syntax", f"{problem}; {advice}", position) from None  # lark's message is vague
 
     @cached_property
     def _parser(self) -> lark.Lark:
@@ -73,7 +73,7 @@ class Grammar:
         return kept_parser(grammar, {"start": list(self.starts), **options})
 
     def _acceptable(self, text: str, start: str) -> set[str]:
-        """The terminals that are acceptable where parsing stopped."""
+        """Return the terminals that are acceptable at the place where parsing stopped."""
         interactive = self._parser.parse_interactive(text, start=start)
         with suppress(UnexpectedInput):
             interactive.exhaust_lexer()
@@ -81,7 +81,7 @@ class Grammar:
 
 
 def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
-    """The parser of a lark grammar, read from its file if possible; otherwise built, and saved if possible."""
+    """Return the parser of a lark grammar, from its file if possible; otherwise build it, and save it if possible."""
     parts = (grammar, lark.__version__, sys.version, sorted(options.items()))
     name = sha256(repr(parts).encode()).hexdigest()[:16]
     with suppress(OSError, KeptFolderRefused):
@@ -94,9 +94,11 @@ def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
 
 
 def _read(place: Path) -> bytes:
-    """The parser tables in a file; empty if the file is damaged or being written.
+    """Read parser tables from a file; empty if the file is damaged or being written.
 
-    Raises OSError if the file cannot be read, KeptFolderRefused if it may be from another user.
+    Raises:
+        OSError: The file cannot be read.
+        KeptFolderRefused: The file may be from another user.
     """
     require_trusted(place.parent)
     content = place.read_bytes()

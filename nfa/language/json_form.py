@@ -1,4 +1,4 @@
-"""Patterns as JSON documents in the form of ``pattern.schema.json``; ``json_reading`` reads them."""
+"""Patterns as JSON documents in the form of ``pattern.schema.json``; ``json_reading`` reads these documents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "
 
 
 class Form:
-    """The JSON form of a syntax class: its ``op``, and the member of the document for each field.
+    """The JSON form of a syntax class: its ``op``, and the document's member for each field.
 
     ``names`` lists the fields, separated by spaces: ``field``, or ``field:member`` if the member has another name.
     """
@@ -57,11 +57,11 @@ class Form:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """The default of each field that has one."""
+        """The default of each field that has a default."""
         return {field.name: field.default for field in fields(self._kind) if field.default is not MISSING}
 
     def written(self, value: object) -> JsonObject:
-        """The document of a value; members that have the default of their field are left out."""
+        """Return the document of a value, without the members that have the default of their field."""
         contents = {member: getattr(value, field) for field, member in self.members.items()}
         defaults = {self.members[field]: default for field, default in self.defaults.items() if field in self.members}
         explicit = {name: part for name, part in contents.items() if name not in defaults or part != defaults[name]}
@@ -88,7 +88,7 @@ FORMS: Mapping[type, Form] = {
 
 
 def pattern_to_json(pattern: Pattern) -> JsonObject:
-    """The document of a pattern; optional fields that have their default are left out."""
+    """Return the document of a pattern, without optional fields that have their default."""
     return FORMS[Pattern].written(pattern)
 
 
@@ -102,7 +102,7 @@ def _written(value: Any) -> Json:
 
 
 def expression_to_json(expression: Expression) -> JsonObject:
-    """The document of an expression."""
+    """Return the document of an expression."""
     match expression:
         case Each():
             return {"each": expression_to_json(expression.inner)}

@@ -1,7 +1,7 @@
-"""Conversion of JSON documents to patterns. An invalid document is refused with the code ``json`` and a path.
+"""Converts JSON documents to patterns. An invalid document is refused with the code ``json`` and a path.
 
-A document of valid form is converted to pattern text and parsed, so JSON and text pass the same checks. Refusals by
-these checks count lines and columns in the converted text, which becomes the pattern's ``text``.
+A document of valid form is converted to pattern text and then parsed, so JSON and text pass the same checks. These
+checks report lines and columns of the converted text, which becomes the pattern's ``text``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from nfa.syntax import (
     Sequence,
 )
 
-_MAX_LEVELS = 4 * MAX_DEPTH + 20  # of JSON: a level of the pattern takes up to four
+_MAX_LEVELS = 4 * MAX_DEPTH + 20  # levels of JSON; one level of a pattern needs up to four
 _MAX_BOUND = 10**9
 _NODES = ("atom", "repeat", "seq", "and", "or")
 _GROUPS: Mapping[str, type[Sequence | Conjunction | Disjunction]] = {
@@ -72,20 +72,23 @@ _MemberReader: TypeAlias = "Callable[[JsonPlace], Any]"
 
 @dataclass(frozen=True, slots=True)
 class JsonPlace:
-    """A value of a document, with its path in the document."""
+    """A value in a document, with its path."""
 
     value: object
     path: str = ""
 
     def refuse(self, message: str) -> NoReturn:
-        """Refuse the value with the code ``json``."""
+        """Raise ``PatternRefused`` for the value, with the code ``json``."""
         raise PatternRefused("json", f"at {self.path or '/'}: {message}", NOWHERE)
 
     def expect(self, expected: str) -> NoReturn:
         self.refuse(f"expected {expected}, found {_described(self.value)}")
 
     def fields(self, required: str, optional: str = "") -> dict[str, JsonPlace]:
-        """The fields of an object by name. ``required`` and ``optional`` are names separated by spaces."""
+        """Return the fields of an object by name, or refuse the value.
+
+        ``required`` and ``optional`` are names separated by spaces. Missing and unknown fields are refused.
+        """
         if not isinstance(self.value, dict):
             self.expect("an object")
         names = [*required.split(), *optional.split()]
@@ -98,7 +101,7 @@ class JsonPlace:
         return {name: self.at(name) for name in self.value}
 
     def at(self, name: str) -> JsonPlace:
-        """The value of an object's field, which must be present."""
+        """Return the value of an object's field, which must be present."""
         return JsonPlace(cast("dict[str, object]", self.value)[name], f"{self.path}/{name}")
 
     def entries(self, least: int = 1) -> list[JsonPlace]:
@@ -109,7 +112,7 @@ class JsonPlace:
         return [JsonPlace(value, f"{self.path}/{number}") for number, value in enumerate(self.value)]
 
     def name(self) -> str:
-        """The value as a name that can be written in back quotes; other values are refused."""
+        """Return the value if it is a name that can be written in back quotes; otherwise refuse it."""
         if not isinstance(self.value, str) or not is_writable(self.value):
             self.expect("a name: a text that is not empty and holds no back quote")
         return self.value
@@ -131,7 +134,7 @@ class JsonPlace:
 
 
 def pattern_from_json(document: object) -> Pattern:
-    """The pattern of a document, as ``json.loads`` returns it."""
+    """Build the pattern of a document, as ``json.loads`` returns it."""
     _check_levels(document)
     pattern = _Reader().pattern(JsonPlace(document))
     text = describe_pattern(pattern)
@@ -160,7 +163,7 @@ def _inner(value: object) -> Iterator[object]:
 
 
 class _Reader:
-    """Reads one document, and collects its references, which are checked when all aliases are known."""
+    """Reads one document and collects its references, which are checked once all aliases are known."""
 
     def __init__(self) -> None:
         self._references: list[tuple[JsonPlace, Attribute, str | None]] = []
@@ -220,7 +223,7 @@ class _Reader:
         if isinstance(place.value, dict) and "lit" in place.value:
             return _literal(place)
         if isinstance(place.value, dict) and "each" in place.value:
-            return Each(_Reader()._expression(place.fields("each")["each"], ""))  # names of elements, not of steps
+            return Each(_Reader()._expression(place.fields("each")["each"], ""))  # names are of list elements
         if isinstance(place.value, dict) and "attr" in place.value:
             return self._attribute(place, own_alias)
         operator = _operator(place, _OPERATORS)
@@ -264,7 +267,7 @@ class _Reader:
         return attribute
 
     def _check_references(self, event: Node, row: str | None) -> None:
-        """Refuse references that the text form reads differently: an alias hides an attribute of the same name."""
+        """Refuse references to unknown aliases, and to attributes that an alias hides in the text form."""
         positive = {atom.alias for atom, is_positive in all_atoms_of(event) if is_positive} | ({row} if row else set())
         hidden = hidden_aliases(event)
         for place, attribute, own_alias in self._references:

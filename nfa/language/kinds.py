@@ -1,4 +1,4 @@
-"""The kinds of expressions' values that are known without events, and the refusal of arguments of other kinds."""
+"""The kinds of expressions' values that are known without events, and the refusal of arguments of the wrong kind."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 def kind_of(expression: Expression, of_names: Mapping[str, Kind] = _NONE) -> Kind:
-    """The kind of an expression's values that are not null; ``any`` if the kind depends on the events.
+    """Return the kind of an expression's values, null aside; ``any`` if the kind depends on the events.
 
-    ``of_names``: the kinds of attributes whose values are known to have one, by path with dots.
+    ``of_names`` has the kinds of attributes for which a kind is known, by path with dots.
     """
     match expression:
         case Each():
@@ -76,7 +76,7 @@ def kind_of(expression: Expression, of_names: Mapping[str, Kind] = _NONE) -> Kin
 
 
 def check_kinds(expression: Expression) -> None:
-    """Refuse arguments of functions, and function results under an operator, whose kind cannot be the required kind."""
+    """Refuse arguments of functions, and function results under an operator, that can never have the required kind."""
     match expression:
         case Call() if expression.name in FUNCTIONS:
             _check_arguments(expression, FUNCTIONS[expression.name])
@@ -103,10 +103,10 @@ def check_kinds(expression: Expression) -> None:
 
 
 def null_comparisons(expression: Expression, of_names: Mapping[str, Kind] = _NONE) -> Iterator[tuple[str, Position]]:
-    """Sentences about accepted comparisons that are always null, as the kinds of their sides are known and differ.
+    """Yield a sentence for each accepted comparison that is always null, because its sides have different known kinds.
 
-    ``check_kinds`` refuses such comparisons of functions' results. Others are accepted, because stored definitions of
-    earlier releases may have them. ``of_names`` as for ``kind_of``.
+    ``check_kinds`` refuses such a comparison if a side is a function's result. Others are accepted, because definitions
+    stored by earlier releases may contain them. ``of_names`` is as in ``kind_of``.
     """
     for part in subexpressions(expression):
         match part:
@@ -140,7 +140,7 @@ def _null_sentence(first: Expression, other: Expression, kind: Kind, other_kind:
 
 
 def check_events(condition: Expression, alias: str | None) -> None:
-    """In a condition between steps, refuse calls with arguments of several events, unless the function allows them."""
+    """Refuse calls with arguments of several events in a condition between steps, unless the function allows them."""
     calls = calls_of(condition if alias is None else without_alias(condition, alias))
     for call in (inner for outer in calls for inner in calls_of(of_each_event(outer))):
         if call.name in FUNCTIONS and not FUNCTIONS[call.name].spans_events and event_of(call) is None:
@@ -215,7 +215,7 @@ def _of_constant(literal: Literal) -> Kind:
 
 
 def _position_of(expression: Expression) -> Position | None:
-    """The position of the first name or function in an expression."""
+    """Return the position of the first name or function in an expression."""
     return next((part.position for part in subexpressions(expression) if isinstance(part, Attribute | Call)), None)
 
 

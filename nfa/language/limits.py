@@ -8,8 +8,8 @@ from nfa.errors import PatternRefused
 from nfa.syntax import NOWHERE, Position
 
 MAX_TEXT = 20_000  # characters
-MAX_DEPTH = 50  # levels of brackets; NOTs and arithmetic signs of one operand count, too
-MAX_STEPS = 64  # atoms, including those of NOT and UNTIL
+MAX_DEPTH = 50  # levels of brackets; each NOT and each arithmetic sign of an operand counts as a level, too
+MAX_STEPS = 64  # atoms, including the steps of NOT and UNTIL
 MAX_REPETITIONS = 1_000  # n of {n}
 MAX_DURATION_US = 2**62
 MAX_BUSINESS_DAYS = 10_000
@@ -25,7 +25,7 @@ def check_text(text: str) -> None:
     """Refuse text that is too long or nested too deeply; the contents of quotes and comments are ignored."""
     if len(text) > MAX_TEXT:
         raise PatternRefused("too-large", f"the text has {len(text)} characters; at most {MAX_TEXT} are read", NOWHERE)
-    # Number of signs by open bracket: the current operand is below all of these signs.
+    # For each open bracket, the number of signs (NOT, arithmetic) before the current operand.
     open_signs = [0]
     depth, has_case = 0, _CASE.search(text) is not None
     for match in _TOKENS.finditer(text):
@@ -38,7 +38,7 @@ def check_text(text: str) -> None:
         elif token in _DEEPER:
             open_signs[-1] += 1
             depth += 1
-        elif token == "WHEN":  # a CASE is as deep as its number of branches
+        elif token == "WHEN":  # each branch of a CASE adds a level
             depth += has_case
         elif token in _FRESH:
             depth -= open_signs[-1]
@@ -52,12 +52,12 @@ def check_text(text: str) -> None:
 
 
 def position_at(text: str, place: int) -> Position:
-    """Line and column of the character with index ``place``."""
+    """Return line and column of the character with index ``place``."""
     return Position(text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place))
 
 
 def check_repetitions(least: int, most: int | None, position: Position) -> None:
-    """Refuse bounds of a repetition that allow no number of iterations, or are too large."""
+    """Refuse bounds of a repetition that are too large, or allow no iteration at all."""
     if max(least, most or 0) > MAX_REPETITIONS:
         raise PatternRefused("too-large", f"at most {MAX_REPETITIONS} repetitions are allowed", position)
     if most == 0:

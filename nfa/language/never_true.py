@@ -1,7 +1,8 @@
-"""Detection of conditions that are never true for the first event of a step, because ``prev`` is null there.
+"""Finds conditions that are never true for the first event of a step, because ``prev`` is null for this event.
 
-The analysis gives, for each expression, the kinds of value that it may have at the first event: ``prev`` is null, and
-everything else is free. The set is never too small, so a condition is only refused if it is certainly never true.
+The analysis computes, for each expression, the kinds of values that it may have at the first event: ``prev`` is null
+there, and all other values are arbitrary. The set of kinds is never too small. So a condition is only refused if it can
+certainly never be true.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """``kinds``, or only null if a deciding operand is certainly null: any operand, or the first before a list."""
+    """Return ``kinds``, or only null if a deciding operand is certainly null.
+
+    Every operand of arithmetic and of expressions with two operands is deciding, otherwise only the first.
+    """
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
     return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds
@@ -117,7 +121,7 @@ def _inverted(kinds: Kinds) -> Kinds:
 
 
 def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
-    """The possible kinds of AND or OR. An operand of the kind ``strong`` decides: false for AND, true for OR."""
+    """Return the possible kinds of AND or OR. An operand of the kind ``strong`` decides: false for AND, true for OR."""
     return _filtered(
         strong if any(strong in kinds for kinds in operands) else None,
         weak if all(weak in kinds for kinds in operands) else None,

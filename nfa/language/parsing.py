@@ -16,8 +16,8 @@ _WORD = re.compile(r"\w+|.", re.DOTALL)
 _NAME_BEFORE = re.compile(r"[\w-]*\Z")
 _NAME_AFTER = re.compile(r"[\w-]{0,100}\w")
 _IN_QUOTES = re.compile(r"(['\"])([^'\"`\n]{1,100})\1")
-_OPENING = "["  # put before a condition that is parsed alone
-_LONGEST_NAME = 100  # most characters that are examined before a place
+_OPENING = "["  # the text put before a condition that is parsed on its own
+_LONGEST_NAME = 100  # maximum number of characters examined before a place
 _PAIRS = frozenset(hint for hint in HINTS if len(hint) == 2)
 _NAMES_IN_QUOTES = (STEP_WORDS | CONDITION_WORDS) - {"_"}
 
@@ -28,7 +28,7 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Parse a text with exactly one pattern; other texts are refused, see ``parse_patterns``."""
+    """Parse a text with exactly one pattern, as ``parse_patterns`` does; other texts are refused."""
     patterns = parse_patterns(text)
     if len(patterns) > 1:
         names = ", ".join(pattern.name for pattern in patterns)
@@ -42,7 +42,7 @@ def parse_tree(text: str, start: str = "start") -> Branch:
 
 
 def _advise(text: str, place: int, acceptable: set[str], expected: str) -> tuple[str, int, str]:
-    """The word that cannot be read, the number of characters from its start to ``place``, and the advice."""
+    """Return the word that cannot be read, the number of characters from its start to ``place``, and the advice."""
     word, back = _word_at(text, place)
     hint = _quoted_name(text, place, acceptable) or _hint(word)
     hint = hint or _hint_at(text, place, is_name="NAME" in acceptable)
@@ -56,7 +56,7 @@ def _hint(word: str) -> str | None:
 
 
 def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
-    """Advice if a text in quotes is written where a name is expected."""
+    """Return advice if a text in quotes is at a place where a name is expected."""
     quoted_match = _IN_QUOTES.match(text, place)
     if quoted_match is None or "QUOTED" not in acceptable or "STRING" in acceptable:
         return None
@@ -65,7 +65,7 @@ def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
 
 
 def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
-    """Advice from the text around a place that cannot be read: about a call, or a name that needs back quotes."""
+    """Return advice about a call or a name without back quotes, from the text around a place that cannot be read."""
     before, after = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_AFTER.match(text, place)
     left, right = before.group() if before else "", after.group() if after else ""
     if text[place] == "(" and left.upper() in HINTS:
@@ -79,7 +79,10 @@ def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
 
 
 def _word_at(text: str, place: int) -> tuple[str, int]:
-    """The word at index ``place``, and the position in the word: 1 at the second character of ``==``, else 0."""
+    """Return the word at index ``place``, and the offset of ``place`` in it.
+
+    The offset is 1 at the second character of a pair such as ``==``, otherwise 0.
+    """
     for start in (place - 1, place):
         if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:
             return pair, place - start
@@ -88,14 +91,14 @@ def _word_at(text: str, place: int) -> tuple[str, int]:
 
 
 def parse_condition_tree(text: str) -> Branch:
-    """Parse a condition alone, in added brackets. Refusals count positions with the brackets; see ``moved``."""
+    """Parse a condition on its own, inside added brackets. ``moved`` corrects the positions of refusals."""
     return parse_tree(f"{_OPENING}{text}\n]", "condition")
 
 
 def moved(error: PatternRefused, text: str) -> PatternRefused:
-    """A refusal of ``parse_condition_tree`` with its position in the text without brackets."""
+    """Return a refusal of ``parse_condition_tree`` with its position in the text without the added brackets."""
     (_, _, message), place, lines = error.message.partition(": "), error.position, text.split("\n")
-    if place.line > len(lines):  # at the bracket that was added after the text
+    if place.line > len(lines):  # the refusal is at the bracket added after the text
         message, place = message.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)
     elif place.line == 1:
         place = Position(1, max(1, place.column - len(_OPENING)))

@@ -1,4 +1,4 @@
-"""Where NOT, gap prefixes, GREEDY and quantifiers are allowed (``docs/semantics.md``, sections 4.2 and 4.7)."""
+"""The placement of NOT, gap prefixes, GREEDY and quantifiers (``docs/semantics.md``, sections 4.2 and 4.7)."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def check_window(pattern: Pattern) -> None:
 
 
 def trailing_items(node: Node) -> Iterator[Item]:
-    """The NOTs that may be trailing, because a match may bind no event of the parts after them; in any order."""
+    """Return the NOTs that may be trailing, because a match may bind no event of the parts after them; in any order."""
     return (item for item in _at_edge(node, is_last=True) if isinstance(item, Item))
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
-    """The GREEDY repetitions that may be trailing, because a match may bind no event of the parts after them."""
+    """Return the GREEDY repetitions that may be trailing, because a match may bind no event of the parts after them."""
     return (repeat for repeat in _at_edge(node, is_last=True) if isinstance(repeat, Repeat))
 
 
@@ -67,7 +67,7 @@ def _leading_items(node: Node) -> Iterator[Item]:
 
 
 def _at_edge(node: Node, *, is_last: bool) -> Iterator[Item | Repeat]:
-    """The NOTs and GREEDY repetitions at an edge of a part: at its end if ``is_last``, otherwise at its beginning."""
+    """Yield the NOTs and GREEDY repetitions at the end of a part or, unless ``is_last``, at its beginning."""
     if isinstance(node, Repeat) and node.greedy:
         yield node
     if isinstance(node, Sequence):
@@ -159,5 +159,5 @@ def _check_repeat(node: Repeat) -> None:
 
 
 def first_position(node: Node) -> Position:
-    """Position of the part's first step."""
+    """Return the position of the part's first step."""
     return next((atom.position for atom in atoms_of(node)), NOWHERE)

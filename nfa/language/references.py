@@ -1,4 +1,4 @@
-"""References in conditions: resolution of names, and checks of what a name may refer to."""
+"""References in conditions: resolves names, and checks that a name may be used in its place."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class NameScope:
 
     Attributes:
         own: Alias of the current event; None in WHERE and RETURN.
-        known: Aliases that a name can mean here.
-        hidden: Aliases of NOT and UNTIL steps elsewhere, which no name can mean here.
+        known: Aliases that a name can refer to.
+        hidden: Aliases of NOT and UNTIL steps elsewhere in the pattern, to which no name can refer.
         bound: Aliases of steps bound earlier in the same iteration of the surrounding repetitions.
         listed: Aliases of steps bound earlier in any iteration, for aggregates.
-        groups: Aliases that may have several events here, so that only aggregates may use them.
-        has_previous: Whether ``prev`` has a meaning: in the brackets of a step that is not negated.
+        groups: Aliases that may have several events, so that only aggregates may use them.
+        has_previous: Whether ``prev`` is allowed, as in the brackets of a step that is not negated.
         row: Alias of the row of FOR EACH ROW, whose columns every condition can read; None: no such clause.
     """
 
@@ -68,7 +68,7 @@ def resolve(expression: Expression, scope: NameScope) -> Expression:
 
 
 def check_references(expression: Expression, scope: NameScope) -> None:
-    """Refuse references of a resolved expression that are not visible or have no meaning at their place."""
+    """Refuse references of a resolved expression that are not visible, or have no meaning, at their place."""
     _check(expression, scope, None)
 
 
@@ -104,7 +104,7 @@ def _refuse_hidden(attribute: Attribute, alias: str, row: str) -> NoReturn:
 
 
 def _key_or(attribute: Attribute, alias: str) -> Expression:
-    """The correlation key of an alias' event if the attribute is a plain ``key``; otherwise the attribute."""
+    """Return the correlation key of an alias' event if the attribute is a plain ``key``; otherwise the attribute."""
     if not attribute.ends_in_key or len(attribute.path) > 1:
         return attribute
     return Call("key", (Attribute((), alias, attribute.position),), attribute.position)
@@ -211,12 +211,12 @@ def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
 
 
 def _suggestion(name: str) -> str:
-    """A suggestion for the name of an unknown function; empty if there is none."""
+    """Suggest a function for an unknown name; empty if there is no suggestion."""
     return f" (did you mean {OTHER_NAMES[name]}?)" if name in OTHER_NAMES else did_you_mean(name, FUNCTIONS)
 
 
 def _check_elements(expression: Expression, call: Call, scope: NameScope) -> None:
-    """In an expression over the elements of a list, refuse names of steps and functions of events."""
+    """Refuse names of steps and functions of events in an expression over the elements of a list."""
     check_kinds(expression)
     match expression:
         case Attribute() if len(expression.path) > 1 and expression.path[0] in scope.known:

@@ -17,7 +17,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def all_atoms_of(node: Node) -> Iterator[tuple[Atom, bool]]:
-    """All atoms below a node in the order of the text, each with whether it is positive (not under NOT or UNTIL)."""
+    """Yield all atoms below a node in the order of the text, each with a flag for positive (not under NOT or UNTIL)."""
     match node:
         case Atom():
             yield node, True
@@ -51,7 +51,7 @@ def resolve_event(event: Node, row: str | None = None) -> Node:
 
 
 def scope_of_match(event: Node, row: str | None = None) -> NameScope:
-    """The scope of WHERE and RETURN, which read the finished match; ``row`` is the alias of FOR EACH ROW."""
+    """Return the scope of WHERE and RETURN, which read the finished match; ``row`` is the alias of FOR EACH ROW."""
     known = _aliases(event) | _row(row)
     return NameScope(
         own=None,
@@ -121,14 +121,14 @@ def _aliases(node: Node) -> frozenset[str]:
 
 
 def hidden_aliases(event: Node) -> frozenset[str]:
-    """The explicit aliases of NOT and UNTIL steps; the name of a type is not an explicit alias."""
+    """Return the explicit aliases of NOT and UNTIL steps. The name of a type is not an explicit alias."""
     return frozenset(
         atom.alias for atom, is_positive in all_atoms_of(event) if not is_positive and atom.alias != atom.type
     )
 
 
 def _groups(node: Node) -> frozenset[str]:
-    """The aliases of a node that may have several events, from the view of conditions outside the node."""
+    """Return the aliases of a node that may have several events, as conditions outside the node see them."""
     if isinstance(node, Repeat) and node.max != 1:
         return _aliases(node)
     return frozenset(alias for part in parts_of(node) for alias in _groups(part))

@@ -15,8 +15,8 @@ from nfa.syntax import AGGREGATES, Atom, Attribute, Expression, calls_of
 def parse_step(text: str) -> Atom:
     """Parse a step with a condition on its own event.
 
-    An alias may be used in the condition and is then dropped: the step is named by its type, and the condition's
-    attributes belong to the current event. Texts that differ in spaces, case of keywords and alias give equal steps.
+    The condition may use an alias, which is then dropped: the step is named by its type, and the condition's attributes
+    belong to the current event. So texts that differ only in spaces, case of keywords and alias give equal steps.
     """
     step = build_step(parse_tree(text, "atom"))
     atom = Atom(step.types, step.type, position=step.position)
@@ -41,7 +41,10 @@ def _check_unary(condition: Expression) -> None:
 
 
 def _renamed(expression: Expression, alias: str) -> Expression:
-    """The expression over the current event; attributes whose path is empty or begins with ``alias`` get ``alias``."""
+    """Return the expression over the current event.
+
+    Attributes whose path is empty or begins with ``alias`` belong to the step ``alias`` instead.
+    """
 
     def with_alias(attribute: Attribute) -> Attribute:
         return replace(attribute, of=None if attribute.path and attribute.path[0] != alias else alias)

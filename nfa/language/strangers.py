@@ -1,4 +1,4 @@
-"""Names in a pattern that are declared elsewhere: event types, attributes, tables. Unknown ones are probably typos."""
+"""Event types, attributes and tables in a pattern that are not declared elsewhere. They are probably typing errors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from streams.tables import Lookup
 def unknown_types(
     pattern: Pattern, known: Collection[str], where: str, suggested: Collection[str] | None = None
 ) -> list[Notice]:
-    """Notices about steps, including negated ones, with unknown event types, in the order of the text.
+    """Return a notice for each step, including negated ones, with an unknown event type, in the order of the text.
 
-    ``known`` are all event types that can come; ``where`` completes the message, for example ``of the events here``.
-    ``suggested`` are the types that a notice may suggest (None: the known ones).
+    ``known`` has all event types that can occur. ``where`` completes the message, for example ``of the events here``.
+    ``suggested`` has the types that a notice may suggest (None: the known ones).
     """
     choices = known if suggested is None else suggested
     return [
@@ -36,13 +36,13 @@ def unknown_types(
 
 
 def all_types_of(pattern: Pattern) -> frozenset[str]:
-    """The event types that a pattern names, including those of NOT and UNTIL."""
+    """Return the event types that a pattern names, including those of NOT and UNTIL."""
     atoms = [atom for atom, _ in all_atoms_of(pattern.event) if not atom.is_any_type]
     return frozenset(name for atom in atoms for name in atom.types)
 
 
 def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
-    """Each attribute that a pattern reads, with the types of its step; no types: the event may have any type."""
+    """Yield each attribute that a pattern reads, with the types of its step; no types: the event may have any type."""
     steps: dict[str, Atom] = {}
     references: list[tuple[Attribute, Atom | None]] = []
     for atom, _ in all_atoms_of(pattern.event):
@@ -59,7 +59,7 @@ def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str
 
 
 def columns_read(pattern: Pattern) -> frozenset[str]:
-    """The columns of the row of FOR EACH ROW that a pattern reads."""
+    """Return the columns that a pattern reads of the row of FOR EACH ROW."""
     row = None if pattern.rows is None else pattern.rows.alias
     return frozenset(
         attribute.path[0] for attribute in _attributes_in(pattern) if attribute.of is not None and attribute.of == row
@@ -72,7 +72,7 @@ def _attributes_in(pattern: Pattern) -> Iterator[Attribute]:
 
 
 def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
-    """The expressions of a pattern: conditions of steps, WHERE, columns of RETURN, and the business-time deadline."""
+    """Yield the expressions of a pattern: conditions of steps, WHERE, columns of RETURN, business-time deadline."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     window = None if pattern.within_business is None else deadline_of(pattern.within_business)
     expressions = [*conditions, pattern.where, *(column.expression for column in pattern.returns), window]
@@ -80,7 +80,7 @@ def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
 
 
 def lookups_in(pattern: Pattern) -> frozenset[Lookup]:
-    """The lookups of a pattern in reference tables: in conditions, WHERE and RETURN, and by FOR EACH ROW."""
+    """Yield the lookups of a pattern in reference tables: in conditions, WHERE and RETURN, and by FOR EACH ROW."""
     lookups = {lookup_of(call) for expression in _expressions_in(pattern) for call in lookups_of(expression)}
     if pattern.rows is not None:
         columns: Sequence[str | None] = sorted(columns_read(pattern)) or [None]

@@ -1,4 +1,4 @@
-"""Requirements of a pattern on its stream, and warnings about patterns that are accepted."""
+"""Requirements of a pattern on its stream, and warnings about accepted patterns that are probably mistakes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from nfa.syntax import (
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A warning about a pattern that is accepted.
+    """A warning about an accepted pattern.
 
     Attributes:
         code: ``unbounded-repetition``, ``unbounded-work``, ``no-within``, ``no-trace-end``, ``where-of-one-step``,
@@ -48,10 +48,10 @@ class Notice:
 
 
 def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> None:
-    """Refuse a pattern that waits for the end of a trace, in a stream whose traces do not end.
+    """Refuse a pattern that waits for the end of a trace if the traces of its stream do not end.
 
-    A trace ends by end events or an idle timeout. With ``has_closing``, a guard knows an event after which no event of
-    the trace can come; such an event decides a NOT, but ends no GREEDY repetition.
+    End events or an idle timeout end a trace. With ``has_closing``, a guard knows an event after which no event of the
+    trace can occur. Such an event decides a NOT, but does not end a GREEDY repetition.
     """
     if has_trace_end or pattern.has_window:
         return
@@ -64,7 +64,10 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
 
 
 def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
-    """Warnings about accepted parts that are probably mistakes, in the order of the text; see ``check_stream``."""
+    """Return warnings about accepted parts that are probably mistakes, in the order of the text.
+
+    See ``check_stream``.
+    """
     notices = list(_unbounded(pattern.event, pattern)) if not pattern.has_window else []
     if not pattern.has_window and not has_trace_end:
         notices.append(
@@ -84,13 +87,13 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = Fa
 
 
 def awaited_types(pattern: Pattern) -> frozenset[str]:
-    """The types forbidden by a pattern's trailing NOTs without a deadline."""
+    """Return the types that a pattern's trailing NOTs without a deadline forbid."""
     items = () if pattern.has_window else trailing_items(pattern.event)
     return frozenset(name for item in items if item.negated and _is_endless(item) for name in item.negated.types)
 
 
 def _is_endless(item: Item) -> bool:
-    """Whether a trailing NOT has no deadline."""
+    """Check whether a trailing NOT has no deadline."""
     return item.gap is None or item.gap.within_us is None
 
 
@@ -148,7 +151,10 @@ def _of_one_step(where: Expression) -> Iterator[Notice]:
 
 
 def _of_keys(pattern: Pattern) -> Iterator[Notice]:
-    """Notices about comparisons of correlation keys, which are constant: all events of a match have the same key."""
+    """Yield a notice for each comparison of correlation keys.
+
+    Its result is constant, because all events of a match have the same key.
+    """
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
         for comparison in () if condition is None else subexpressions(condition):

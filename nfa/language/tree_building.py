@@ -1,4 +1,4 @@
-"""Conversion of lark's trees to patterns; refuses constructs that the syntax tree cannot represent."""
+"""Converts lark's trees to patterns, and refuses constructs that the syntax tree cannot represent."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ _CLAUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedPattern:
-    """A pattern as written, with unresolved references; a column without a name has the empty name.
+    """A pattern as written, with unresolved references. A column without a name has the empty name.
 
-    ``clauses`` has the positions of clauses by their first word in lower case (``where``, ``select``, …), and of FOR
-    EACH ROW (``rows``).
+    ``clauses`` has the position of each clause, by its first word in lower case (``where``, ``select``, …). FOR EACH
+    ROW is under ``rows``.
     """
 
     pattern: Pattern
@@ -68,12 +68,12 @@ class UnresolvedPattern:
 
 
 def build_drafts(tree: Branch, text: str) -> tuple[UnresolvedPattern, ...]:
-    """The patterns of a parsed text."""
+    """Build the patterns of a parsed text."""
     return tuple(_draft(part, text) for part in trees_of(tree))
 
 
 def build_step(tree: Branch) -> Atom:
-    """The step of a parsed text that is a single step, with unresolved references."""
+    """Build the step of a parsed text that is a single step, with unresolved references."""
     if repetition := _repetition(tree):
         raise PatternRefused(
             "syntax",
@@ -205,7 +205,7 @@ def _negated(tree: Branch) -> Atom:
 
 
 def _branch(entry: Branch, operator: str) -> Node:
-    """A part of AND or OR; NOT and gap prefixes are refused, as there are no gaps between these parts."""
+    """Build a part of AND or OR; refuse NOT and gap prefixes, because there are no gaps between these parts."""
     if entry.data == "negated":
         raise PatternRefused(
             "not-placement",
@@ -286,7 +286,7 @@ def _bounds(tree: Branch) -> tuple[int, int | None]:
 
 
 def _bounded(digits: str, most: int) -> int:
-    """The value of some digits, or ``most`` plus one if it is above ``most``."""
+    """Return ``digits`` as a number, or ``most`` plus one if the number is larger than ``most``."""
     return min(int(digits), most + 1) if len(digits) < 20 else most + 1
 
 

@@ -1,11 +1,11 @@
-"""The keywords of the language: where names must be quoted, and the names of terminals in messages."""
+"""The keywords of the language, which decide where names must be quoted, and the names of terminals in messages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-# Words that may follow a step's type or alias, where the grammar cannot distinguish them from a name.
+# Words that may follow a step's type or alias. The grammar cannot distinguish them from a name there.
 STEP_WORDS = frozenset(
     "SEQ AND OR NOT ANY NEXT STRICT WITHIN EACH UNTIL GREEDY WHERE SELECT LIMIT EMIT RETURN INTO PATTERN _".split()
 )
@@ -84,22 +84,22 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_plain(name: str) -> bool:
-    """Whether all characters of a name are allowed without quotes."""
+    """Check whether all characters of a name are allowed without quotes."""
     return _PLAIN.fullmatch(name) is not None
 
 
 def is_writable(name: str) -> bool:
-    """Whether a name can be written at all: it is not empty, and has no back quotes."""
+    """Check whether a name can be written at all, that is, is not empty and has no back quotes."""
     return bool(name) and "`" not in name
 
 
 def quoted(name: str, words: frozenset[str] = frozenset()) -> str:
-    """A name as it is written at a place where ``words`` are keywords."""
+    """Return a name as it is written at a place where ``words`` are keywords."""
     return name if is_plain(name) and name.upper() not in words else f"`{name}`"
 
 
 def listed(words: list[str]) -> str:
-    """A list of alternatives in words: ``a, b or c``."""
+    """Write alternatives as a list: ``a, b or c``."""
     if len(words) < 2:
         return "".join(words) or "something else"
     return f"{', '.join(words[:-1])} or {words[-1]}"
