@@ -1,7 +1,7 @@
 """Programs for conditions between steps, the event columns that the programs read, and memory to run them.
 
-``nfa.kernels.conditions`` defines the instructions. A program is plain data, which stays valid as long as the numbers
-of the columns and texts that it reads do not change.
+``nfa.kernels.conditions`` defines the instructions. A program is plain data. It remains valid as long as the numbers of
+the columns and texts that it reads do not change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from nfa.syntax import (
 )
 from streams import EventBatch
 
-MAX_ATOMS = 64  # per pattern: one bit of a word each
+MAX_ATOMS = 64  # per pattern, because each atom is one bit of a word
 
 _SIGNS: Mapping[ComparisonOperator, int] = {
     "=": kernel.EQUAL,
@@ -104,7 +104,7 @@ class ColumnTable:
         return tuple(self._numbers)
 
     def number(self, leaf: Leaf) -> int:
-        """The number of a column; a new column gets the next number."""
+        """Return the number of a column; a new column gets the next number."""
         return self._numbers.setdefault(leaf, len(self._numbers))
 
 
@@ -114,11 +114,11 @@ class ConditionScope:
 
     Attributes:
         own: Alias of the current event; None in WHERE.
-        atoms: By alias, its positive atoms as bits; an absent alias is unbound. For NOT and UNTIL the own alias has
-            none.
-        repetitions: By alias, the number (below 64) of the innermost repetition around both the alias and the
-            condition: a plain reference reads the event of the same iteration. Without such a repetition: absent, or
-            ``NIL``.
+        atoms: The positive atoms of each alias, as bits. An alias that is missing is unbound. For NOT and UNTIL the own
+            alias has no atoms.
+        repetitions: For each alias, the number (below 64) of the innermost repetition around both the alias and the
+            condition. A plain reference reads the event of the same iteration. Without such a repetition the alias is
+            missing, or has ``NIL``.
     """
 
     own: str | None = None
@@ -138,8 +138,8 @@ class CompiledCondition:
 class ConditionCompiler:
     """Writes the programs of several conditions one after another.
 
-    ``columns`` numbers the columns that the conditions read. ``texts`` numbers the texts of literals, which must stay
-    in this pool; see ``literal_texts``.
+    ``columns`` numbers the columns that the conditions read. ``texts`` is the pool that numbers the texts of literals.
+    These texts must remain in the pool; see ``literal_texts``.
     """
 
     def __init__(self, columns: ColumnTable, texts: TextPool) -> None:
@@ -148,7 +148,7 @@ class ConditionCompiler:
         self._words: list[int] = []
         self._text_places: list[int] = []
         self._depth = 1
-        self._code: NDArray[np.int64] | None = None  # the words as an array, once requested
+        self._code: NDArray[np.int64] | None = None  # the words as an array, built on request
 
     @property
     def code(self) -> NDArray[np.int64]:
@@ -162,11 +162,11 @@ class ConditionCompiler:
 
     @property
     def literal_texts(self) -> NDArray[np.int64]:
-        """Numbers of the texts that the programs contain, ascending, without duplicates."""
+        """The numbers of the texts that the programs contain, ascending, without duplicates."""
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
-        """Replace the numbers of texts after the pool was compacted; fetch ``code`` again afterwards."""
+        """Replace the numbers of texts after the pool was compacted; callers must fetch ``code`` again afterwards."""
         numbers = [int(renumbering[self._words[place]]) for place in self._text_places]
         if DROPPED in numbers:
             raise ValueError("a text that a condition holds was dropped")
@@ -175,14 +175,14 @@ class ConditionCompiler:
         self._code = None
 
     def compile_condition(self, expression: Expression, scope: ConditionScope) -> CompiledCondition:
-        """Write the program of a condition whose names were resolved and checked before."""
+        """Write the program of a condition whose names have been resolved and checked."""
         start, self._code = len(self._words), None
         depth = self._write(expression, scope)
         self._depth = max(self._depth, depth)
         return CompiledCondition(start=start, end=len(self._words), depth=depth)
 
     def _write(self, expression: Expression, scope: ConditionScope | _EventScope) -> int:
-        """Append the instructions of an expression; returns the stack depth that they need."""
+        """Append the instructions of an expression, and return the stack depth that they need."""
         match expression:
             case Literal():
                 return self._write_constant(expression.value)
@@ -235,7 +235,7 @@ class ConditionCompiler:
     def _write_chain(
         self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, jump: int
     ) -> int:
-        """Write the operands of AND, OR or coalesce; a program stops at the first operand that decides the value."""
+        """Write the operands of AND, OR or coalesce; the program stops at the first operand that decides the value."""
         jumps = []
         depth = 1
         for index, operand in enumerate(operands):
@@ -272,7 +272,10 @@ class ConditionCompiler:
         return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
 
     def _write_function(self, call: Call, scope: ConditionScope | _EventScope) -> int:
-        """Write a call with arguments that are constants or of several events; others are read as columns."""
+        """Write a call whose arguments read several events, or a call of constants, which is evaluated here.
+
+        A call that reads a single event is read as a column instead.
+        """
         if event_of(call) == ():
             (value,) = evaluate(call, {}, 1).to_list()
             return self._write_constant(value)
@@ -301,7 +304,7 @@ class ConditionCompiler:
     def _write_load(self, leaf: Leaf, alias: str | None, scope: ConditionScope | _EventScope) -> int:
         is_own = alias is None or alias == scope.own
         if leaf == ():
-            return self._write_constant(True)  # the event itself, for count
+            return self._write_constant(True)  # count(alias) counts events, so each event is true
         number = self._columns.number(leaf)
         if isinstance(scope, _EventScope):
             if (scope.own if alias is None else alias) != scope.alias:
@@ -316,7 +319,10 @@ class ConditionCompiler:
         return 1
 
     def _write_newest(self, leaf: Leaf, scope: ConditionScope | _EventScope) -> int:
-        """Load a column of the current event; in WHERE, of the newest event of the match."""
+        """Append an instruction that loads a column of the current event.
+
+        WHERE has no current event, so the instruction reads the newest event of the match.
+        """
         if isinstance(scope, _EventScope) or scope.own is not None:
             self._append(kernel.OWN, self._columns.number(leaf))
         else:
@@ -337,17 +343,17 @@ class ConditionCompiler:
         return 1
 
     def _append(self, operation: int, *operands: int) -> int:
-        """Append one instruction; returns the index of its first word."""
+        """Append one instruction, and return the index of its first word."""
         place = len(self._words)
         self._words += [operation, *operands, *[0] * (WIDTH - 1 - len(operands))]
         return place
 
 
 def new_stack(depth: int, nodes: int) -> Stack:
-    """Memory for programs that need at most ``depth`` stack entries.
+    """Allocate memory for programs that need at most ``depth`` stack entries.
 
-    ``values`` has one more entry, which counts the values read by conditions. ``nodes`` is at least the length of the
-    longest chain of bound events, for example the number of all nodes.
+    ``values`` has one additional entry, which counts the values that conditions read. ``nodes`` is at least the length
+    of the longest chain of bound events, for example the number of all nodes.
     """
     values = np.zeros(depth + 1, np.int64)
     return Stack(
@@ -365,9 +371,10 @@ def event_columns(
     texts: TextPool,
     reader: BatchColumns | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The values of some events in the columns of programs: kinds (uint8) and values (int64), both (rows, columns).
+    """Read the columns of programs for the given events.
 
-    Texts are interned in ``texts``. ``reader`` reads the same batch, so its parsed rows are used again.
+    The result has kinds (uint8) and values (int64), both of shape (rows, columns). Texts are interned in ``texts``.
+    ``reader`` reads the same batch, so rows that it has parsed are not parsed again.
     """
     kinds = np.zeros((len(rows), len(columns)), np.uint8)
     values = np.zeros((len(rows), len(columns)), np.int64)
@@ -384,7 +391,7 @@ def event_columns(
 
 @dataclass(frozen=True, slots=True)
 class _EventScope:
-    """The scope inside an aggregate or ``prev``, where every name refers to the event on which the program runs."""
+    """The scope inside an aggregate or ``prev``, where every name refers to the event for which the program runs."""
 
     alias: str
     own: str | None
@@ -401,11 +408,11 @@ def _like_bytes(pattern: str) -> list[int]:
 
 
 def _links_of(tokens: Sequence[int]) -> list[int]:
-    """For each token of a LIKE and for its end, the token at which matching continues after a mismatch.
+    """Return, for each token of a LIKE and for its end, the token at which matching continues after a mismatch.
 
     Within a segment (tokens between two ``%``) this is the failure function of D. Knuth, J. Morris and V. Pratt (1977).
-    ``NIL`` at the beginning of a segment advances by a byte in the text. ``AGAIN``: the segment has ``_`` and is tried
-    again one character later.
+    ``NIL`` is at the beginning of a segment: the search advances by a byte in the text. ``AGAIN`` means that the
+    segment has ``_`` and is tried again one character later.
     """
     links: list[int] = []
     borders = [*(place for place, token in enumerate(tokens) if token == likeness.ANY_TEXT), len(tokens)]
@@ -421,7 +428,7 @@ def _links_of(tokens: Sequence[int]) -> list[int]:
 
 
 def _borders_of(segment: Sequence[int]) -> list[int]:
-    """For each prefix of the tokens, the length of its longest proper prefix that is also its suffix."""
+    """Return, for each prefix of the tokens, the length of its longest proper prefix that is also its suffix."""
     lengths = [0] * (len(segment) + 1)
     size = 0
     for place in range(1, len(segment)):

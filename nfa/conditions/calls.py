@@ -23,7 +23,7 @@ _KNOWN: Mapping[Kind, Callable[[Values], NDArray[np.bool_]]] = {
 
 
 def times_of(values: Values) -> Any:
-    """Times as an int64 array of microseconds; a list of microseconds and texts if some times are texts."""
+    """Return times as an int64 array of microseconds; as a list of microseconds and texts if any time is a text."""
     large = np.clip(values.floats, -_LARGE_US, _LARGE_US).astype(np.int64)
     times = np.where(values.kinds == INTEGER, values.integers, large)
     is_text = np.equal(values.kinds, TEXT)
@@ -49,7 +49,7 @@ _COLUMNS: Mapping[Kind, Callable[[Values], Any]] = {
 
 
 def called(function: Function, arguments: Sequence[Values | Scalar], size: int) -> Values:
-    """The values of a function on ``size`` rows; an argument is a column, or a plain value for all rows."""
+    """Return the values of a function on ``size`` rows; an argument is a column, or a plain value for all rows."""
     parameters = function.parameters_of(len(arguments))
     assert parameters is not None
     if function.column is None:
@@ -83,7 +83,7 @@ def _values_of(result: Result) -> Values:
 
 
 def _spread(values: Values, rows: NDArray[np.intp], size: int) -> Values:
-    """Values of some of ``size`` rows, extended by null on the other rows."""
+    """Extend values of the given rows to all ``size`` rows; the other rows are null."""
     if len(rows) == size:
         return values
     places = np.zeros(size, np.intp)

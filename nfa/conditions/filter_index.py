@@ -1,8 +1,8 @@
-"""An index over the constants of filters: finds the filters that hold for an event without testing each filter.
+"""An index over the constants of filters, which finds the filters that hold for an event without testing each filter.
 
 The constants of one event type and dimension have consecutive numbers, their *cells*. An event has one cell per
 dimension: the cell of the constant that its value equals, or of the last bound that its value exceeds. Bounds are
-sorted so that the value exceeds all earlier bounds, too. If no filter of the dimension holds, the cell is 0.
+sorted, so the value also exceeds all earlier bounds. If no filter of the dimension holds, the cell is 0.
 
 Source: predicate indexes of content-based publish/subscribe (Fabret et al., SIGMOD 2001, section 3; Yan and
 Garcia-Molina, TODS 1994); Esper calls them filter indexes.
@@ -28,7 +28,10 @@ NO_CELL = 0
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The cells of one event type and dimension. Cells of texts precede cells of numbers; cells of bounds ascend."""
+    """The cells of one event type and dimension.
+
+    Texts have lower cells than numbers, and the cells of bounds ascend.
+    """
 
     dimension: Dimension
     first: int
@@ -82,7 +85,7 @@ class _Cells:
 
 
 class FilterIndex:
-    """An index over filters, each given as (type code, dimension, constants); finds the cells of events."""
+    """An index over filters, each given as (type code, dimension, constants), which finds the cells of events."""
 
     def __init__(self, filters: Iterable[tuple[int, Dimension, Iterable[Constant]]] = ()) -> None:
         gathered: dict[int, dict[Dimension, set[Constant]]] = {}
@@ -90,7 +93,7 @@ class FilterIndex:
             gathered.setdefault(code, {}).setdefault(dimension, set()).update(constants)
         self._cells: dict[int, list[_Cells]] = {}
         self._numbers: dict[tuple[int, Dimension, Constant], int] = {}
-        starts = [NO_CELL]  # by cell, the first cell whose filters hold for an event in it
+        starts = [NO_CELL]  # for each cell, the first cell whose filters hold for its events
         for code, dimensions in sorted(gathered.items()):
             for dimension, distinct_constants in sorted(dimensions.items(), key=repr):
                 first = len(starts)
@@ -103,7 +106,7 @@ class FilterIndex:
 
     @property
     def slots(self) -> int:
-        """The number of rows in the result of ``place``: the largest number of dimensions of a type."""
+        """The number of rows in the result of ``place``, which is the largest number of dimensions of a type."""
         return max(map(len, self._cells.values()), default=0)
 
     @property
@@ -112,14 +115,14 @@ class FilterIndex:
         return len(self._starts)
 
     def slot(self, code: int, dimension: Dimension) -> int:
-        """The row with the cells for a type's dimension, in the result of ``place``."""
+        """Return the row for a type's dimension in the result of ``place``."""
         return [cells.dimension for cells in self._cells[code]].index(dimension)
 
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """For each cell, the range (begin, end) of the table rows which concern an event in this cell.
+        """Return, for each cell, the range (begin, end) of the table rows that concern an event in this cell.
 
         ``cells`` has the cell of each table row, ascending. Rows with ``NO_CELL`` are in no range.
         """
@@ -130,7 +133,7 @@ class FilterIndex:
         return begin, end
 
     def place(self, batch: EventBatch, types: NDArray[np.int32], reader: BatchColumns) -> NDArray[np.int32]:
-        """The cells of events, int32 (``slots``, rows); ``types`` are type codes by row."""
+        """Find the cells of events, int32 (``slots``, rows); ``types`` has the type code of each row."""
         event_cells = np.zeros((self.slots, len(types)), np.int32)
         for code, dimensions in self._cells.items():
             rows = np.flatnonzero(types == code)

@@ -1,7 +1,7 @@
-"""Filters: comparisons of an event's attribute with constants, the conjuncts of a step that an index can answer.
+"""Filters: comparisons of an event's attribute with constants. An index can evaluate these conjuncts of a step.
 
 A *filter* is ``attribute = constant``, ``attribute IN (constants)``, or a comparison such as ``attribute < constant``.
-Numbers are compared as float64 here. This is exact, because only constants of magnitude below 2^53 are kept: comparing
+Numbers are compared as float64 here. This is exact, because only constants of magnitude below 2^53 are used: comparing
 a number with such a constant gives the same result as comparing its float64.
 """
 
@@ -18,7 +18,7 @@ from nfa.conditions.residuals import all_of, conjuncts_of, split_condition
 from nfa.syntax import Atom, Comparison, ComparisonOperator, Expression, InList, Literal, Scalar
 
 Relation: TypeAlias = OneOf["=", ">", "<"]
-Bound: TypeAlias = tuple[float, bool]  # (the constant, negated under "<"; whether the bound is exclusive)
+Bound: TypeAlias = tuple[float, bool]  # (constant, negated under "<"; whether the bound is exclusive)
 Constant: TypeAlias = str | float | Bound
 
 _MIRRORED: Mapping[ComparisonOperator, ComparisonOperator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -27,23 +27,23 @@ _EXACT_BELOW = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of an index: a column of events, and a comparison whose bounds may be exclusive or inclusive."""
+    """A dimension of an index: a column of events, and a relation. Its bounds may be exclusive or inclusive."""
 
     leaf: Leaf
     relation: Relation
 
     @property
     def sign(self) -> float:
-        """The factor (1 or -1) for values and constants that makes every bound a lower bound."""
+        """The factor (1 or -1) for values and constants that turns every bound into a lower bound."""
         return -1.0 if self.relation == "<" else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A conjunct that holds iff the event's value equals one of some constants, or exceeds a bound.
+    """A conjunct that holds if and only if the event's value equals one of several constants, or exceeds a bound.
 
-    The constants of ``=`` are texts and numbers, any of which may match; other relations have a bound as only constant.
-    ``rest`` is the step with its other unary conjuncts only, rewritten by ``without_alias``.
+    The constants of ``=`` are texts and numbers, any of which may match. For other relations the only constant is a
+    bound. ``rest`` is the step with its other unary conjuncts only, rewritten by ``without_alias``.
     """
 
     constants: frozenset[Constant]
@@ -51,7 +51,7 @@ class Filter:
 
 
 def filters_of(atom: Atom) -> dict[Dimension, Filter]:
-    """The filters among the conjuncts of a step: the first one for each dimension."""
+    """Return the first filter for each dimension among the conjuncts of a step."""
     unary, _ = split_condition(atom)
     if unary is None:
         return {}
@@ -83,7 +83,7 @@ def _parsed_filter(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]
 
 
 def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, str | float]]:
-    """The comparison of a column with a constant, with the column on the left; nothing for other comparisons."""
+    """Yield the comparison of a column with a constant, with the column on the left; nothing for other comparisons."""
     mirrored = _MIRRORED.get(comparison.operator)
     for column, operator, other in (
         (comparison.left, comparison.operator, comparison.right),
@@ -96,7 +96,7 @@ def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, s
 
 
 def _constant(value: Scalar) -> str | float | None:
-    """A constant as an index stores it, or None if the index does not support it."""
+    """Return a constant as an index stores it, or None if the index does not support it."""
     if isinstance(value, str):
         return None if any("\ud800" <= character <= "\udfff" for character in value) else value
     if isinstance(value, bool) or value is None:

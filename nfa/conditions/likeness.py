@@ -1,7 +1,7 @@
 """LIKE: the tokens of a pattern, and a test whose time is linear in the length of the text.
 
-``%`` cuts a pattern into segments. The first and the last segment are compared with the ends of the text. Each segment
-between them is searched for after the occurrence of the previous segment; the first occurrence suffices, because ``%``
+``%`` cuts a pattern into segments. The first and the last segment are compared with the ends of the text. Each other
+segment is searched for after the occurrence of the previous segment. Its first occurrence suffices, because ``%``
 absorbs any difference.
 """
 
@@ -19,9 +19,9 @@ _Token: TypeAlias = tuple[str, bool]
 
 
 def like_tokens(pattern: str) -> list[_Token]:
-    """The characters of a LIKE pattern, each with a flag for the wildcards ``ANY_CHARACTER`` and ``ANY_TEXT``.
+    """Return the characters of a LIKE pattern, each with a flag for the wildcards ``ANY_CHARACTER`` and ``ANY_TEXT``.
 
-    A backslash makes the next character literal; a backslash at the end is literal.
+    A backslash makes the next character literal. A backslash at the end is literal itself.
     """
     tokens: list[_Token] = []
     characters = iter(pattern)
@@ -34,7 +34,7 @@ def like_tokens(pattern: str) -> list[_Token]:
 
 
 def like_test(pattern: str) -> Callable[[str], bool]:
-    """A function that tests whether a text matches a LIKE pattern."""
+    """Return a function that tests whether a text matches a LIKE pattern."""
     first, *others = _segments(pattern)
     if not others:
         return lambda text: len(text) == len(first) and _is_at(first, text, 0)
@@ -70,7 +70,10 @@ def _is_at(segment: Sequence[_Token], text: str, place: int) -> bool:
 
 
 def _search(segment: Sequence[_Token]) -> _Search:
-    """A function that finds the first index, from a given index on, at which a text has the segment, or ``_ABSENT``."""
+    """Return a function that finds a segment in a text.
+
+    The function returns the first index, at or after a given index, at which the text has the segment, or ``_ABSENT``.
+    """
     if not any(is_wild for _, is_wild in segment):
         literal = "".join(character for character, _ in segment)
         return lambda text, start: text.find(literal, start)

@@ -1,4 +1,4 @@
-"""Which events a pattern listens to: every event of a type, or only events in some cells of a filter index.
+"""The events to which a pattern listens: every event of a type, or only events in certain cells of a filter index.
 
 A pattern's steps of one type are put under a filter if each of them has a filter in the same dimension. An event for
 which none of these filters holds concerns no step of the pattern. The filter's comparison need not be tested again.
@@ -13,16 +13,16 @@ from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.conditions.filters import Constant, Dimension, Filter, filters_of
 from nfa.syntax import Atom
 
-LEAST_CONSTANTS = 8  # fewer distinct constants are tested one by one, which is as fast
+LEAST_CONSTANTS = 8  # with fewer distinct constants, testing each is as fast
 
 TypeCode = int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsOfType:
-    """The steps of a pattern, at least one, that bind or forbid events of a type.
+    """The steps of a pattern (at least one) that bind or forbid events of a type.
 
-    With ``is_apart``, the steps may listen to different constants, because an event without a step has no effect.
+    With ``is_apart``, the steps may listen to different constants, because an event that matches no step has no effect.
     """
 
     pattern: int
@@ -33,9 +33,10 @@ class StepsOfType:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Steps of a type under a filter.
+    """The steps of a type that are under a filter.
 
-    ``cells``: the cells of each step, ascending. ``reduced``: each step without the conjuncts implied by its cells.
+    ``cells`` has the cells of each step, ascending. ``reduced`` has each step without the conjuncts implied by its
+    cells.
     """
 
     cells: Mapping[Atom, tuple[int, ...]]
@@ -50,28 +51,31 @@ class Listening:
     placed: Mapping[tuple[int, TypeCode], Placed] = field(default_factory=dict)
 
     def cells_of(self, pattern: int, code: TypeCode, atom: Atom) -> tuple[int, ...]:
-        """The cells in which a step listens; ``NO_CELL`` alone if it listens to every event of the type."""
+        """Return the cells to which a step listens; only ``NO_CELL`` if it listens to every event of the type."""
         placed = self.placed.get((pattern, code))
         return (NO_CELL,) if placed is None else placed.cells[atom]
 
     def cells_of_all(self, pattern: int, code: TypeCode) -> list[int]:
-        """The cells in which a pattern listens to a type, ascending."""
+        """Return the cells to which a pattern's steps of a type listen, ascending."""
         placed = self.placed.get((pattern, code))
         return [NO_CELL] if placed is None else sorted({cell for cells in placed.cells.values() for cell in cells})
 
     def reduced(self, pattern: int, code: TypeCode, atom: Atom) -> Atom:
-        """A step without the conjuncts that its cells imply."""
+        """Return a step without the conjuncts that its cells imply."""
         placed = self.placed.get((pattern, code))
         return atom if placed is None else placed.reduced[atom]
 
     def reduced_for_all(self, pattern: int, codes: Sequence[TypeCode], atom: Atom) -> Atom:
-        """A step without the conjuncts that its cells imply, if the remainder is the same for all of its types."""
+        """Return a step without the conjuncts that its cells imply, if the result is the same for all of its types.
+
+        Otherwise the step is returned unchanged.
+        """
         reduced_steps = {self.reduced(pattern, code, atom) for code in codes}
         return reduced_steps.pop() if len(reduced_steps) == 1 else atom
 
 
 def listen(groups: Iterable[StepsOfType]) -> Listening:
-    """Put steps under filters: each group under an equality if possible, with as many constants as possible."""
+    """Put steps under filters: each group under an equality if possible, in the dimension with the most constants."""
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
     for group, dimensions in filters.items():
@@ -128,7 +132,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """The constants under which the index has each step; all steps share the weakest bound."""
+    """Return the constants under which the index has each step; if they are bounds, all steps share the weakest one."""
     all_constants = frozenset[Constant]().union(*(step_filter.constants for step_filter in filters))
     bounds = [constant for constant in all_constants if isinstance(constant, tuple)]
     if group.is_apart and not bounds:

@@ -1,4 +1,4 @@
-"""Lookups in reference tables and calendars: finding them in expressions, and their values over columns.
+"""Lookups in reference tables and calendars: finds them in expressions, and evaluates them over columns.
 
 A lookup in a calendar is a function of times that depends on business hours.
 """
@@ -22,12 +22,12 @@ from streams.tables import NEVER, OPENS, PREFIX, BusinessHours, Lookup, Tables
 
 
 def lookups_of(expression: Expression) -> Iterator[Call]:
-    """The lookups within an expression, inner ones first."""
+    """Return the lookups within an expression, inner ones first."""
     return (call for call in reversed(list(calls_of(expression))) if call.name in NAMES)
 
 
 def lookup_of(call: Call) -> Lookup:
-    """The table and the column that a lookup reads."""
+    """Return the table and the column that a lookup reads."""
     if call.name in _OF_CALENDARS:
         return Lookup(PREFIX + _calendar(call), OPENS, 1)
     table, column, keys = _parts(call)
@@ -35,7 +35,7 @@ def lookup_of(call: Call) -> Lookup:
 
 
 def deadline_of(business: BusinessTime) -> Call:
-    """The end of a window under WITHIN in business time, as a function of the event with which the window begins."""
+    """Return a call that computes the end of a WITHIN window in business time from the window's first event."""
     time = Call("time", (Attribute(()),))
     name, amount = ADD_BUSINESS_TIME.name, business.us
     if amount is None:
@@ -44,7 +44,10 @@ def deadline_of(business: BusinessTime) -> Call:
 
 
 def of_each_event(call: Call) -> Expression:
-    """A business duration between two events, rewritten over functions of one event each; other calls unchanged."""
+    """Rewrite a business duration between two events as a difference of functions of one event each.
+
+    Other calls are returned unchanged.
+    """
     if call.name != BUSINESS_DURATION.name or event_of(call) is not None:
         return call
     begin, end, calendar = call.arguments
@@ -58,7 +61,7 @@ def looked_up(
     size: int,
     times_us: NDArray[np.int64] | None,
 ) -> Values:
-    """The values of a lookup on ``size`` rows at ``times_us``; ``values`` evaluates the keys."""
+    """Return the values of a lookup on ``size`` rows at ``times_us``; ``values`` evaluates the keys."""
     if call.name in _OF_CALENDARS:
         return _by_calendar(call, tables, values, size, times_us)
     table, column, keys = _parts(call)
@@ -94,7 +97,7 @@ def _by_calendar(
     size: int,
     times_us: NDArray[np.int64] | None,
 ) -> Values:
-    """The values of a function of a calendar; null outside the years of the calendar."""
+    """Return the values of a calendar function; null outside the years of the calendar."""
     integers, is_known = np.zeros(size, np.int64), np.zeros(size, np.bool_)
     operands = [values(argument) for argument in call.arguments[:-1]]
     for rows, hours in () if tables is None else tables.hours(_calendar(call), times_us, size):
@@ -105,7 +108,7 @@ def _by_calendar(
 
 
 def _time(hours: BusinessHours, times: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The times in microseconds, and a mask of the times within the years of the calendar."""
+    """Return the times in microseconds, and a mask of the times within the years of the calendar."""
     moments, is_known = moments_of(times_of(times), hours.zone)
     return moments, is_known & hours.covers(moments) & (times.is_number | (times.kinds == TEXT))
 
@@ -123,7 +126,7 @@ def _passed(hours: BusinessHours, begin: Values, end: Values) -> tuple[NDArray[n
 def _added(
     add: Callable[[BusinessHours, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
 ) -> Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """A function that computes deadlines with ``add``; null beyond the calendar and for amounts below 1."""
+    """Return a function that computes deadlines with ``add``; null beyond the calendar and for amounts below 1."""
 
     def deadlines_of(
         hours: BusinessHours, times: Values, amounts: Values
@@ -147,7 +150,7 @@ _OF_CALENDARS: Mapping[str, Callable[..., tuple[NDArray[np.int64], NDArray[np.bo
 
 
 def _key_column(values: Values) -> pa.Array:
-    """The values as keys of a table: texts or whole numbers; null for other values."""
+    """Convert the values to keys of a table: texts or whole numbers; null for other values."""
     if values.arrow is not None:
         return values.arrow
     if (values.kinds == INTEGER).all():
@@ -163,7 +166,7 @@ def _key_column(values: Values) -> pa.Array:
 
 
 def _whole(text: str) -> str | None:
-    """The text; None if it contains half of a surrogate pair."""
+    """Return the text, or None if it contains half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""Rewriting of patterns with FOR EACH ROW into patterns over events that have the columns of the row.
+"""Rewrites patterns with FOR EACH ROW as patterns over events that have the columns of the row as attributes.
 
 The matcher repeats an event for each row that it concerns, and adds the columns of the row as attributes under the
-row's alias (``nfa.lanes.row_lane``). The pattern from ``over_events`` reads these attributes.
+row's alias (``nfa.lanes.row_lane``). The pattern returned by ``over_events`` reads these attributes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from nfa.syntax import (
 
 
 def over_events(pattern: Pattern) -> Pattern:
-    """The pattern as the matcher runs it: columns of the row are attributes of events, except in RETURN."""
+    """Return the pattern that the matcher runs.
+
+    It reads columns of the row as attributes of events, except in RETURN.
+    """
     if pattern.rows is None:
         return pattern
     row = pattern.rows.alias
@@ -35,12 +38,12 @@ def over_events(pattern: Pattern) -> Pattern:
 
 
 def of_current_row(condition: Expression, row: str | None) -> Expression:
-    """The condition of a step, in which columns of the row are attributes of the current event."""
+    """Rewrite the condition of a step to read columns of the row as attributes of the current event."""
     return condition if row is None else with_attributes(condition, lambda attribute: _on_event(attribute, row, None))
 
 
 def where_of_events(where: Expression, event: Node, row: str | None) -> Expression:
-    """A condition on the finished match, in which columns of the row are attributes of a bound event."""
+    """Rewrite a condition on the finished match to read columns of the row as attributes of a bound event."""
     if row is None:
         return where
 
@@ -62,7 +65,7 @@ def _of_step(attribute: Attribute, is_group: bool) -> Expression:
 
 
 def _sure_steps(event: Node) -> list[tuple[str, bool]]:
-    """The alias of a step that every match binds, or all aliases if no step is certain.
+    """Return the alias of a step that every match binds, or all aliases if there is no such step.
 
     Each alias has a flag: whether it may have several events.
     """
@@ -87,7 +90,7 @@ def _steps(node: Node, *, is_sure: bool, is_group: bool) -> Iterator[tuple[str, 
 
 
 def _changed(node: Node, row: str) -> Node:
-    """A part of the pattern whose conditions read columns of the row as attributes of the current event."""
+    """Rewrite the conditions of a part to read columns of the row as attributes of the current event."""
     match node:
         case Atom():
             return _changed_atom(node, row)

@@ -1,4 +1,4 @@
-"""The unary parts of step conditions, evaluated over columns once per distinct condition and batch."""
+"""The unary parts of step conditions, evaluated over columns, once per distinct condition and batch."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from nfa.syntax import (
 from streams import EventBatch, column_of, inner_value, shown_texts
 from streams.tables import Tables
 
-_COALESCE = "coalesce"  # not a column; saved states of earlier releases contain its arguments
-ALWAYS = 0  # row of the condition that is true for every event
+_COALESCE = "coalesce"  # coalesce is not a column, because saved states of earlier releases contain its arguments
+ALWAYS = 0  # the row of a condition that is true for every event
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Elements:
     path: Path
 
 
-Source: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or another member of an event
-Leaf: TypeAlias = Source | Elements | Call  # a column: stored values, lists, or a function of both, without alias
+Source: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute's path, or another member
+Leaf: TypeAlias = Source | Elements | Call  # stored values, lists, or a function of these
 Columns: TypeAlias = Mapping[Leaf, Values]
 Types: TypeAlias = tuple[str, ...]
 
@@ -67,7 +67,7 @@ _LEAVES: Mapping[str, OneOf["#time", "#type", "#id", "#key"]] = {
 
 @dataclass(frozen=True, slots=True)
 class PredicateTable:
-    """The distinct pairs (types, unary condition) of some steps; types are sorted.
+    """The distinct pairs (types, unary condition) of the given steps; types are sorted.
 
     The unary condition is the first result of ``split_condition``. ``rows`` maps each pair to its row in the result of
     ``evaluate``, from 1; row ``ALWAYS`` is true everywhere.
@@ -77,7 +77,7 @@ class PredicateTable:
 
     @classmethod
     def of(cls, atoms: Iterable[Atom]) -> PredicateTable:
-        """The distinct unary conditions of some steps, including those of NOT and UNTIL."""
+        """Collect the distinct unary conditions of the given steps, including the steps of NOT and UNTIL."""
         rows: dict[tuple[Types, Expression], int] = {}
         for atom in atoms:
             unary, _ = split_condition(atom)
@@ -86,12 +86,12 @@ class PredicateTable:
         return cls(rows)
 
     def row_of(self, atom: Atom) -> int:
-        """The row of a step's unary condition in the result of ``evaluate``; ``ALWAYS`` if the step has none."""
+        """Return the row of a step's unary condition in the result of ``evaluate``; ``ALWAYS`` if the step has none."""
         unary, _ = split_condition(atom)
         return ALWAYS if unary is None else self.rows[_sorted_types(atom), unary]
 
     def evaluate(self, batch: EventBatch, columns: BatchColumns | None = None) -> NDArray[np.bool_]:
-        """Truth of every condition on every row, shape (conditions + 1, rows).
+        """Compute the truth of every condition on every row, shape (conditions + 1, rows).
 
         A condition is only true on rows of its types. ``columns`` reads the same batch and shares its parsed rows.
         """
@@ -115,7 +115,7 @@ class PredicateTable:
 
 
 class BatchColumns:
-    """Reads leaves of a batch as values; the JSON of a row is parsed once, on first use."""
+    """Reads columns (leaves) of a batch as values. The JSON of a row is parsed once, on first use."""
 
     def __init__(self, batch: EventBatch) -> None:
         self._batch = batch
@@ -123,7 +123,7 @@ class BatchColumns:
         self._is_parsed = np.zeros(len(batch), np.bool_)
 
     def read(self, rows: NDArray[np.intp], leaves: Collection[Leaf]) -> dict[Leaf, Values]:
-        """Read leaves of some rows, from decoded columns if the batch has them, otherwise from the JSON of the rows."""
+        """Read columns for the given rows: from decoded columns if the batch has them, otherwise from JSON."""
         attributes = self._batch.attributes
         columns: dict[Leaf, Values] = {}
         from_json: list[Path] = []
@@ -172,7 +172,7 @@ class BatchColumns:
 
 
 def attributes_of_all(texts: Sequence[bytes]) -> list[Any]:
-    """The attributes of many events; see ``attributes_of``."""
+    """Parse the attributes of many events; see ``attributes_of``."""
     try:
         return list(map(orjson.loads, texts))
     except orjson.JSONDecodeError:
@@ -180,7 +180,7 @@ def attributes_of_all(texts: Sequence[bytes]) -> list[Any]:
 
 
 def attributes_of(text: bytes) -> Any:
-    """The attributes of an event; empty if they are damaged, so that one event cannot make a batch fail."""
+    """Parse the attributes of an event; empty if the JSON is damaged, so that one event cannot make a batch fail."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -188,7 +188,7 @@ def attributes_of(text: bytes) -> Any:
 
 
 def read_paths(items: Sequence[Any], path: Path) -> list[Any]:
-    """The value at a path of each item; see ``read_path``."""
+    """Return the value at a path of each item; see ``read_path``."""
     if len(path) == 1 and set(map(type, items)) == {dict}:
         (name,) = path
         return [item.get(name) for item in items]
@@ -196,14 +196,17 @@ def read_paths(items: Sequence[Any], path: Path) -> list[Any]:
 
 
 def read_path(item: Any, path: Path) -> Any:
-    """Value at a path within nested objects and lists; None if the path does not exist."""
+    """Return the value at a path within nested objects and lists; None if the path does not exist."""
     for name in path:
         item = item.get(name) if isinstance(item, dict) else inner_value(item, name)
     return item
 
 
 def source_of(expression: Expression) -> Source | None:
-    """The column of stored values that an attribute or a function of ``OF_EVENT`` reads; None for other expressions."""
+    """Return the column of stored values that an attribute or a function in ``OF_EVENT`` reads.
+
+    The result is None for other expressions.
+    """
     match expression:
         case Attribute():
             return expression.path
@@ -214,7 +217,7 @@ def source_of(expression: Expression) -> Source | None:
 
 
 def sources_of(expression: Expression) -> Iterator[Source | Elements]:
-    """All columns of stored values that an expression reads, with repeats."""
+    """Yield all columns of stored values that an expression reads, with repeats."""
     source = source_of(expression)
     if source is not None:
         yield source
@@ -226,7 +229,10 @@ def sources_of(expression: Expression) -> Iterator[Source | Elements]:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """The column from which an expression is read: stored values, or a function of one event; None: no column."""
+    """Return the column from which an expression is read; None if it is not read from a single column.
+
+    A column has stored values, or the results of a function of one event.
+    """
     source = source_of(expression)
     if (
         source is None
@@ -242,12 +248,12 @@ def leaf_of(expression: Expression) -> Leaf | None:
 
 
 def reads_tables(expression: Expression) -> bool:
-    """Whether the value depends on reference tables. A lookup is a column even if its arguments are constants."""
+    """Check whether the value depends on reference tables. A lookup is a column even if its arguments are constants."""
     return next(lookups_of(expression), None) is not None
 
 
 def leaves_of(expression: Expression) -> Iterator[Leaf]:
-    """All columns that an expression reads, with repeats."""
+    """Yield all columns that an expression reads, with repeats."""
     leaf = leaf_of(expression)
     if leaf is not None:
         yield leaf
@@ -257,7 +263,7 @@ def leaves_of(expression: Expression) -> Iterator[Leaf]:
 
 
 def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
-    """The values on ``size`` rows of an expression without aliases, which reads the current event only."""
+    """Evaluate an expression without aliases, which reads the current event only, on ``size`` rows."""
     match expression:
         case Literal():
             return Values.of_constant(expression.value, size)
@@ -290,7 +296,10 @@ def evaluate_with_tables(
     tables: Tables | None,
     times_us: NDArray[np.int64] | None = None,
 ) -> Values:
-    """As ``evaluate``, but lookups read tables at the given times; the values of lookups are added to ``columns``."""
+    """Evaluate as ``evaluate`` does, with lookups that read tables at the given times.
+
+    The values of lookups are added to ``columns``.
+    """
     for lookup in lookups_of(expression):
         columns[lookup] = looked_up(lookup, tables, lambda key: evaluate(key, columns, size), size, times_us)
     return evaluate(expression, columns, size)
@@ -316,7 +325,7 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
         raise ValueError(f"{call.name} reads more than the current event")
     if call in columns:
         return columns[call]
-    if call.name in LOOKUPS:  # the caller reads no tables
+    if call.name in LOOKUPS:  # the caller has no tables
         return Values.of_constant(None, size)
     if isinstance(call.arguments[-1], Each):
         lists = columns.get(elements_of(call))
@@ -329,12 +338,12 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
 
 
 def elements_of(call: Call) -> Elements:
-    """The column of the lists that a function of lists reads."""
+    """Return the column of the lists that a function of lists reads."""
     return Elements(cast(Attribute, call.arguments[0]).path)
 
 
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
-    """The values of a function of lists; null where ``lists`` has another value.
+    """Return the values of a function of lists; null where the entry of ``lists`` is not a list.
 
     An element that is not an object is read as an object with the member ``value``.
     """

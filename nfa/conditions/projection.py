@@ -18,7 +18,7 @@ from streams.tables import Tables
 
 
 class BoundEvent(NamedTuple):
-    """A bound event as expressions read it; its values were checked when the event arrived."""
+    """A bound event as expressions read it. Its values were checked when the event was ingested."""
 
     id: str
     type: str
@@ -34,14 +34,14 @@ Bound = Mapping[str, Sequence[BoundEvent | Event]]
 def project(
     columns: Sequence[Column], matches: Sequence[Bound], tables: Tables | None = None
 ) -> list[dict[str, Scalar]]:
-    """The columns of RETURN for some matches, by name; lookups read ``tables``."""
+    """Compute the columns of RETURN for the given matches, by name; lookups read ``tables``."""
     names = [column.name for column in columns]
     values = (values_in_matches(column.expression, matches, tables) for column in columns)
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: Tables | None = None) -> list[Scalar]:
-    """The value of an expression for each of some matches, None for null; every reference in it must have an alias.
+    """Return the value of an expression for each match, None for null; every reference must have an alias.
 
     A plain reference reads the alias' last event. Aggregates over several aliases, and ``prev``, are not supported.
     """
@@ -70,7 +70,7 @@ def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: 
 
 
 def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> list[Scalar] | None:
-    """The values of a reference, a function of the event itself, or an aggregate; None for other expressions."""
+    """Return the values of a reference, a function of the event itself, or an aggregate; None for other expressions."""
     match part:
         case Attribute():
             return [_normal(_raw(event, part)) for event in _newest(part, matches)]
@@ -85,7 +85,7 @@ def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> 
 
 
 def _newest(attribute: Attribute, matches: Sequence[Bound]) -> list[BoundEvent | Event | None]:
-    """The last event of an attribute's alias in each match; None if the alias is unbound."""
+    """Return the last event of an attribute's alias in each match; None if the alias is unbound."""
     alias = _alias_of(attribute)
     return [events[-1] if (events := bound.get(alias)) else None for bound in matches]
 
@@ -142,7 +142,7 @@ def _normal(item: Any) -> Scalar:
 
 
 def _raw(event: BoundEvent | Event | None, attribute: Attribute) -> Any:
-    """The plain JSON value of an attribute; an empty path (the event itself, for ``count``) gives true."""
+    """Return the plain JSON value of an attribute; an empty path (the event itself, for ``count``) gives true."""
     if event is None:
         return None
     return read_path(dict(event.data), attribute.path) if attribute.path else True

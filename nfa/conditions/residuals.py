@@ -29,10 +29,11 @@ from nfa.syntax import (
 
 
 def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
-    """The unary part and the residual of a step's condition, both without the step's own alias.
+    """Split a step's condition into its unary part and its residual, both without the step's own alias.
 
-    A condition holds iff every conjunct is true, so conjuncts can be tested separately. The unary part has the
-    conjuncts that read the current event only, the residual the others, in order. A part without conjuncts is None.
+    A condition holds if and only if every conjunct is true, so conjuncts can be tested separately. The unary part has
+    the conjuncts that read the current event only. The residual has the other conjuncts, in order. A part without
+    conjuncts is None.
     """
     if atom.condition is None:
         return None, None
@@ -42,7 +43,7 @@ def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
 
 
 def is_unary(expression: Expression) -> bool:
-    """Whether an expression in the form of ``without_alias`` reads the current event only."""
+    """Check whether an expression in the form of ``without_alias`` reads the current event only."""
     match expression:
         case Attribute():
             return expression.of is None
@@ -53,7 +54,10 @@ def is_unary(expression: Expression) -> bool:
 
 
 def event_of(expression: Expression) -> tuple[str | None, ...] | None:
-    """The alias of the single event that an expression reads, as a tuple (empty: no event); None for several events."""
+    """Return the alias of the single event that an expression reads, as a tuple.
+
+    The tuple is empty if the expression reads no event. The result is None if it reads several events.
+    """
     aliases = {attribute.of for attribute in attributes_of(expression)}
     if len(aliases) > 1 or any(call.name == "prev" or call.name in AGGREGATES for call in calls_of(expression)):
         return None
@@ -61,19 +65,19 @@ def event_of(expression: Expression) -> tuple[str | None, ...] | None:
 
 
 def without_alias(expression: Expression, alias: str | None) -> Expression:
-    """The expression without the step's own alias, so that equal conditions of different steps are equal values."""
+    """Return the expression without the step's own alias, so that equal conditions of two steps are equal values."""
     return with_attributes(
         expression, lambda attribute: replace(attribute, of=None) if attribute.of == alias else attribute
     )
 
 
 def with_attributes(expression: Expression, change: Callable[[Attribute], Expression]) -> Expression:
-    """The expression with every attribute replaced by the result of ``change``."""
+    """Replace every attribute of an expression by the result of ``change``."""
     return rewritten(expression, lambda part: change(part) if isinstance(part, Attribute) else None)
 
 
 def rewritten(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """The expression with parts replaced: the outermost ones for which ``change`` returns another expression."""
+    """Replace the outermost parts of an expression for which ``change`` returns another expression."""
     rewrite = partial(rewritten, change=change)
     if (replacement := change(expression)) is not None:
         return replacement
@@ -91,7 +95,7 @@ def rewritten(expression: Expression, change: Callable[[Expression], Expression 
 
 
 def conjuncts_of(expression: Expression) -> Iterator[Expression]:
-    """The conjuncts of a condition; BETWEEN counts as two comparisons."""
+    """Yield the conjuncts of a condition; BETWEEN counts as two comparisons."""
     if isinstance(expression, Both):
         for operand in expression.operands:
             yield from conjuncts_of(operand)
@@ -104,7 +108,7 @@ def conjuncts_of(expression: Expression) -> Iterator[Expression]:
 
 
 def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
-    """The conjunction of some conditions; None without conditions."""
+    """Return the conjunction of the given conditions; None if there are none."""
     if not conjuncts:
         return None
     return conjuncts[0] if len(conjuncts) == 1 else Both(tuple(conjuncts))

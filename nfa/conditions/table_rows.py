@@ -1,8 +1,8 @@
 """The rows of a table for patterns with FOR EACH ROW, and the index that finds the rows that an event concerns.
 
-A step's conjuncts ``attribute = t.column`` are filters whose constants are the values of the column (ADR 30): an event
-meets the rows that have its values. Without such conjuncts, a step at which a match can begin meets every row, and
-other steps only the rows whose traces are open.
+A step's conjuncts ``attribute = t.column`` are filters whose constants are the values of the column (ADR 30). So an
+event concerns the rows that have its values. Without such conjuncts, an event of a step at which a match can begin
+concerns every row. Events of other steps only concern the rows with open traces.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from streams import EventBatch, column_of, key_hash, ragged_places
 ROW: Path = ("",)
 """The attribute with the name of the row, which events of a row's trace have; patterns cannot read it."""
 
-SEPARATOR = "\x1e"  # never part of JSON
-_MOST_EQUALITIES = 3  # most equalities of one step that the index reads
+SEPARATOR = "\x1e"  # a character that JSON never contains unescaped
+_MOST_EQUALITIES = 3  # maximum number of equalities of one step in the index
 
 
 def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
@@ -55,7 +55,7 @@ def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
 
 
 def row_keys(names: pa.Array) -> pa.Array:
-    """The keys of rows, as JSON, from the names of rows."""
+    """Return the keys of rows, as JSON, from the names of rows."""
     return pc.list_element(pc.split_pattern(names, SEPARATOR, max_splits=1), 0)
 
 
@@ -68,12 +68,12 @@ class RowsRead(NamedTuple):
 
     @property
     def keys(self) -> tuple[Path, ...]:
-        """The keys of the lane: a path that begins with an empty name, so no ``WHERE [..]`` contains it."""
+        """The keys of the lane: a path with an empty first name, which no ``WHERE [..]`` can contain."""
         return (("", *self[:2], *self.columns),)
 
     @classmethod
     def of_keys(cls, keys: Collection[Path]) -> Self | None:
-        """The table rows that a lane with these keys reads; None: the lane has no rows."""
+        """Return the table rows that a lane with these keys reads; None if the lane has no rows."""
         for first, *rest in keys:
             if not first:
                 table, alias, *columns = rest
@@ -86,8 +86,8 @@ class TableRows:
     """The rows of one version of a table, with the columns that patterns read.
 
     Attributes:
-        names: Each row as text: its key, by ascending name of the column, and the values of the columns that are read,
-            both as JSON objects.
+        names: Each row as text: its key, with columns in ascending order of name, and the values of the columns that
+            are read, both as JSON objects.
         hashes: Hashes of the names. Rows with the same key and values are the same row in all versions.
     """
 
@@ -97,7 +97,7 @@ class TableRows:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, key: Sequence[str], read: Sequence[str]) -> Self:
-        """The rows of a table with the columns ``read``; a column that the table lacks is null."""
+        """Build the rows of a table with the columns ``read``; a column that the table lacks is null."""
         columns = {
             name: rows.column(name) if name in rows.schema.names else pa.nulls(len(rows), pa.string()) for name in read
         }
@@ -123,7 +123,7 @@ class TableRows:
         return np.argsort(self.hashes)
 
     def numbers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """For each hash, the index of its row; -1 if there is no such row."""
+        """Return the index of the row with each hash; -1 if there is no such row."""
         if not len(self):
             return np.full(len(hashes), -1, np.int64)
         rows = self._order[np.searchsorted(self.hashes, hashes, sorter=self._order) % len(self)]
@@ -132,7 +132,7 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """How a step finds rows: by event attributes that equal columns of the row (``equal``).
+    """The lookup of a step's rows, by event attributes that equal columns of the row (``equal``).
 
     Without such equalities, an event concerns every row if ``opens``, otherwise the rows with open traces. ``test`` is
     a further condition on an event and a row; None: no condition.
@@ -146,7 +146,7 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """The rows that events of a type meet at a step, sorted by a number for the combined cells of their values.
+    """The rows that events of a type concern at a step, sorted by a number that combines the cells of their values.
 
     ``cells`` has the distinct numbers, ``ends`` the ends of their ranges in ``rows``.
     """
@@ -159,7 +159,7 @@ class _Join:
 
 
 class Concerned(NamedTuple):
-    """The rows that events concern: pairs of an event's index and a row's index."""
+    """The rows that events concern, as pairs of an event's index and a row's index."""
 
     events: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -170,10 +170,10 @@ class RowIndex:
 
     Args:
         rows: The rows.
-        patterns: The patterns' events, as ``over_events`` writes them.
+        patterns: The patterns' events, as ``over_events`` rewrites them.
         row: Alias of the row, the same in all patterns.
-        follows: Types whose events concern all rows with open traces; types of steps without an equality with a column
-            are added. None: all types.
+        follows: Types whose events concern all rows with open traces; None: all types. Types of steps without an
+            equality with a column are added.
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
@@ -203,7 +203,7 @@ class RowIndex:
 
     @property
     def most_rows(self) -> int:
-        """The greatest number of rows that an event can meet at a step."""
+        """The greatest number of rows that an event can concern at a step."""
         row_counts = [int(np.diff(join.ends, prepend=0).max(initial=0)) for join, _ in self._joins]
         return max([*row_counts, len(self._rows) if self._every else 0])
 
@@ -214,9 +214,9 @@ class RowIndex:
         open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
         ending: NDArray[np.intp],
     ) -> Concerned:
-        """The rows that each event concerns, sorted by event and row; ``reader`` reads the same batch.
+        """Return the rows that each event concerns, sorted by event and row; ``reader`` reads the same batch.
 
-        ``open_pairs`` are the hashed correlation keys and the rows of open traces. Events in ``ending`` concern all
+        ``open_pairs`` has the hashed correlation keys and the rows of open traces. Events in ``ending`` concern all
         rows with an open trace of their key.
         """
         parts = [*self._rows_by_values(batch, reader), *self._every_row(batch, reader)]
@@ -227,14 +227,14 @@ class RowIndex:
         if len(parts) == 1:
             return parts[0]
         pairs = np.concatenate([part.events * len(self._rows) + part.rows for part in parts])
-        pairs.sort(kind="stable")  # each part ascends
+        pairs.sort(kind="stable")  # a stable sort is fast here, because each part is ascending
         is_first = np.ones(len(pairs), np.bool_)
         is_first[1:] = pairs[1:] != pairs[:-1]
         pairs = pairs[is_first]
         return Concerned(*np.divmod(pairs, max(1, len(self._rows))))
 
     def _rows_by_values(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
-        """The rows that events meet by the values of their attributes."""
+        """Yield the rows that events concern by the values of their attributes."""
         lookup = np.array([self._codes.get(name, -1) for name in [*batch.type_names, ""]], np.int32)
         types = lookup[batch.type_codes]
         if not self._joins or not (types >= 0).any():
@@ -253,7 +253,7 @@ class RowIndex:
             yield self._passing(test, reader, Concerned(np.repeat(events[is_known], ends - begins), rows))
 
     def _every_row(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
-        """Every row, for events of steps without equalities at which a match can begin."""
+        """Yield every row, for events of steps without equalities at which a match can begin."""
         for probe in self._every:
             events = np.arange(len(batch)) if probe.types is None else _events_of(batch, probe.types)
             if len(events):
@@ -261,7 +261,7 @@ class RowIndex:
                 yield self._passing(probe.test, reader, Concerned(np.repeat(events, len(self._rows)), rows))
 
     def _passing(self, test: Expression | None, reader: BatchColumns, pairs: Concerned) -> Concerned:
-        """The pairs of events and rows that pass a test; testing here avoids copies of the other pairs."""
+        """Return the pairs of events and rows that pass a test. Testing here avoids copies of the other pairs."""
         if test is None or not len(pairs.events):
             return pairs
         leaves = set(leaves_of(test))
@@ -293,7 +293,7 @@ class RowIndex:
         return _Join(code, slots, distinct, np.cumsum(sizes), rows[order])
 
     def _combined(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One number for each column of ``cells``; equal columns have equal numbers."""
+        """Combine each column of ``cells`` to one number; equal columns have equal numbers."""
         numbers = np.zeros(cells.shape[1], np.int64)
         for row in cells:
             numbers = numbers * self._index.size + row
@@ -306,7 +306,7 @@ def _with_open_traces(
     open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
     parts: Sequence[Concerned],
 ) -> Concerned:
-    """For some events, the rows with an open trace under the event's key; pairs in ``parts`` count as open."""
+    """Return the rows with an open trace under the key of each given event; pairs in ``parts`` count as open."""
     keys = np.concatenate([open_pairs[0], *(homes[part.events] for part in parts)])
     rows = np.concatenate([open_pairs[1], *(part.rows for part in parts)])
     order = np.lexsort((rows, keys))
@@ -325,9 +325,9 @@ def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:
 
 
 def _readable(probe: _Probe, rows: TableRows) -> _Probe:
-    """The probe with the equalities that the index reads.
+    """Return the probe with only the equalities that the index reads.
 
-    These are at most three, for the columns with the most distinct values, not for boolean columns.
+    These are at most three, on the columns with the most distinct values. Boolean columns are not used.
     """
     equalities = [equality for equality in probe.equal if not pa.types.is_boolean(rows.columns[equality[1]].type)]
     ranked = sorted(equalities, key=lambda equality: -len(rows.columns[equality[1]].unique()))
@@ -335,7 +335,10 @@ def _readable(probe: _Probe, rows: TableRows) -> _Probe:
 
 
 def _constants(column: pa.Array) -> list[Constant | None]:
-    """The values of a column as constants of an index; numbers become float64, so an event may meet more rows."""
+    """Return the values of a column as constants of an index.
+
+    Numbers become float64, so an event may be paired with more rows than necessary.
+    """
     return [
         None if value is None else value if isinstance(value, str) else float(value) + 0.0
         for value in column.to_pylist()
@@ -343,9 +346,10 @@ def _constants(column: pa.Array) -> list[Constant | None]:
 
 
 def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
-    """Each step, the columns by which the index finds the rows of its events, and a flag for steps without columns.
+    """Yield each step, the columns by which the index finds the rows of its events, and a flag.
 
-    The flag says whether the events concern every row, or only rows with open traces.
+    The flag matters for steps without columns. It is true if their events concern every row, and false if they concern
+    only rows with open traces.
     """
     for atom, opens in _steps(event, follows=False):
         columns = () if atom.is_any_type else tuple(column for _, column in _equalities(atom, row))
@@ -362,7 +366,7 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
 
 
 def _is_test(conjunct: Expression, row: str) -> bool:
-    """Whether a conjunct is not answered by the index and can be tested before events have columns of the row.
+    """Check whether a conjunct can be tested before events have columns of the row, and is not evaluated by the index.
 
     The engine tests every conjunct again.
     """
@@ -378,7 +382,7 @@ def _equalities(atom: Atom, row: str) -> Iterator[tuple[Dimension, str]]:
 
 
 def _equality(conjunct: Expression, row: str) -> Iterator[tuple[Dimension, str]]:
-    """The column of events and the column of the row whose equality a conjunct demands; nothing for other conjuncts."""
+    """Yield the event column and the row column whose equality a conjunct demands; nothing for other conjuncts."""
     if isinstance(conjunct, Comparison) and conjunct.operator == "=":
         for column, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
             if _is_column(column, row) and isinstance(column, Attribute) and not _reads_row(other, row):
@@ -396,7 +400,7 @@ def _reads_row(expression: Expression, row: str) -> bool:
 
 
 def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
-    """Each step of a composite event, and whether the step may concern a trace without bound events."""
+    """Yield each step of a composite event, with a flag: whether the step may concern a trace without bound events."""
     match node:
         case Atom():
             yield node, not follows

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from nfa.arena import grown
 from nfa.errors import StateFormatError
 
-DROPPED = -1  # in a renumbering: the text was dropped
+DROPPED = -1  # in a renumbering, the entry of a dropped text
 
 
 class TextPool:
-    """Texts by number, from 0 in order of arrival.
+    """A pool of distinct texts, numbered from 0 in order of insertion.
 
     Equal texts have equal numbers. The bytes are UTF-8, whose order is the order of code points. Numbers are stable
     until ``compact``. Text ``n`` is ``data[offsets[n]:offsets[n + 1]]``. These arrays are replaced when they grow, so
-    fetch them again after texts were interned.
+    callers must fetch them again after texts were interned.
     """
 
     def __init__(self, *, texts: int = 64, size_bytes: int = 1_024) -> None:
@@ -34,7 +34,7 @@ class TextPool:
         return int(self.offsets[len(self)])
 
     def intern(self, text: str) -> int:
-        """The number of a text; a new text is added."""
+        """Return the number of a text; a new text is added."""
         number = self._numbers.get(text)
         return self._add(text) if number is None else number
 
@@ -49,7 +49,7 @@ class TextPool:
         return _decoded(self.data, int(self.offsets[number]), int(self.offsets[number + 1]))
 
     def compact(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Keep only the texts with the numbers ``used``, and renumber them in the old order.
+        """Drop all texts except the numbers ``used``, and renumber the others in their old order.
 
         ``used`` may be in any order and have duplicates. The result has, for each old number, the new number or
         ``DROPPED``.
@@ -67,12 +67,12 @@ class TextPool:
         return renumbering
 
     def dump(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Offsets (length + 1,) and bytes, without free room; ``load`` reads them."""
+        """Return offsets (length + 1,) and bytes without free space; ``load`` reads them."""
         return self.offsets[: len(self) + 1].copy(), self.data[: self.size_bytes].copy()
 
     @classmethod
     def load(cls, offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> TextPool:
-        """Load a dumped pool, or reject arrays that do not form one."""
+        """Load a dumped pool, or reject arrays that do not form a pool."""
         is_framed = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(data)
         if not is_framed or bool(np.any(np.diff(offsets) < 0)):
             raise StateFormatError("saved texts are damaged: their offsets do not fit their bytes")

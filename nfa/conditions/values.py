@@ -1,7 +1,7 @@
 """Attribute values as columns, with the pattern language's own comparison and arithmetic.
 
-Values are null, boolean, int64, float64 and string; other JSON values (lists, objects), a float that is not finite and
-a missing attribute are null. Logic is three-valued, as in SQL. Semantics: ``docs/semantics.md``, values.
+Values are null, boolean, int64, float64 and string. Other JSON values (lists, objects), floats that are not finite, and
+missing attributes are null. Logic is three-valued, as in SQL. Semantics: ``docs/semantics.md``, values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CALCULATE: Mapping[ArithmeticOperator, Callable[[Any, Any], Any]] = {
 _INT64 = range(-(2**63), 2**63)
 _FEW_ROWS = 256
 _NO_TEXT = np.array("", np.object_)
-_PLAIN: Sequence[Callable[[int, float, str], Any]] = (  # by kind
+_PLAIN: Sequence[Callable[[int, float, str], Any]] = (  # indexed by kind
     lambda integer, number, text: None,
     lambda integer, number, text: integer != 0,
     lambda integer, number, text: integer,
@@ -74,7 +74,7 @@ class Values:
 
     @classmethod
     def of_columns(cls, items: Any) -> Values:
-        """The column of plain JSON values, or of a tuple (kinds, integers, floats) of arrays without texts."""
+        """Build the column of plain JSON values, or of a tuple (kinds, integers, floats) of arrays without texts."""
         if not isinstance(items, tuple):
             return cls.of(items)
         kinds, integers, floats = items
@@ -91,7 +91,7 @@ class Values:
 
     @classmethod
     def of_arrow(cls, column: pa.Array) -> Values:
-        """The column of a typed Arrow array; types other than int64, float64 and string are read row by row."""
+        """Build the column of a typed Arrow array; types other than int64, float64 and string are read row by row."""
         size = len(column)
         if size and not column.null_count and pa.types.is_float64(column.type):
             return of_floats(numbers_of(column), np.ones(size, np.bool_))
@@ -109,9 +109,9 @@ class Values:
 
     @classmethod
     def of_constant(cls, item: Any, size: int) -> Values:
-        """A column with the same value on every row; its arrays may be read-only."""
+        """Build a column with the same value on every row; its arrays may be read-only."""
         cell = _constant(item)
-        if size <= _FEW_ROWS:  # up to this size, copies are cheaper than views
+        if size <= _FEW_ROWS:  # up to this size, copies cost less than views
             return cls(
                 cell.kinds.repeat(size), cell.integers.repeat(size), cell.floats.repeat(size), cell.texts.repeat(size)
             )
@@ -129,7 +129,7 @@ class Values:
 
     @classmethod
     def of_lists(cls, items: Sequence[Any]) -> Values:
-        """A column of JSON values for functions of lists: ``texts`` has the values; every kind is ``NULL``."""
+        """Build a column of JSON values for functions of lists: ``texts`` has the values, every kind is ``NULL``."""
         size = len(items)
         lists = np.fromiter(items, np.object_, size)
         return cls(np.full(size, NULL, np.uint8), np.zeros(size, np.int64), np.zeros(size), lists)
@@ -141,7 +141,7 @@ class Values:
 
     @classmethod
     def of_truth(cls, is_true: NDArray[np.bool_], is_null: NDArray[np.bool_]) -> Values:
-        """A column of truth values; null overrides true."""
+        """Build a column of truth values; where ``is_null`` is true, the value is null."""
         kinds = np.where(is_null, NULL, BOOLEAN).astype(np.uint8)
         integers = (is_true & ~is_null).astype(np.int64)
         return cls(kinds, integers, np.zeros(len(kinds)), _no_texts(len(kinds)))
@@ -150,7 +150,7 @@ class Values:
         return Values(self.kinds[rows], self.integers[rows], self.floats[rows], self.texts[rows])
 
     def to_list(self) -> list[bool | int | float | str | None]:
-        """The values as plain JSON."""
+        """Return the values as plain JSON."""
         columns = (self.kinds, self.integers, self.floats, self.texts)
         return [
             _PLAIN[kind](integer, number, text)
@@ -158,7 +158,10 @@ class Values:
         ]
 
     def to_arrow(self) -> pa.Array | None:
-        """The column in Arrow, as ``of_arrow`` reads it; None if values have several kinds or are not valid Unicode."""
+        """Return the column in Arrow, as ``of_arrow`` reads it.
+
+        The result is None if values have several kinds or are not valid Unicode.
+        """
         if self.arrow is not None:
             return self.arrow
         kinds = {int(kind) for kind in np.unique(self.kinds)} - {NULL}
@@ -167,7 +170,7 @@ class Values:
         values = {BOOLEAN: self.integers != 0, INTEGER: self.integers, FLOAT: self.floats}
         try:
             return pa.array(values.get(next(iter(kinds), NULL), self.texts), mask=self.is_null)
-        except UnicodeEncodeError:  # half of a surrogate pair
+        except UnicodeEncodeError:  # a text contains half of a surrogate pair
             return None
 
     @property
@@ -212,12 +215,15 @@ def _constant(item: Any) -> Values:
 
 
 def _no_texts(size: int) -> NDArray[np.object_]:
-    """Empty texts; the array may be read-only."""
+    """Return an array of empty texts; it may be read-only."""
     return np.full(size, "", np.object_) if size <= _FEW_ROWS else np.broadcast_to(_NO_TEXT, size)
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:
-    """The column of items that all have one of the types str, int and float; None if not, or for large integers."""
+    """Build the column of items that all have one of the types str, int and float.
+
+    The result is None otherwise, or for large integers.
+    """
     types = set(map(type, items))
     if types == {str}:
         texts = np.empty(len(items), np.object_)
@@ -234,7 +240,7 @@ def _of_one_type(items: Sequence[Any]) -> Values | None:
 
 
 def classified(item: Any) -> tuple[int, Any]:
-    """The kind and the normalised value of one plain JSON value."""
+    """Return the kind and the normalised value of one plain JSON value."""
     match item:
         case bool():
             return BOOLEAN, int(item)
@@ -249,14 +255,14 @@ def classified(item: Any) -> tuple[int, Any]:
 
 
 def any_of(operands: Sequence[Values], size: int) -> Values:
-    """Three-valued OR."""
+    """Return the three-valued OR of the operands."""
     is_true = reduce(np.logical_or, [operand.is_true for operand in operands], np.zeros(size, np.bool_))
     is_false = reduce(np.logical_and, [operand.is_false for operand in operands], np.ones(size, np.bool_))
     return Values.of_truth(is_true, ~(is_true | is_false))
 
 
 def all_of(operands: Sequence[Values], size: int) -> Values:
-    """Three-valued AND."""
+    """Return the three-valued AND of the operands."""
     is_true = reduce(np.logical_and, [operand.is_true for operand in operands], np.ones(size, np.bool_))
     is_false = reduce(np.logical_or, [operand.is_false for operand in operands], np.zeros(size, np.bool_))
     return Values.of_truth(is_true, ~(is_true | is_false))
@@ -286,19 +292,19 @@ def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
 
 
 def calculated(sign: ArithmeticOperator, left: Values, right: Values) -> Values:
-    """The results of float64 arithmetic; null for non-numbers, division by zero and overflow."""
+    """Return the results of float64 arithmetic; null for non-numbers, division by zero and overflow."""
     with np.errstate(all="ignore"):
         floats = CALCULATE[sign](left.floats, right.floats)
     return of_floats(floats, left.is_number & right.is_number)
 
 
 def negated(operand: Values) -> Values:
-    """The negated numbers, as float64."""
+    """Return the negated numbers, as float64."""
     return of_floats(-operand.floats, operand.is_number)
 
 
 def first_known(operands: Sequence[Values]) -> Values:
-    """On each row the first operand that is not null."""
+    """Return, on each row, the first operand that is not null."""
     first = operands[0]
     for operand in operands[1:]:
         is_null = first.is_null
@@ -309,7 +315,7 @@ def first_known(operands: Sequence[Values]) -> Values:
 
 
 def chosen(condition: Values, value: Values, otherwise: Values) -> Values:
-    """On each row ``value`` if the condition is true, and ``otherwise`` if it is false or null."""
+    """Return, on each row, ``value`` if the condition is true, and ``otherwise`` if it is false or null."""
     return _where(condition.is_true, value, otherwise)
 
 
@@ -323,7 +329,7 @@ def _where(rows: NDArray[np.bool_], value: Values, otherwise: Values) -> Values:
 
 
 def likened(operand: Values, pattern: str) -> Values:
-    """Whether each text matches the LIKE pattern; null for values that are not texts."""
+    """Test whether each text matches the LIKE pattern; null for values that are not texts."""
     resembles = like_test(pattern)
     is_text = np.equal(operand.kinds, TEXT)
     is_true = np.zeros(len(operand), np.bool_)
@@ -332,7 +338,7 @@ def likened(operand: Values, pattern: str) -> Values:
 
 
 def of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Values:
-    """The numbers as values; null for unknown and infinite numbers and NaN."""
+    """Build a column of numbers; null for unknown and infinite numbers and NaN."""
     is_known = is_known & np.isfinite(floats)
     size = len(floats)
     kinds = np.multiply(is_known, FLOAT, dtype=np.uint8)  # NULL is 0
