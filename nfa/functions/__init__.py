@@ -1,1 +1,1 @@
-"""Functions of one event: a table with the types, the evaluation over columns and the description of each function."""
+"""Functions of one event: a table with the types, the evaluation over columns, and the description of each function."""

@@ -1,4 +1,4 @@
-"""Operators on values that may be null, in the form of functions."""
+"""Operators on values that may be null, written as functions."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ class Parameter:
 
     Attributes:
         kind: Kind of its values; values of another kind are null.
-        fault: Only for parameters that must be constants: returns why a constant is invalid, or None if it is valid.
+        fault: Only for parameters that must be constants: a function that returns why a constant is invalid, or None if
+            it is valid.
     """
 
     name: str
@@ -36,16 +37,16 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of values. Its result is null if an argument is null or of another kind than its parameter.
+    """A function of values. Its result is null if an argument is null, or is not of its parameter's kind.
 
     Attributes:
-        optional: The number of parameters, from the last one backwards, that may be left out.
+        optional: The number of parameters at the end that may be omitted.
         is_repeated: Whether the last parameter may be given several times.
         column: Computes the results for rows without nulls from one column per argument: a list of texts; an array of
             float64, bool or (times) int64 microseconds; or a list of microseconds and texts. Constants are passed
             unchanged. None: the function is an operator on values that may be null.
-        spans_events: Whether its arguments may belong to several events in conditions between steps; then
-            ``nfa.kernels.conditions`` computes it too.
+        spans_events: Whether its arguments may belong to several events in conditions between steps. If so,
+            ``nfa.kernels.conditions`` implements it, too.
         written: The function's name in pattern text, if ``name`` differs because an aggregate has the same name.
     """
 
@@ -77,7 +78,7 @@ class Function:
         return f"{self.word}({', '.join(names)}{', …' if self.is_repeated else ''})"
 
     def parameters_of(self, number: int) -> tuple[Parameter, ...] | None:
-        """The parameter of each of ``number`` arguments; None if the function does not take this number."""
+        """Return the parameter of each of ``number`` arguments; None if the function does not take this number."""
         most = len(self.parameters)
         if number > most and self.is_repeated:
             return self.parameters + self.parameters[-1:] * (number - most)
@@ -85,7 +86,7 @@ class Function:
 
 
 def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
-    """A function over columns that applies a function of single values to each row."""
+    """Return a function over columns that applies a function of single values to each row."""
 
     def column(*columns: Any) -> Result:
         lists = [values.tolist() if isinstance(values, np.ndarray) else values for values in columns]
@@ -95,6 +96,6 @@ def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
 
 
 def of_each_distinct(function: Callable[[str], Any], texts: Sequence[str]) -> list[Any]:
-    """The results of a function for many texts; the function is called once for each distinct text."""
+    """Return the results of a function for many texts; the function is called once for each distinct text."""
     results = {text: function(text) for text in dict.fromkeys(texts)}
     return [results[text] for text in texts]

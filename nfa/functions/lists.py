@@ -1,4 +1,4 @@
-"""Functions of the elements of a list; ``nfa.conditions.predicates`` evaluates the expression on every element."""
+"""Functions over the elements of a list; ``nfa.conditions.predicates`` evaluates the expression for every element."""
 
 from __future__ import annotations
 

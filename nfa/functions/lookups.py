@@ -1,5 +1,6 @@
-"""Lookups in reference tables and calendars, as entries of the table of functions; ``nfa.conditions.lookups``
-evaluates them.
+"""Lookups in reference tables and calendars, as entries of the table of functions.
+
+``nfa.conditions.lookups`` evaluates them.
 """
 
 from __future__ import annotations

@@ -15,5 +15,5 @@ FUNCTIONS: Mapping[str, Function] = {
 
 
 def word_of(name: str) -> str:
-    """The name of a function or an aggregate, as written in pattern text."""
+    """Return the name of a function or an aggregate, as written in pattern text."""
     return FUNCTIONS[name].word if name in FUNCTIONS else name

@@ -1,4 +1,4 @@
-"""Functions of texts. Characters are code points; case and white space follow Unicode, as in Python."""
+"""Functions of texts. Characters are code points, and case and white space follow Unicode, as in Python."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _TOKENS = re.compile(  # the tokens of regular expressions
     r"\\[xpP]\{\w*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL
 )
 _MOST_STATES = 1_000
-MOST_JOINED = 65_536  # characters; the bound exists because derived events may be joined repeatedly
+MOST_JOINED = 65_536  # characters; without a limit, texts could grow from one derived event to the next
 _TEXT = Parameter("text", "text")
 _PART = Parameter("part", "text")
 
 
 def _part_of(text: str, start: float, length: float | None = None) -> str | None:
-    """The characters from ``start`` on, counted from 1, or from the end if negative; None for invalid numbers."""
+    """Return the characters from ``start``, counted from 1, or from the end if negative; None for invalid numbers."""
     if start != int(start) or start == 0 or (length is not None and (length != int(length) or length < 0)):
         return None
     first = int(start) - 1 if start > 0 else max(0, len(text) + int(start))
@@ -33,12 +33,15 @@ def _part_of(text: str, start: float, length: float | None = None) -> str | None
 
 
 def _joined(*parts: str) -> str | None:
-    """The concatenation of the texts; None if it is too long."""
+    """Concatenate the texts; None if the result would be too long."""
     return "".join(parts) if sum(map(len, parts)) <= MOST_JOINED else None
 
 
 def _matches(texts: Sequence[str], pattern: str) -> NDArray[np.bool_]:
-    """Whether each text matches an RE2 expression, in linear time; surrogates, unknown to RE2, become U+FFFD."""
+    """Check in linear time whether each text matches an RE2 expression.
+
+    Surrogates are replaced by U+FFFD, because RE2 does not support them.
+    """
     valid_texts = pa.array([_SURROGATES.sub("\ufffd", text) for text in texts], pa.string())
     is_match: NDArray[np.bool_] = pc.match_substring_regex(valid_texts, pattern).to_numpy(zero_copy_only=False)
     return is_match.astype(np.bool_)
@@ -58,7 +61,7 @@ def _fault_of_expression(pattern: Any) -> str | None:
 
 
 def _states_of(pattern: str) -> int:
-    """Estimated number of RE2 states of a valid expression; each state may cost time at each character of a text."""
+    """Estimate the number of RE2 states of a valid expression; each state may cost time at each character of a text."""
     sizes, last = [0], 0
     for token in _TOKENS.finditer(pattern):
         if token[0] == "(":

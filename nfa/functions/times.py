@@ -1,4 +1,4 @@
-"""Functions of times (microseconds or texts). They compute with local time in a time zone, by default UTC."""
+"""Functions of times (microseconds or texts). They compute local times in a time zone, by default UTC."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def _fault_of_zone(zone: Any) -> str | None:
 
 
 def moments_of(times: Times, zone: str) -> tuple[Us, Mask]:
-    """Times as int64 microseconds, and a mask of the known times; a text without a zone is local time in ``zone``."""
+    """Return times as int64 microseconds, and a mask of the known times.
+
+    A text without a zone is local time in ``zone``.
+    """
     if isinstance(times, np.ndarray):
         moments = times
     else:
@@ -50,7 +53,7 @@ def moments_of(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _local(times: Times, zone: str) -> tuple[Us, Mask]:
-    """Local times in a zone, as microseconds since 1970-01-01 there, and a mask of the known times."""
+    """Return local times in a zone, as microseconds since 1970-01-01 local time, and a mask of the known times."""
     moments, is_known = moments_of(times, zone)
     moments = np.where(is_known, moments, 0)
     zone_info = zone_of(zone)
@@ -67,7 +70,7 @@ def _local(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _offset_us(moment_us: int, zone: tzinfo) -> int:
-    """The UTC offset of a zone at a moment, kept at least one day from the ends of the calendar."""
+    """Return the UTC offset of a zone at a moment, which is first moved at least one day inside the calendar's ends."""
     bounded_us = min(max(moment_us, EARLIEST_US + _DAY_US), LATEST_US - _DAY_US)
     offset = (_EPOCH + timedelta(microseconds=bounded_us)).astimezone(zone).utcoffset()
     assert offset is not None
@@ -75,7 +78,7 @@ def _offset_us(moment_us: int, zone: tzinfo) -> int:
 
 
 def _field(of_local: Callable[[Us], Us]) -> Callable[..., Result]:
-    """A function over columns that computes a field, such as the hour, of local times in a zone."""
+    """Return a function over columns that computes a field of local times in a zone, such as the hour."""
 
     def column(times: Times, zone: str = "UTC") -> Result:
         local, is_known = _local(times, zone)

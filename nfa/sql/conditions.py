@@ -1,4 +1,4 @@
-"""Compilation of DEFINE: conditions on rows at fixed distances become columns, others become kernel programs."""
+"""Compiles DEFINE: conditions on rows at fixed distances become columns, other conditions become kernel programs."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ class Conditions:
 
     @property
     def depth(self) -> int:
-        """An upper bound of the number of values on the stack of a kernel program."""
+        """An upper bound of the stack depth of a kernel program."""
         return len(self.code) + 2
 
 
 def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
     """Compile the conditions of DEFINE over a table.
 
-    Refuses a condition that is not a truth value, or that only MEASURES supports.
+    A condition that is not a truth value, or that only MEASURES supports, is refused.
     """
     labels = len(clause.variables)
     compiled = Conditions(np.zeros(labels, np.int32), np.zeros((labels, 2), np.int32))
@@ -125,7 +125,7 @@ def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
 
 
 def position_of(expression: Expression) -> Position:
-    """The position of the first subexpression that has a position."""
+    """Return the position of the first subexpression that has a position."""
     positions = (getattr(part, "position", NOWHERE) for part in walk(expression))
     return next((position for position in positions if position != NOWHERE), NOWHERE)
 
@@ -141,7 +141,7 @@ def _refusal_of_kind(kind: str, condition: Expression) -> PatternRefused:
 
 
 def _with_own_label(expression: Expression, name: str) -> Expression:
-    """The condition of a label, with the constant ``name`` as the label of the current row."""
+    """Return the condition of a label, with the constant ``name`` as the label of the current row."""
     match expression:
         case At() if expression.place.is_here and expression.place.physical == 0:
             return replace(expression, content=_replaced_label(expression.content, name))
@@ -166,7 +166,7 @@ def _replaced_label(expression: Expression, name: str | None) -> Expression:
 
 
 def kind_of(kind: Any) -> str:
-    """The kind of values of an Arrow type."""
+    """Return the kind of values of an Arrow type."""
     tests = (
         (pa.types.is_boolean, "boolean"),
         (pa.types.is_integer, "integer"),
@@ -192,7 +192,7 @@ class _Compiler:
     into: Conditions
 
     def is_static(self, expression: Expression) -> bool:
-        """Whether an expression depends only on the current row and on rows at fixed distances."""
+        """Check whether an expression depends only on the current row and on rows at fixed distances."""
         match expression:
             case Constant():
                 return True
@@ -204,7 +204,7 @@ class _Compiler:
                 return False
 
     def column(self, expression: Expression) -> Any:
-        """The values of a static expression on every row."""
+        """Return the values of a static expression on every row."""
 
         def read(leaf: Expression) -> Any:
             assert isinstance(leaf, At)
@@ -215,7 +215,7 @@ class _Compiler:
         return column_of(expression, read, self.table.size)
 
     def compile(self, expression: Expression) -> tuple[_Code, str]:
-        """The code of an expression, and the kind of its values."""
+        """Return the code of an expression, and the kind of its values."""
         match expression:
             case Constant():
                 return self._constant(expression.value)
@@ -242,9 +242,10 @@ class _Compiler:
         return pa.concat_arrays([column, pa.nulls(1, column.type)])
 
     def _contents(self, expression: Expression) -> list[Any]:
-        """The columns of an expression over one row: one column, unless the expression reads the label of the row.
+        """Return the columns of an expression over one row.
 
-        In that case there is a column for each label, and a column for rows without a label.
+        This is one column, unless the expression reads the label of the row. In that case there is a column for each
+        label, and a column for rows without a label.
         """
         if LabelOfRow() not in walk(expression):
             return [self._content(expression)]
@@ -254,7 +255,10 @@ class _Compiler:
         return [column.cast(kind) if column.type != kind else column for column in columns]
 
     def _content(self, expression: Expression) -> Any:
-        """The column of an expression over one row: a value for each row of the table, and one for a missing row."""
+        """Return the column of an expression over one row.
+
+        It has a value for each row of the table, and one more for a missing row.
+        """
         size = self.table.size + 1
 
         def read(leaf: Expression) -> Any:
@@ -279,8 +283,10 @@ class _Compiler:
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
     def _add_columns(self, arrays: list[Any], position: Position) -> tuple[int, int, str]:
-        """Add columns of one kind; returns the index of the first column in its lane, its lane (integers or floats)
-        and the kind.
+        """Add columns of one kind.
+
+        Returns:
+            The index of the first column in its lane, the lane (integers or floats), and the kind.
         """
         columns = [plain(array) for array in arrays]
         kind = kind_of(columns[0].type)
@@ -362,7 +368,7 @@ class _Compiler:
         return [*self.compile(condition)[0], *left, *right, (tables.CHOOSE, 0)], kind
 
     def _folded(self, operation: Operation) -> tuple[_Code, str]:
-        """The code of an operation with any number of operands, which are combined in pairs from left to right."""
+        """Return the code of an operation whose operands, in any number, are combined in pairs from left to right."""
         if len(operation.operands) == 1:
             return self.compile(operation.operands[0])
         *earlier_operands, last = operation.operands
@@ -389,7 +395,7 @@ class _Compiler:
         return [*left, *right, (_ARITHMETIC[name], lane)], kind
 
     def _alike(self, operation: Operation, first: Expression, second: Expression) -> tuple[_Code, _Code, str]:
-        """The code of two operands, converted to a common kind."""
+        """Return the code of two operands, converted to a common kind."""
         return _aligned(operation, self.compile(first), self.compile(second))
 
 
@@ -404,7 +410,7 @@ def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code
 
 
 def constant_of(value: Value, ranks: Mapping[str, int]) -> tuple[int, float]:
-    """A constant as the pair (integer, float) that kernels read; a text is represented by its rank."""
+    """Return a constant as the pair (integer, float) that kernels read; a text is represented by its rank."""
     match value:
         case str():
             return ranks[value], 0.0
@@ -424,7 +430,10 @@ def _in_utc(value: Any) -> Any:
 
 
 def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], dict[str, int]]:
-    """The columns that kernels read as integers, masks of known values, and text ranks if text constants exist."""
+    """Return the columns that kernels read as integers, masks of known values, and text ranks for text constants.
+
+    Without text constants the ranks are empty.
+    """
     text_columns = [column for kind, column in conditions.integer_columns if kind == "text"]
     constants = [value for kind, value in conditions.constants if kind == "text"]
     ordered = pc.unique(
@@ -444,7 +453,7 @@ def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int6
 
 
 def lane_of_floats(conditions: Conditions, size: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """The columns that kernels read as floats, and masks of their known values."""
+    """Return the columns that kernels read as floats, and masks of their known values."""
     values = np.zeros((len(conditions.float_columns), size), np.float64)
     is_known = np.zeros(values.shape, np.uint8)
     for place, column in enumerate(conditions.float_columns):

@@ -1,4 +1,4 @@
-"""Conversion of lark's trees to expressions in unresolved form."""
+"""Converts lark's trees to expressions whose names are not resolved yet."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _MAX_LENGTH = 2**31 - 1
 
 
 def build_expression(tree: Branch) -> Expression:
-    """The expression of a tree."""
+    """Build the expression of a tree."""
     name = str(tree.data)
     if name in _SIGNS:
         return Operation(_SIGNS[name], _operands(tree), position_of(tree))
@@ -67,7 +67,7 @@ def build_expression(tree: Branch) -> Expression:
 
 
 def name_of(tree: Branch, *, is_label: bool = False) -> str:
-    """An identifier without its quotes; an unquoted label is in upper case."""
+    """Return an identifier without its quotes; an unquoted label is in upper case."""
     (token,) = tokens_of(tree)
     if token.type == "NAME":
         return token.upper() if is_label else str(token)
@@ -75,12 +75,12 @@ def name_of(tree: Branch, *, is_label: bool = False) -> str:
 
 
 def words_of(tree: Branch) -> list[str]:
-    """The identifiers of a name with dots."""
+    """Return the identifiers of a name with dots."""
     return [name_of(name) for name in trees_of(tree)]
 
 
 def text_of(token: Token) -> str:
-    """The text of a string in quotes."""
+    """Return the text of a string in quotes."""
     return token[1:-1].replace("''", "'")
 
 

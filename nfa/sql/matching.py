@@ -1,4 +1,4 @@
-"""The search for the matches of a clause: compiles the clause for a table, and calls the kernel."""
+"""The search for the matches of a clause, which compiles the clause for a table and calls the kernel."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ _RULES: Mapping[SkipRule, int] = {
     "to_first": tables.TO_FIRST,
     "to_last": tables.TO_LAST,
 }
-_MOST_MEMORY = 2**28  # most (branch, row) cells
+_MOST_MEMORY = 2**28  # maximum number of (branch, row) cells
 _MOST_STACK = 2**26
 
 
 @dataclass(frozen=True)
 class Matches:
-    """The *records* of a search: matches and unmatched rows, in the order of the output. A *line* is a row of a match.
+    """The result of a search as *records*: matches and unmatched rows, in the order of the output.
+
+    A *line* is a row of a match.
 
     Attributes:
         is_match: By record, whether it is a match and not an unmatched row.
@@ -73,9 +75,11 @@ class Matches:
 
 
 def search(clause: Clause, table: SortedTable, most_steps: int = MOST_STEPS) -> Matches:
-    """Search a table for the matches of a clause; ``PatternRefused`` if the conditions do not fit the table's columns.
+    """Search a table for the matches of a clause.
 
-    Raises ``RowPatternFailed`` if the search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
+    Raises:
+        PatternRefused: The conditions do not fit the table's columns.
+        RowPatternFailed: The search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
     """
     program, conditions = build_program(clause.pattern), compile_conditions(clause, table)
     longest = int(np.diff(table.bounds).max(initial=0))
@@ -138,7 +142,7 @@ def _rows(clause: Clause, table: SortedTable, conditions: Conditions) -> tuple[R
 
 
 def _within(clause: Clause, table: SortedTable) -> int:
-    """The length of WITHIN in the unit of the column of ORDER BY."""
+    """Return the length of WITHIN in the unit of the column of ORDER BY."""
     if clause.within is None:
         return int(tables.LONGEST)
     kind = kind_of(table.column(clause.order[0].column).type) if clause.order else "nothing"

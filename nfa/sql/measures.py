@@ -20,7 +20,7 @@ from nfa.sql.syntax import Aggregate, At, Clause, Column, Expression, LabelOfRow
 from nfa.sql.table import SortedTable, integers_of
 
 _Lines = NDArray[np.int64]
-_WITH_NULLS = ("array_agg", "max_by", "min_by")  # aggregates that take nulls as values
+_WITH_NULLS = ("array_agg", "max_by", "min_by")  # aggregates that treat nulls as values
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Output:
     """The output rows of a clause, and the measures over them.
 
     Attributes:
-        rows: The table row shown by each output row.
-        records: By output row, its record (match or unmatched row).
-        ends: By output row, the exclusive end of the lines read by running measures; the first line for a record
-            without lines.
+        rows: For each output row, the table row that it shows.
+        records: For each output row, its record (match or unmatched row).
+        ends: For each output row, the exclusive end of the lines that running measures read. For a record without
+            lines, this is the record's first line.
     """
 
     clause: Clause
@@ -46,7 +46,7 @@ class Output:
         return self.matches.firsts
 
     def measure(self, expression: Expression) -> Any:
-        """The values of a measure on every output row; null on unmatched rows."""
+        """Return the values of a measure on every output row; null on unmatched rows."""
         values = column_of(expression, self._read, len(self.rows))
         is_match = self.matches.is_match[self.records]
         return values if is_match.all() else pc.if_else(pa.array(is_match), values, pa.scalar(None, values.type))
@@ -69,7 +69,7 @@ class Output:
         return self._values(expression.content, targets)
 
     def _targets(self, place: Place) -> NDArray[np.int64]:
-        """For each output row, the table row to which ``place`` refers; -1: no such row."""
+        """Return, for each output row, the table row to which ``place`` refers; -1 if there is no such row."""
         firsts, ends = self.firsts[self.records], self._ends(is_final=place.is_final)
         if place.labels is None:
             lines = firsts + place.offset if place.is_first else ends - 1 - place.offset
@@ -85,23 +85,23 @@ class Output:
         return self._moved(rows, place.physical) if place.physical else rows
 
     def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The number of lines with one of the labels before each line, and the indices of lines with these labels."""
+        """Return the number of lines with one of the labels before each line, and the indices of these lines."""
         mask = self._label_mask(labels)
         return np.append(0, np.cumsum(mask)), np.flatnonzero(mask)
 
     def _label_mask(self, labels: frozenset[int] | None) -> NDArray[np.bool_]:
-        """A mask of the lines with one of the labels; None: all lines."""
+        """Return a mask of the lines with one of the labels; None: all lines."""
         is_chosen = np.array([labels is None or label in labels for label in range(len(self.clause.variables))])
         return is_chosen[self.matches.labels]
 
     def _moved(self, rows: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        """For each of ``rows``, the row at a distance in the same partition; -1 if there is no such row."""
+        """Return, for each of ``rows``, the row at a distance in the same partition; -1 if there is no such row."""
         if not self.table.size:
             return rows
         return np.where(rows >= 0, self.table.neighbours(distance)[rows], -1)
 
     def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
-        """For each output row, the value of an expression over one row of the table, whose index is in ``rows``."""
+        """Return, for each output row, the value of an expression over the table row whose index is in ``rows``."""
         indices = pa.array(rows, mask=rows < 0)
 
         def read(leaf: Expression) -> Any:
@@ -113,7 +113,7 @@ class Output:
         return column_of(expression, read, len(rows))
 
     def _labels(self, rows: NDArray[np.int64]) -> Any:
-        """The labels of rows in the match of each output row; null for rows outside the match."""
+        """Return the labels of rows in the match of each output row; null for rows outside the match."""
         places = rows - self.matches.starts[self.records]
         is_present = (rows >= 0) & (places >= 0) & (places < self.matches.lengths[self.records])
         lines = np.where(is_present, self.firsts[self.records] + places, 0)
@@ -133,7 +133,7 @@ class Output:
         return self._listed(aggregate, operands, mask, ends)
 
     def _of_lines(self, expression: Expression) -> Any:
-        """The values of an expression over one row, on every line."""
+        """Return the values of an expression over one row, on every line."""
         rows = pa.array(self.matches.lines)
 
         def read(leaf: Expression) -> Any:
@@ -148,7 +148,7 @@ class Output:
         return column_of(expression, read, len(self.matches.lines))
 
     def _folded(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """The values of an aggregate of numbers, computed by a kernel over the lines."""
+        """Return the values of an aggregate of numbers, which a kernel computes over the lines."""
         if aggregate.name == "count":
             counts = np.append(0, np.cumsum(mask))
             return pa.array(counts[ends] - counts[self.firsts[self.records]])
@@ -167,7 +167,7 @@ class Output:
             fold_integers(function, firsts, mask, values, count)
         is_present = ends > self.firsts[self.records]
         last = np.where(is_present, ends - 1, 0)
-        if not len(values):  # the types are those of a table with rows
+        if not len(values):  # so that the result has the same types as for a table with rows
             values, count = np.zeros(1, values.dtype), np.zeros(1, np.int64)
         is_present &= count[last] > 0
         if aggregate.name == "avg":
@@ -175,7 +175,10 @@ class Output:
         return _typed(values[last], ~is_present, operand.type)
 
     def _listed(self, aggregate: Aggregate, operands: Sequence[Any], mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """The values of an aggregate that needs lists of operand values; output rows are computed separately."""
+        """Return the values of an aggregate that needs lists of operand values.
+
+        Each output row is computed separately.
+        """
         function = _LISTED.get(("distinct " if aggregate.is_distinct else "") + aggregate.name)
         if function is None:
             reason = "DISTINCT of it" if aggregate.is_distinct else kind_of(operands[0].type)
@@ -193,7 +196,7 @@ class Output:
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[[list[Any], list[Any]], Any]:
-    """A function that returns the value of the first operand where the second operand is extreme."""
+    """Return a function that selects the value of the first operand where the second operand is extreme."""
 
     def extreme_value(values: list[Any], keys: list[Any]) -> Any:
         places = [place for place, key in enumerate(keys) if key is not None]
@@ -219,7 +222,10 @@ _LISTED: Mapping[str, Callable[..., Any]] = {
 
 
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
-    """A kernel's numbers as dates, times or durations if ``kind`` is one of these; otherwise int64 or float64."""
+    """Convert a kernel's numbers to dates, times or durations if ``kind`` is one of these.
+
+    Otherwise to int64 or float64.
+    """
     column = pa.array(values, mask=is_null)
     if pa.types.is_date(kind):
         return column.view(pa.timestamp("us")).cast(kind)
@@ -229,11 +235,11 @@ def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
 
 
 def output_of(clause: Clause, table: SortedTable, matches: Matches) -> Output:
-    """The output rows of a clause."""
+    """Build the output rows of a clause."""
     firsts = matches.firsts
     if clause.rows == "one":
         return Output(clause, table, matches, matches.starts, np.arange(len(firsts)), firsts + matches.lengths)
-    # for each record its shown lines; for a record without lines, one row
+    # the shown lines of each record, and one row for each record without lines
     is_shown = ~matches.is_excluded
     alone = np.flatnonzero(matches.lengths == 0)
     all_records = np.concatenate([matches.records[is_shown], alone])

@@ -1,7 +1,7 @@
 """Operators and scalar functions of queries, over Arrow columns.
 
-Each operation takes and returns Arrow arrays, or scalars if all operands are constants. Nulls follow SQL, and division
-by zero gives null. ``OPERATIONS`` and ``FUNCTIONS`` are the complete tables; ``column_of`` applies them.
+Each operation has Arrow arrays as operands and result, or scalars if all operands are constants. Nulls follow SQL, and
+division by zero gives null. ``OPERATIONS`` and ``FUNCTIONS`` are the complete tables; ``column_of`` applies them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _subtract(left: Any, right: Any) -> Any:
 
 
 def _beside(operand: Any, other: Any) -> Any:
-    """The operand, or its midnight if the operand is a date next to an interval."""
+    """Return the operand, or its midnight if it is a date that is combined with an interval."""
     return _as_timestamp(operand) if pa.types.is_duration(other.type) else operand
 
 
@@ -112,7 +112,10 @@ def _in(value: Any, *others: Any) -> Any:
 
 
 def _case(*operands: Any) -> Any:
-    """CASE: condition, value, condition, value, …; if their number is odd, the last operand is the value of ELSE."""
+    """Evaluate CASE, whose operands are conditions and values in turn.
+
+    If the number of operands is odd, the last one is the value of ELSE.
+    """
     result = operands[-1] if len(operands) % 2 else pa.scalar(None)
     for place in range(len(operands) // 2 * 2 - 2, -1, -2):
         result = pc.if_else(pc.coalesce(operands[place], False), operands[place + 1], result)
@@ -120,7 +123,7 @@ def _case(*operands: Any) -> Any:
 
 
 def _with_constants(column: Callable[..., Any], kind: type[int | str]) -> Callable[..., Any]:
-    """A function of one column and constants of a kind; null in each row if a constant is null."""
+    """Return a function of one column and constants of a kind; its result is null if a constant is null."""
 
     def values(operand: Any, *constants: Any) -> Any:
         if not all(constant.is_valid for constant in constants):
@@ -135,7 +138,7 @@ def _like(text: Any, pattern: str, escape: str | None = None) -> Any:
 
 
 def regex_of(pattern: str, escape: str | None) -> str:
-    """The regular expression of a LIKE pattern."""
+    """Return the regular expression of a LIKE pattern."""
     parts, is_escaped = [], False
     for sign in pattern:
         if is_escaped or sign not in ("%", "_", escape):
@@ -280,14 +283,14 @@ _OF_NULLS = (
     pa.int64(),
     pa.string(),
     pa.timestamp("us"),
-)  # types to try for a column of nulls, in order
+)  # types that are tried in turn for a column of nulls
 
 Reader = Callable[[Expression], Any]
 """A function that returns the column or scalar of an expression that is neither an operation nor a constant."""
 
 
 def column_of(expression: Expression, read: Reader, size: int) -> Any:
-    """The values of an expression on each of ``size`` rows, as an Arrow array; operands of unfit types are refused."""
+    """Evaluate an expression on each of ``size`` rows, as an Arrow array; operands of the wrong type are refused."""
     values = value_of(expression, read)
     if isinstance(values, pa.Scalar):
         return pa.nulls(size, values.type) if not values.is_valid else pa.repeat(values, size)
@@ -295,7 +298,7 @@ def column_of(expression: Expression, read: Reader, size: int) -> Any:
 
 
 def value_of(expression: Expression, read: Reader) -> Any:
-    """The values of an expression as in ``column_of``, but a constant stays a scalar."""
+    """Evaluate an expression as ``column_of`` does, but leave a constant as a scalar."""
     match expression:
         case Constant():
             return pa.scalar(expression.value)
@@ -307,9 +310,9 @@ def value_of(expression: Expression, read: Reader) -> Any:
 
 
 def applied(name: str, operands: list[Any], position: Position) -> Any:
-    """The result of an operation on Arrow arrays or scalars.
+    """Return the result of an operation on Arrow arrays or scalars.
 
-    A column of nulls has no type in Arrow, and gets a type that fits the operation.
+    A column of nulls has no type in Arrow. It is converted to a type that fits the operation.
     """
     column = (OPERATIONS.get(name) or FUNCTIONS[name]).column
     has_nulls = any(pa.types.is_null(operand.type) for operand in operands)
@@ -331,7 +334,10 @@ def _first_line(error: Exception) -> str:
 
 
 def plain(operand: Any, of_nulls: Any = None) -> Any:
-    """A column in a type that all functions accept: dictionaries, large texts and text views become plain texts."""
+    """Convert a column to a type that all functions accept.
+
+    Dictionaries, large texts and text views become plain texts; nulls become ``of_nulls``, if given.
+    """
     kind = operand.type
     if pa.types.is_null(kind) and of_nulls is not None:
         return operand.cast(of_nulls)

@@ -54,13 +54,13 @@ def parse_query(text: str) -> SqlQuery:
 
 
 def parse_named(text: str) -> tuple[str, Clause]:
-    """Parse a clause with a name, ``PATTERN name MATCH_RECOGNIZE (…)``."""
+    """Parse a named clause, ``PATTERN name MATCH_RECOGNIZE (…)``."""
     return build_named(_GRAMMAR.tree(text, "named"))
 
 
 def _advise(text: str, place: int, _: set[str], expected: str) -> tuple[str, int, str]:
-    """The word that cannot be read, the number of characters from its start to ``place``, and the advice."""
-    back = int(text[max(0, place - 1) : place + 1] == "==")  # the first half of == was accepted
+    """Return the word that cannot be read, the number of characters from its start to ``place``, and the advice."""
+    back = int(text[max(0, place - 1) : place + 1] == "==")  # the parser accepted the first character of ==
     match = _WORD.match(text, place - back)
     word = match.group() if match else ""
     return word, back, _HINTS.get(word.upper(), expected)
@@ -81,7 +81,7 @@ _MAX_LIMIT = 2**62
 
 
 def build_sql(tree: Branch) -> SqlQuery:
-    """The query of a parsed text."""
+    """Build the query of a parsed text."""
     parts = _by_rule(tree)
     table, limit = parts["table"], parts.get("limit")
     return SqlQuery(
@@ -97,7 +97,7 @@ def build_sql(tree: Branch) -> SqlQuery:
 
 
 def build_named(tree: Branch) -> tuple[str, Clause]:
-    """The name and the clause of a parsed pattern."""
+    """Return the name and the clause of a parsed pattern."""
     name, clause = trees_of(tree)
     return name_of(name), _clause(clause)
 
@@ -111,7 +111,7 @@ def _only(tree: Branch | None) -> Expression | None:
 
 
 def _outputs(tree: Branch) -> tuple[Named, ...] | None:
-    """The columns of a SELECT list; None for ``*``."""
+    """Return the columns of a SELECT list; None for ``*``."""
     outputs: list[Named] = []
     for output in trees_of(tree):
         if output.data == "everything_of":
@@ -128,7 +128,7 @@ def _outputs(tree: Branch) -> tuple[Named, ...] | None:
 
 
 def _require_distinct(outputs: Sequence[Named]) -> None:
-    """Refuse two columns of SELECT with one name, because tables of most kinds have only one of them."""
+    """Refuse two columns of SELECT with the same name, because most forms of the result can only have one of them."""
     places: dict[str, int] = {}
     for place, output in enumerate(outputs, start=1):
         if (earlier := places.setdefault(output.name, place)) < place:

@@ -1,4 +1,4 @@
-"""Conversion of lark's trees to the syntax tree of row patterns. Permutations become alternations."""
+"""Converts lark's trees to the syntax tree of row patterns. Permutations become alternations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nfa.sql.expression_building import name_of
 from nfa.sql.syntax import Alternation, Anchor, Concatenation, Exclusion, Labelled, Node, Repetition
 
 MAX_REPETITIONS = 1_000  # n of {n}
-MAX_SIZE = 10_000  # number of steps of the program
+MAX_SIZE = 10_000  # maximum of ``size_of`` a pattern
 _SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -24,14 +24,14 @@ class Variables:
         self.has_exclusion = False
 
     def label_of(self, name: str) -> int:
-        """The label of a variable; a new variable gets the next label."""
+        """Return the label of a variable; a new variable gets the next label."""
         if name not in self.names:
             self.names.append(name)
         return self.names.index(name)
 
 
 class PatternReader:
-    """Reads the pattern of one clause and notes its variables."""
+    """Reads the pattern of one clause and collects its variables."""
 
     def __init__(self, variables: Variables) -> None:
         self._variables = variables
@@ -74,7 +74,7 @@ class PatternReader:
 
 
 def size_of(node: Node) -> int:
-    """The number of rows and branches of a pattern with its repetitions written out."""
+    """Return the number of rows and branches of a pattern with its repetitions expanded."""
     match node:
         case Concatenation() | Alternation():
             return 1 + sum(map(size_of, node.parts))
@@ -87,7 +87,7 @@ def size_of(node: Node) -> int:
 
 
 def _permuted(parts: list[Node], tree: Branch) -> Node:
-    """The alternation of all orders of some parts, in lexicographical order of the parts' places."""
+    """Return the alternation of all orders of the given parts, in lexicographical order of the parts' positions."""
     if factorial(len(parts)) * sum(map(size_of, parts)) > MAX_SIZE:
         raise PatternRefused("too-large", f"PERMUTE of {len(parts)} parts has too many orders", position_of(tree))
     orders: Iterable[tuple[Node, ...]] = permutations(parts)

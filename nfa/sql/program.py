@@ -1,7 +1,7 @@
 """Programs of row patterns, which the kernel runs.
 
-In a loop without an upper bound, an iteration that takes no row ends the loop: the search continues after it. Bounded
-repetitions are written out.
+In a loop without an upper bound, an iteration that consumes no row ends the loop, and the search continues after it.
+Bounded repetitions are expanded.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Writer:
 
 
 def takes_no_row(node: Node) -> bool:
-    """Whether a pattern may match without a row."""
+    """Check whether a pattern can match without a row."""
     match node:
         case Labelled():
             return False

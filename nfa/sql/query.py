@@ -26,7 +26,7 @@ class QueryShape:
     Attributes:
         table: The table that the query reads.
         partition: The columns of PARTITION BY.
-        is_whole: Whether ORDER BY or LIMIT need the results of all partitions.
+        is_whole: Whether ORDER BY or LIMIT needs the results of all partitions.
     """
 
     table: str
@@ -35,16 +35,22 @@ class QueryShape:
 
 
 def query_shape(text: str) -> QueryShape:
-    """The shape of a query; ``PatternRefused``, with position and advice, if the text cannot be read."""
+    """Return the shape of a query.
+
+    Raises:
+        PatternRefused: The text cannot be read; the error has position and advice.
+    """
     query = parse_query(text)
     columns = tuple(sort.column for sort in query.clause.partition)
     return QueryShape(query.table, columns, bool(query.ordering) or query.limit is not None)
 
 
 def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | None = None) -> pa.Table:
-    """Run a query; ``read`` returns the table of a name, ``max_steps`` bounds the search in one partition.
+    """Run a query; ``read`` returns the table with a given name, ``max_steps`` bounds the search in one partition.
 
-    ``PatternRefused``: the text cannot be read or does not fit the table; ``RowPatternFailed``: see ``search``.
+    Raises:
+        PatternRefused: The text cannot be read, or does not fit the table.
+        RowPatternFailed: The search fails; see ``search``.
     """
     query = parse_query(text)
     table = read(query.table)
@@ -58,7 +64,7 @@ def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | No
 
 
 def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Table:
-    """The columns of the result of a clause, in the order of the standard."""
+    """Return the columns of the result of a clause, in the order that the standard defines."""
     rows = pa.array(output.rows)
     partition_columns = [(sort.column, table.column(sort.column).take(rows)) for sort in clause.partition]
     measures = [(measure.name, output.measure(measure.expression)) for measure in clause.measures]
@@ -73,7 +79,7 @@ def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Tabl
 
 
 def _ambiguous(clause: Clause, names: Sequence[str]) -> dict[str, PatternRefused]:
-    """The names that a measure shares with another column of the clause's result, each with the refusal to read it."""
+    """Return the names that a measure shares with another column of the result, each with the refusal to read it."""
     origins: dict[str, str] = {}
     if clause.rows != "one":
         origins = dict.fromkeys(names, "a column of the table")
@@ -93,7 +99,7 @@ def _as_table(columns: Sequence[tuple[str, Any]]) -> pa.Table:
 
 
 def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expression:
-    """The expression of an item of ORDER BY, where a whole number is the place of a column of SELECT, from 1."""
+    """Return the expression of an item of ORDER BY; a whole number is the position of a column of SELECT, from 1."""
     match ordering.expression:
         case Constant(value=int(place)) if not isinstance(place, bool):
             assert columns.names is not None
@@ -113,7 +119,7 @@ def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expressi
 
 
 def _selected(query: SqlQuery, matches: pa.Table, ambiguous: Mapping[str, PatternRefused]) -> pa.Table:
-    """Apply the query around the clause to the result of the clause; reading one of ``ambiguous`` is refused."""
+    """Apply the query around the clause to the clause's result; reading a name in ``ambiguous`` is refused."""
     columns = Columns(matches.column_names)
 
     def value(expression: Expression, table: pa.Table) -> Any:

@@ -1,7 +1,8 @@
-"""Resolution of names: the column or row of the match that a name means, and the meaning of each call.
+"""Resolves names and calls: each name becomes a column or a row of the match, and each call gets its meaning.
 
-If all operands of an operation are read at the same row, the operation is evaluated there: ``lower(LAST(A.x))`` becomes
-``LAST(lower(A.x))``. The meaning stays the same, because all columns of a missing row are null.
+If all operands of an operation are read at the same row, the whole operation is evaluated at this row:
+``lower(LAST(A.x))`` becomes ``LAST(lower(A.x))``. The meaning is the same, because all columns of a missing row are
+null.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ _MAX_OFFSET = 2**31 - 1
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table by name; queries may write names in another case, unless that is ambiguous.
+    """The columns of a table by name. Queries may write names in another case, unless that is ambiguous.
 
-    If ``names`` is None, any name is a column.
+    If ``names`` is None, every name is accepted as a column.
     """
 
     names: Sequence[str] | None
 
     def find(self, name: str, position: Position) -> str:
-        """The name of a column in the case of the table."""
+        """Return the name of a column in the case of the table."""
         if self.names is None or name in self.names:
             return name
         candidates = list(dict.fromkeys(column for column in self.names if column.lower() == name.lower()))
@@ -60,7 +61,7 @@ class Columns:
 
 
 def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
-    """The clause with resolved expressions, for a table with the columns ``names``; None: any name is a column."""
+    """Resolve the expressions of a clause for a table with the columns ``names``; None: every name is a column."""
     columns = Columns(names)
     unions = {name: frozenset([label]) for label, name in enumerate(clause.variables)} | dict(clause.subsets)
     scope = _Scope(columns, unions, is_measure=True)
@@ -78,7 +79,7 @@ def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
 
 
 def resolve_output(expression: Expression, columns: Columns, alias: str | None) -> Expression:
-    """An expression of the query around the clause, resolved over the columns of the clause's result."""
+    """Resolve an expression of the query around the clause, over the columns of the clause's result."""
 
     def of_name(name: Name) -> Expression:
         if name.variable is not None and (alias is None or name.variable != alias.upper()):
@@ -158,7 +159,7 @@ class _Scope:
         return At(LabelOfRow(), self._place(labels, is_final=call.semantics == "final"), call.position)
 
     def _classified(self, call: Call) -> frozenset[int] | None:
-        """The labels to which CLASSIFIER(variable) refers; None: all labels."""
+        """Return the labels to which CLASSIFIER(variable) refers; None: all labels."""
         _require_operands(call, 0, 1)
         if not call.operands:
             return None
@@ -190,7 +191,7 @@ class _Scope:
         return At(target.content, self._simplified(place), call.position)
 
     def _content(self, expression: Expression, call: Call) -> At:
-        """The expression inside a navigation, read at the last row of its labels."""
+        """Return the expression inside a navigation, read at the last row of its labels."""
         for part in walk(expression):
             if isinstance(part, Call) and (part.name in (*_LOGICAL, *_PHYSICAL, *AGGREGATES, "match_number")):
                 raise PatternRefused(
@@ -202,7 +203,10 @@ class _Scope:
         return At(content, Place(labels), call.position)
 
     def _of_one_variable(self, expression: Expression, call: Call) -> tuple[frozenset[int] | None, Expression]:
-        """The labels that all names of an expression over one row must share, and the resolved expression."""
+        """Return the labels and the resolved form of an expression over one row.
+
+        All names in the expression must have the same labels.
+        """
         label_sets: list[frozenset[int] | None] = []
 
         def plain(part: Expression) -> Expression:
@@ -239,7 +243,7 @@ class _Scope:
         labels = self._labels(call.rows_of, call.position)
         operands: tuple[Expression, ...] = ()
         if call.operands:
-            # as one expression, so that the variables of all operands must agree
+            # resolved as one expression, so all operands must have the same variable
             labels, operation = self._of_one_variable(Operation("operands", call.operands, call.position), call)
             assert isinstance(operation, Operation)
             operands = operation.operands
@@ -258,7 +262,7 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """The place without labels, if it is the current row: the last row of the condition's own label."""
+        """Return the place without its labels if it is the current row: the last row of the condition's own label."""
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)
@@ -312,12 +316,15 @@ def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operat
 
 
 def _fits(value: Value, most: int | None) -> bool:
-    """Whether a constant is null, a text if ``most`` is None, or otherwise a whole number of at most that size."""
+    """Check whether a constant is null, or of the required kind.
+
+    If ``most`` is None, the kind is text, otherwise a whole number whose absolute value is at most ``most``.
+    """
     return value is None or (isinstance(value, str) if most is None else type(value) is int and abs(value) <= most)
 
 
 def _at_one_place(operation: Operation) -> Expression:
-    """The operation, evaluated as a whole at one row if all its operands are read at this row."""
+    """Return the operation, evaluated as a whole at one row if all its operands are read at this row."""
     operands = [operand for operand in operation.operands if not isinstance(operand, Constant)]
     places = {operand.place if isinstance(operand, At) else None for operand in operands}
     are_labels = {LabelOfRow() in walk(operand) for operand in operands}

@@ -1,7 +1,7 @@
-"""Patterns of streams written as SQL: only clauses with the same meaning over an unbounded stream.
+"""Patterns of streams that are written as SQL, limited to clauses with the same meaning over an unbounded stream.
 
-These clauses match sequences of a fixed number of rows. So at most one match begins at a row, no preference is needed,
-and matches end in the order in which they begin. Everything else is refused by name.
+These clauses match sequences of a fixed number of rows. So at most one match begins at a row, no preference among
+matches is needed, and matches end in the order in which they begin. All other constructs are refused by name.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def stream_pattern_text(text: str) -> str:
 
 
 class _Unplaced(PatternRefused):
-    """A refusal without a position, which an outer caller adds."""
+    """A refusal without a position. An outer caller adds the position."""
 
 
 @contextmanager
 def _placed(position: Position) -> Iterator[None]:
-    """Add a position to refusals without one that are raised inside the context."""
+    """Add a position to refusals that are raised inside the context without one."""
     try:
         yield
     except _Unplaced as error:
@@ -82,7 +82,7 @@ def _refuse(construct: str, reason: str, position: Position = NOWHERE) -> NoRetu
 
 
 def _check(clause: Clause) -> None:
-    """Refuse parts of a clause that have no meaning in a stream; its pattern and expressions are not checked here."""
+    """Refuse parts of a clause that have no meaning in a stream. Its pattern and expressions are not checked here."""
     if clause.rows != "one":
         _refuse("ALL ROWS PER MATCH", "a match is one alert; write ONE ROW PER MATCH", clause.position)
     if clause.skip.rule not in ("past_last_row", "to_next_row"):
@@ -96,7 +96,7 @@ def _check(clause: Clause) -> None:
 
 
 def _steps(node: Node) -> Sequence[int]:
-    """The label of each row of a pattern with a fixed number of rows."""
+    """Return the label of each row of a pattern with a fixed number of rows."""
     match node:
         case Labelled():
             return [node.label]
@@ -111,7 +111,7 @@ def _steps(node: Node) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes a clause in the pattern language."""
+    """Writes a clause as text of the pattern language."""
 
     clause: Clause
     steps: Sequence[int]
@@ -129,7 +129,7 @@ class _Writer:
 
     def text(self, name: str) -> str:
         steps = ", ".join(self._step(place) for place in range(len(self.steps)))
-        # unquoted, because a quoted key would be an attribute
+        # key is not quoted, because in quotes it would be an attribute
         keys = ", ".join(quoted(sort.column) for sort in self.clause.partition)
         lines = [
             f"PATTERN {self._name(name)}",
@@ -164,7 +164,7 @@ class _Writer:
         return f"{types} {self._name(self.aliases[place])}{f' [{condition_text}]' if condition_text else ''}"
 
     def _value(self, expression: Expression, current_step: int, own_step: int | None) -> str:
-        """The text of an expression at a step, in the condition of ``own_step``; None: in a measure."""
+        """Return the text of an expression at a step, in the condition of ``own_step``; None: in a measure."""
         match expression:
             case Constant():
                 return _constant(expression.value)
@@ -202,11 +202,14 @@ class _Writer:
         return read(expression.content)
 
     def _places(self, labels: frozenset[int] | None, current_step: int) -> list[int]:
-        """The steps with some labels, up to the current step."""
+        """Return the steps that have one of the labels, up to the current step."""
         return [step for step in range(current_step + 1) if labels is None or self.steps[step] in labels]
 
     def _target(self, place: Place, current_step: int, position: Position) -> int | None:
-        """The step at a place; None if too few steps have its labels. A row outside the match so far is refused."""
+        """Return the step at a place; None if too few steps have its labels.
+
+        A row outside the match so far is refused.
+        """
         candidates = self._places(place.labels, current_step)
         if not place.is_first:
             candidates.reverse()
@@ -262,7 +265,7 @@ def _conjuncts(condition: Expression | None) -> Sequence[Expression]:
 
 
 def _types_of(condition: Expression) -> Sequence[str] | None:
-    """The event types in a condition ``type = '…'`` or ``type IN (…)`` on the current row; None for others."""
+    """Return the event types in a condition ``type = '…'`` or ``type IN (…)`` on the current row; None for others."""
     match condition:
         case At(content=Operation(name="=" | "in", operands=(Column(name="type"), *values)), place=place):
             if place == Place() and all(

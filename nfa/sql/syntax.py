@@ -1,6 +1,6 @@
-"""The syntax tree of a query with ``MATCH_RECOGNIZE``: frozen values, equal if the queries are.
+"""The syntax tree of a query with ``MATCH_RECOGNIZE``, as frozen values that are equal if the queries are.
 
-Unresolved expressions contain ``Name`` and ``Call``. ``nfa.sql.resolving`` replaces them, so that each value has the
+Unresolved expressions contain ``Name`` and ``Call``. ``nfa.sql.resolving`` replaces these, so that each value has the
 row of the match at which it is read (``At``). A label is the index of a variable of the pattern.
 """
 
@@ -28,7 +28,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An unresolved column, with the pattern variable before it if there is one."""
+    """An unresolved column, with the pattern variable before it, if any."""
 
     column: str
     variable: str | None = None
@@ -39,8 +39,8 @@ class Name:
 class Call:
     """An unresolved call.
 
-    ``semantics`` is ``running`` or ``final`` if the text has this word. ``count(*)`` and ``count(A.*)`` have
-    ``of_rows`` set; the latter has ``A`` as ``rows_of``.
+    ``semantics`` is ``running`` or ``final`` if the text has one of these words. ``of_rows`` is set for ``count(*)``
+    and ``count(A.*)``; the latter has ``A`` as ``rows_of``.
     """
 
     name: str
@@ -63,14 +63,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the row that is read."""
+    """A column of the row at which the expression is read."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class LabelOfRow:
-    """The label, as text, of the row that is read; null outside the match."""
+    """The label, as text, of the row at which the expression is read; null outside the match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class Place:
         labels: The labels whose rows count; None: all labels.
         is_first: Whether rows are counted from the first row onward; otherwise from the last row backward.
         offset: Number of rows with these labels to skip.
-        is_final: Whether the last row is the last of the whole match; otherwise the current row.
-        physical: Number of rows by which to move forward in the partition after this; negative: backward.
+        is_final: Whether the last row is that of the whole match; otherwise it is the current row.
+        physical: Number of rows by which to move forward in the partition afterwards; negative: backward.
     """
 
     labels: frozenset[int] | None = None
@@ -104,7 +104,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """An expression over one row, evaluated at a place; if there is no row, all its columns are null."""
+    """An expression over one row, evaluated at a place. If there is no such row, all its columns are null."""
 
     content: Expression
     place: Place
@@ -142,7 +142,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Concatenation:
-    """Parts one after the other; without parts, the empty pattern."""
+    """Parts that match one after the other; without parts, the empty pattern."""
 
     parts: tuple[Node, ...]
 
@@ -176,7 +176,7 @@ Node: TypeAlias = Labelled | Anchor | Concatenation | Alternation | Repetition |
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """A column to sort by."""
+    """A column by which rows are sorted."""
 
     column: str
     is_descending: bool = False
@@ -186,7 +186,7 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An expression with a name: a measure, or a column of the result."""
+    """A named expression: a measure, or a column of the result."""
 
     name: str
     expression: Expression
@@ -195,7 +195,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The row at which the search continues after a match; ``labels`` are for ``to_first`` and ``to_last`` only."""
+    """The row at which the search continues after a match. Only ``to_first`` and ``to_last`` use ``labels``."""
 
     rule: SkipRule = "past_last_row"
     labels: frozenset[int] = frozenset()
@@ -229,7 +229,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """An expression to sort the result by; a whole number is the place of a column of SELECT, from 1."""
+    """An expression by which the result is sorted; a whole number is the position of a column of SELECT, from 1."""
 
     expression: Expression
     is_descending: bool = False
@@ -239,7 +239,7 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class SqlQuery:
-    """A query with ``MATCH_RECOGNIZE``; ``outputs`` are its columns, None: all columns."""
+    """A query with ``MATCH_RECOGNIZE``. ``outputs`` are its columns; None: all columns."""
 
     table: str
     alias: str | None
@@ -252,7 +252,7 @@ class SqlQuery:
 
 
 def parts_of(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions directly inside an expression."""
+    """Return the expressions directly inside an expression."""
     match expression:
         case Operation() | Call() | Aggregate():
             return expression.operands
@@ -263,7 +263,7 @@ def parts_of(expression: Expression) -> tuple[Expression, ...]:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """An expression and all expressions inside it."""
+    """Yield an expression and all expressions inside it."""
     yield expression
     for part in parts_of(expression):
         yield from walk(part)

@@ -1,4 +1,4 @@
-"""The input of a clause: the columns of a table, partition by partition, sorted."""
+"""The input of a clause: the columns of a table, partition by partition, with sorted rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WHOLE = (pa.types.is_temporal, pa.types.is_integer, pa.types.is_boolean, pa.typ
 
 @dataclass
 class SortedTable:
-    """Rows in the order of the search: partition by partition, each sorted; equal rows keep their order.
+    """Rows in the order of the search: partition by partition, and sorted within each; equal rows keep their order.
 
     ``order`` has the index of each row in the input; None: the input already has this order.
     """
@@ -39,7 +39,7 @@ class SortedTable:
         return int(self.table.num_rows)
 
     def column(self, name: str) -> Any:
-        """A column in the order of the search."""
+        """Return a column in the order of the search."""
         if name not in self._columns:
             column = whole(self.table.column(name))
             self._columns[name] = column if self.order is None else column.take(pa.array(self.order))
@@ -52,7 +52,7 @@ class SortedTable:
         return np.repeat(self.bounds[:-1], sizes), np.repeat(self.bounds[1:], sizes)
 
     def neighbours(self, distance: int) -> NDArray[np.int64]:
-        """For each row, the row at a distance in its partition; -1: no such row."""
+        """Return, for each row, the row at a distance in its partition; -1 if there is no such row."""
         if distance not in self._neighbours:
             starts, ends = self.partition_ends
             rows = np.arange(self.size) + distance
@@ -60,7 +60,10 @@ class SortedTable:
         return self._neighbours[distance]
 
     def values(self, expression: Expression, rows: NDArray[np.int64] | None = None) -> Any:
-        """The values of an expression over single rows: of all rows, or of ``rows`` (-1: a missing row, with nulls)."""
+        """Return the values of an expression over single rows.
+
+        They are those of all rows, or of ``rows`` (-1: a missing row, with nulls).
+        """
         size = self.size if rows is None else len(rows)
         indices = None if rows is None else pa.array(rows, mask=rows < 0)
 
@@ -90,7 +93,7 @@ def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sor
 
 
 def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int32] | None:
-    """A number per row, equal within a partition and ascending by first rows; None without PARTITION BY."""
+    """Return a number per row, equal within a partition and ascending by first rows; None without PARTITION BY."""
     if not partition:
         return None
     codes = np.zeros(table.num_rows, np.int32)
@@ -118,7 +121,7 @@ def _sortable(column: Any, sort: Sort) -> Any:
 
 
 def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
-    """The sort keys of a column for lexsort, the most significant key last."""
+    """Return the sort keys of a column for lexsort, the most significant key last."""
     sortable = _sortable(whole(column), sort)
     if any(test(sortable.type) for test in _WHOLE):
         values = integers_of(sortable)
@@ -136,7 +139,7 @@ def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
 
 
 def whole(column: Any) -> Any:
-    """A column of a table as one array."""
+    """Return a column of a table as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 0:
@@ -145,7 +148,7 @@ def whole(column: Any) -> Any:
 
 
 def integers_of(column: Any) -> NDArray[np.int64]:
-    """The int64 values of whole numbers, booleans, times or durations (in microseconds); null is 0."""
+    """Return the int64 values of whole numbers, booleans, times or durations (in microseconds); null is 0."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), np.int64)
@@ -164,7 +167,7 @@ def integers_of(column: Any) -> NDArray[np.int64]:
 
 
 def _is_sorted(keys: Sequence[NDArray[Any]]) -> bool:
-    """Whether rows are in the order of some keys, of which the last is most significant."""
+    """Check whether rows are sorted by the given keys, of which the last is most significant."""
     if not keys or len(keys[0]) < 2:
         return True
     is_settled = np.zeros(len(keys[0]) - 1, np.bool_)
