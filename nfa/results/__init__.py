@@ -1,1 +1,1 @@
-"""Results of a batch, as columns and as values."""
+"""The results of a batch, as columns and as values."""

@@ -27,8 +27,8 @@ from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
 from streams import EventBatch, column_of, shown_texts
 from streams.tables import Tables
 
-FEW_ROWS = 24  # up to this number of matches, single values cost less than columns
-_FEW_EVENTS = 256  # most bound events of few matches
+FEW_ROWS = 24  # up to this number of matches, values cost less than columns
+_FEW_EVENTS = 256  # up to this number of bound events, matches count as few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ class Match:
 
     Attributes:
         bindings: Ids of the bound events by alias; the aliases are in the order of the pattern's text.
-        detected_us: Time at which the last condition is decided; ``end_us`` without trailing conditions.
-        decided_by: What decided the trailing conditions: the window, the end of the trace, or a constraint by which the
-            forbidden event can no longer come; None if the match did not wait.
+        detected_us: Time at which the last condition is decided; ``end_us`` if there are no trailing conditions.
+        decided_by: What decided the trailing conditions: the window, the end of the trace, or a constraint after which
+            the forbidden event is impossible; None if the match did not wait.
         deviating: Whether the trace had broken a constraint when the match was emitted.
         would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
     """
@@ -59,14 +59,14 @@ class Match:
 
 
 def match_order(match: Match) -> tuple[Any, ...]:
-    """Sort key of a match: end, start, bindings, then pattern, key and row."""
+    """Return the sort key of a match: end, start, bindings, then pattern, key and row."""
     row = "" if match.row is None else orjson.dumps(match.row).decode()
     return match.end_us, match.start_us, sorted(match.bindings.items()), match.pattern, match.key, row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeout:
-    """A partial match that WITHIN ended while it could still continue.
+    """A partial match that could still have continued when its WITHIN had passed.
 
     The match began at ``start_us``, the time of its earliest event, and its window had passed at ``due_us``.
     ``missing`` are the aliases without bound events, in the order of the text.
@@ -86,9 +86,9 @@ class Timeout:
 class Ending:
     """An early termination: the first event after which a pattern can no longer match in a trace.
 
-    ``guard_version`` is the guard that terminated the pattern, ``event`` the class of the event as the guard received
-    it, ``state`` the state of the furthest terminated partial match. With FOR EACH ROW, ``row`` is the row of the
-    partial matches.
+    ``guard_version`` is the guard that terminated the pattern. ``event`` is the class of the event as the guard
+    received it. ``state`` is the state of the furthest terminated partial match. With FOR EACH ROW, ``row`` is the row
+    of the partial matches.
     """
 
     pattern: str
@@ -109,9 +109,9 @@ class Ending:
 class Deviation:
     """The first event of a trace that its guard did not allow.
 
-    By the guard's policy, the trace is afterwards matched without pruning, or no longer matched. ``event`` is the
-    event's class, as the guard received it. ``released`` is the number of bound events of the trace that had been
-    dropped because of the guard: matches that need one of them are lost.
+    The guard's policy decides whether the trace is afterwards matched without pruning, or no longer matched. ``event``
+    is the event's class, as the guard received it. ``released`` is the number of bound events of the trace that had
+    been dropped because of the guard. Matches that need one of these events are lost.
     """
 
     key: str
@@ -128,9 +128,10 @@ class Deviation:
 class EndingColumns:
     """Early terminations as columns, for writing many at once.
 
-    ``kinds`` has the first (trace, pattern) pair of each kind: pairs of a kind have the same pattern, event type,
-    states and event class, and so the same reason. After the event ``event_id`` the pattern can no longer match;
-    ``event_id`` is empty if time terminated the pattern. ``rows`` are as in ``MatchColumns``.
+    ``kinds`` has the first early termination of each kind, and ``kind`` the index of each row's kind. Early
+    terminations of a kind have the same pattern, event type, states and event class, and so the same reason. After the
+    event ``event_id`` the pattern can no longer match; the id is empty if time terminated the pattern. ``rows`` are as
+    in ``MatchColumns``.
     """
 
     kinds: Sequence[Ending]
@@ -146,7 +147,7 @@ class EndingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """The retraction of a match that was emitted early: an event came that a constraint had excluded."""
+    """The retraction of a match that was emitted early: an event occurred that a constraint had excluded."""
 
     pattern: str
     version: int
@@ -160,16 +161,17 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """Matches and partial matches lost beyond a limit at one event; they are counted here and not reported elsewhere.
+    """Matches and partial matches lost beyond a limit at one event. They are counted here and not reported elsewhere.
 
     Attributes:
-        event_id: Id of the event; empty if passing time completed the matches.
+        event_id: Id of the event; empty if the passing of time completed the matches.
         dropped: Matches beyond the limit; alternatives of an OR with equal bindings count separately.
-        runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
-        work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
-            allowance of the events by this amount. With ``is_in_all``, the amount is of the work in all traces.
-        is_in_all: Whether work in all traces suspends the pattern, instead of the number of traces in which it was
-            given up.
+        runs: Partial matches beyond the limit of runs, which were not started, so matches may be missing.
+        work: The amount by which the pattern's work exceeded the allowance of the events. If it is above 0, the pattern
+            is given up in this trace until the trace ends. With ``is_in_all``, the amount is that of the work in all
+            traces.
+        is_in_all: Whether the pattern is suspended for its work in all traces, and not for the number of traces in
+            which it was given up.
         reason: Another reason of the suspension, in words.
     """
 
@@ -195,15 +197,15 @@ _OF_PATTERNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatcherStats:
-    """Counts since the matcher began; ``held`` and ``open_traces`` are current values.
+    """Counts since the matcher was created; ``held`` and ``open_traces`` are current values.
 
     Attributes:
         shadow_lost: Matches that eviction would have lost, with a guard in shadow mode.
         overflow: Matches beyond the limit per trace, pattern and event, which are counted but not reported.
         out_of_order: Events older than the newest event before them.
-        held: (pattern, event) pairs bound in a retained partial match; ``peak_held`` is the most after any event.
-        guard_builds: Rows of tables built from answers of guards.
-        guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces continue unguarded.
+        held: (pattern, event) pairs bound in a retained partial match; ``peak_held`` is the maximum after any event.
+        guard_builds: Rows of tables that were built from answers of guards.
+        guard_refusals: Monitor states beyond the cap of a guard without bit tables; the traces continue unguarded.
         under_bits: Traces that continued under bit tables, beyond the cap.
     """
 
@@ -230,7 +232,7 @@ class MatcherStats:
     under_bits: int
 
     def with_other_keys(self, other: MatcherStats) -> MatcherStats:
-        """The sum with the counts of another lane; the events of both lanes are the same and counted once."""
+        """Add the counts of another lane, whose events are the same and therefore counted once."""
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_PATTERNS})
 
 
@@ -239,11 +241,11 @@ class LaneOutput:
     """Results of the patterns of one lane for one batch, or for passing time (without a batch).
 
     ``first_sequence`` is the sequence number of the batch's first row. ``monitors`` (guard version, state) and
-    ``classes`` of events are indexed by the numbers that rows contain.
+    ``classes`` of events are indexed by the numbers in the rows of results.
 
     Attributes:
         stored: The bound events from before the batch, in consecutive parts.
-        is_deviating: By match, whether its trace broke a constraint.
+        is_deviating: For each match, whether its trace broke a constraint.
         corrections: Matches reported early that the event of their row contradicts.
         ending_rows: (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class of
             the event.
@@ -289,7 +291,7 @@ class LaneOutput:
         return len(self.matches) <= FEW_ROWS and len(self.matches.sequences) <= _FEW_EVENTS
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The indices, in the matcher's input, of rows of the batch; ``NIL`` for passing time.
+        """Return the indices of the batch's rows in the matcher's input; ``NIL`` for passing time.
 
         The end of an idle trace is a row before the next event, but counts as passing time.
         """
@@ -328,7 +330,10 @@ class LaneOutput:
             )
 
     def columns_of_matches(self, *, is_compact: bool = False) -> MatchColumns:
-        """The matches as columns, without RETURN. With ``is_compact``, ids may be numbers, and keys a dictionary."""
+        """Return the matches as columns, without RETURN.
+
+        With ``is_compact``, ids may be numbers, and keys a dictionary.
+        """
         table, bound = self.matches, self._bound
         ids = bound.events.columns.column("id")
         return MatchColumns(
@@ -349,14 +354,17 @@ class LaneOutput:
         )
 
     def values_of_returns(self, table: MatchTable | None = None) -> Iterator[Mapping[str, Any]]:
-        """The values of RETURN for the matches, or for the matches of ``table``; empty if no pattern has RETURN."""
+        """Yield the values of RETURN for the matches, or for the matches of ``table``.
+
+        Nothing is yielded if no pattern has RETURN.
+        """
         matches = self.matches if table is None else table
         if not any(self.patterns[number].query.pattern.returns for number in distinct(matches.patterns).tolist()):
             return
         yield from self._returns(self._bound if table is None else self._bound_of(matches))
 
     def _returns(self, bound: BoundEvents) -> list[Mapping[str, Any]]:
-        """The values of RETURN for each match; an empty mapping if its pattern has no RETURN."""
+        """Return the values of RETURN for each match; an empty mapping if its pattern has no RETURN."""
         owners = bound.table.patterns
         projections: list[Mapping[str, Any]] = [{}] * len(owners)
         for pattern in distinct(owners).tolist():
@@ -384,11 +392,11 @@ class LaneOutput:
             yield Timeout(**members, missing=missing, start_us=start_us, due_us=due_us)
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
-        """Early terminations as values; with ``newest``, only the last ``newest`` of them."""
+        """Return early terminations as values; with ``newest``, only the last ``newest`` of them."""
         return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
 
     def columns_of_endings(self, newest: int | None = None) -> EndingColumns:
-        """Early terminations as columns; with ``newest``, only the last ``newest`` of them."""
+        """Return early terminations as columns; with ``newest``, only the last ``newest`` of them."""
         rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
         types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last entry is for passing time
         firsts, kind = distinct_rows(np.column_stack([rows[:, 1:], types]))
@@ -404,7 +412,7 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """For each kind of early termination before the last ``newest``: its first early termination, and its count."""
+        """Return each kind of early termination before the last ``newest``: its first one, and their number."""
         rows = self.ending_rows[: self._older(newest)]
         firsts, kind = distinct_rows(rows[:, 1:])
         return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)
@@ -436,7 +444,10 @@ class LaneOutput:
             )
 
     def _row_keys(self, rows: pa.Array) -> pa.Array | None:
-        """The JSON keys of the table rows (FOR EACH ROW) of some rows of the batch; None: no pattern has the clause."""
+        """Return the JSON keys of the table rows (FOR EACH ROW) of the given rows of the batch.
+
+        The result is None if no pattern has the clause.
+        """
         names = self.batch.attributes.get(ROW)
         return None if names is None else row_keys(names.take(rows))
 
@@ -459,7 +470,7 @@ class LaneOutput:
     def _ended_state(
         self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
-        """The first pattern state of an automaton state that was alive before an event and is dead after it."""
+        """Return the first pattern state of an automaton state that was alive before an event and is dead after it."""
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
@@ -477,7 +488,7 @@ class LaneOutput:
         return BoundEvents.of(table, joined([old, new]), self.patterns)
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-        """Key, id, type and time of the event of each row; empty values for passing time."""
+        """Yield key, id, type and time of the event of each row; empty values for passing time."""
         if not len(rows):
             return
         event_rows = rows[rows != NIL]
@@ -497,7 +508,7 @@ class MatchOutput:
 
     @property
     def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
-        """The patterns that results may name, by name and version, even if the matcher has removed them since."""
+        """The patterns that results may name, by name and version, including patterns that were removed afterwards."""
         return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
 
     @property
@@ -508,26 +519,26 @@ class MatchOutput:
         return [match for lane in self.lanes for match in lane.values_of_matches()]
 
     def timeouts(self) -> list[Timeout]:
-        """Partial matches that WITHIN ended, of patterns with EMIT TIMEOUTS."""
+        """Return the partial matches that WITHIN ended, of patterns with EMIT TIMEOUTS."""
         return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
 
     def endings(self, newest: int | None = None) -> list[Ending]:
-        """Early terminations as values; with ``newest``, only the last ``newest`` of each lane."""
+        """Return early terminations as values; with ``newest``, only the last ``newest`` of each lane."""
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
-        """For each kind of early termination that ``endings(newest)`` omits: the first, and the count of the kind.
+        """Return each kind of early termination that ``endings(newest)`` omits: its first one, and their number.
 
         Early terminations of a kind have the same pattern, state, monitor states and event class, so the same reason.
         """
         return [ending_count for lane in self.lanes for ending_count in lane.counts_of_endings(newest)]
 
     def overflows(self) -> list[Overflow]:
-        """Losses as values; several losses of one event and pattern add up."""
+        """Return losses as values; if an event and pattern have several losses, these add up."""
         return [overflow for lane in self.lanes for overflow in lane.values_of_overflows()]
 
     def corrections(self) -> list[Correction]:
-        """Retractions of matches that were emitted early."""
+        """Return the retractions of matches that were emitted early."""
         return [correction for lane in self.lanes for correction in lane.values_of_corrections()]
 
     def deviations(self) -> list[Deviation]:

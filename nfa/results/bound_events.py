@@ -20,18 +20,18 @@ from nfa.results.event_store import StoredEvents, shown_columns
 from nfa.results.found import MatchTable
 from streams import NEVER_US, column_of, shown_texts
 
-_SPARSE = 8  # a table longer than this multiple of the lookups costs as much as searching
+_SPARSE = 8  # a longer table, as a multiple of the number of lookups, costs as much as searching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchColumns:
-    """Matches as columns; a match starts with its earliest event and ends with its latest.
+    """Matches as columns. A match starts with its earliest event and ends with its latest.
 
-    The bound events of a match lie between two ``ends``, by ascending alias (its number in the pattern), then in the
-    order of the log. ``events`` are indices in ``names``, the distinct ids. ``detected_us`` is the time at which the
-    last condition was decided, ``how`` a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as
-    JSON objects; empty: a match without row; None: no match has a row. In compact columns, ids may be numbers and keys
-    a dictionary.
+    The bound events of a match lie between two ``ends``. They are sorted by alias (its number in the pattern), then as
+    in the log. ``events`` are indices in ``names``, the distinct ids. ``detected_us`` is the time at which the last
+    condition was decided, and ``how`` a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as
+    JSON objects. An empty key is a match without a row; None: no match has a row. In compact columns, ids may be
+    numbers and keys a dictionary.
     """
 
     patterns: Sequence[RunningPattern]
@@ -57,7 +57,7 @@ class MatchColumns:
         return self.names.take(column_of(self.events))
 
     def parts(self, events: int) -> Iterator[MatchColumns]:
-        """The matches in consecutive parts of about ``events`` bound events each."""
+        """Yield the matches in consecutive parts of about ``events`` bound events each."""
         number = 0
         while number < len(self):
             first = int(self.ends[number - 1]) if number else 0
@@ -81,7 +81,7 @@ class MatchColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class BoundEvents:
-    """The bound events of a table's matches; each match also has its key and times.
+    """The bound events of a table's matches, with the key and the times of each match.
 
     ``rows`` are the rows of the bound events in ``events``, sorted by match, alias and log order. ``row_keys`` and
     ``row_values`` are the rows of FOR EACH ROW as JSON: their keys, and the columns that patterns read.
@@ -123,9 +123,9 @@ class BoundEvents:
         )
 
     def members(self) -> Iterator[tuple[RunningPattern, dict[str, Any]]]:
-        """The pattern of each match, and the members that Match, Timeout and Correction have in common.
+        """Yield the pattern of each match, and the members that Match, Timeout and Correction have in common.
 
-        Bindings have their aliases in the order of the text; ``row`` is None if the pattern has no FOR EACH ROW.
+        Bindings have their aliases in the order of the text. ``row`` is None if the pattern has no FOR EACH ROW.
         """
         ids = shown_texts(self.events.columns.column("id").take(column_of(self.rows))).to_pylist()
         numbers, ends, aliases = self.table.patterns.tolist(), self.table.ends.tolist(), self.aliases.tolist()
@@ -139,7 +139,7 @@ class BoundEvents:
             yield pattern, {**shared, "bindings": bindings, "row": row}
 
     def read(self, number: int) -> Mapping[str, list[BoundEvent]]:
-        """A match's events by alias, with their attributes."""
+        """Return a match's events by alias, with their attributes."""
         pattern = self.patterns[self.table.patterns[number]]
         bound = slice(self.table.ends[number - 1] if number else 0, self.table.ends[number])
         events: dict[str, list[BoundEvent]] = {}
@@ -153,7 +153,7 @@ class BoundEvents:
 
     @cached_property
     def _read(self) -> list[BoundEvent]:
-        """All events as values, made once because most are bound by several matches."""
+        """All events as values, converted once because several matches usually bind the same event."""
         text_columns = shown_columns(self.events.columns)
         if self.row_keys is not None:
             text_columns = text_columns.set_column(1, "key", split_names(text_columns.column("key"))[0])
@@ -174,7 +174,7 @@ def _bindings(names: Sequence[str], aliases: list[int], ids: list[str]) -> dict[
 
 
 def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The indices of ``lookups`` in ``values``, which are ascending and contain every lookup."""
+    """Return the indices of ``lookups`` in ``values``, which are ascending and contain every lookup."""
     reach = int(values[-1] - values[0]) + 1 if len(values) else 0
     if not 0 < reach <= _SPARSE * len(lookups):
         return np.searchsorted(values, lookups)
@@ -185,7 +185,7 @@ def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[n
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """The order of the bound events by match, alias and row; None: they already have this order."""
+    """Return the order of the bound events by match, alias and row; None if they already have this order."""
     if not len(table):
         return None
     rises = table.aliases[1:] > table.aliases[:-1]
@@ -200,14 +200,17 @@ def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | N
 def _spans(
     times_us: NDArray[np.int64], rows: NDArray[np.intp], table: MatchTable
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The earliest and the latest time of each match; ``rows`` are the rows of the bound events in ``times_us``."""
+    """Return the earliest and the latest time of each match.
+
+    ``rows`` are the rows of the bound events in ``times_us``.
+    """
     if not len(table):
         none = np.zeros(0, np.int64)
         return none, none
     if np.all(times_us[1:] >= times_us[:-1]):
         rises = rows[1:] >= rows[:-1]
         rises[table.ends[:-1] - 1] = True
-        if rises.all():  # true of most patterns; the extremes of each match would take ten times as long
+        if rises.all():  # true for most patterns, and ten times as fast as the minimum and maximum
             return times_us[rows[table.starts]], times_us[rows[table.ends - 1]]
     bound_us = times_us[rows]
     return np.minimum.reduceat(bound_us, table.starts), np.maximum.reduceat(bound_us, table.starts)

@@ -1,4 +1,4 @@
-"""Ids, keys, times and data of the events that partial matches bind, kept from batch to batch, and saved as arrays."""
+"""Ids, keys, times and data of the events that partial matches bind, retained between batches and saved as arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nfa.conditions.table_rows import ROW, SEPARATOR
 from streams import EventBatch, column_of, joined_texts, shown_texts
 
-_SLACK = 1_024  # at most this number of forgotten rows does not justify a compaction
+_SLACK = 1_024  # up to this number of unbound rows, a compaction is not worthwhile
 _MOST_PARTS = 16
 
 FIELDS = ("id", "key", "type", "data")
@@ -23,7 +23,7 @@ FIELDS = ("id", "key", "type", "data")
 class StoredEvents:
     """Events sorted by sequence number.
 
-    ``columns`` are id, key, type (strings) and data (JSON as bytes); type and data are empty if no pattern reads them.
+    ``columns`` are id, key, type (strings) and data (JSON as bytes). Type and data are empty if no pattern reads them.
     Events of a compact batch may have whole numbers as ids and a dictionary of keys. With FOR EACH ROW, the key is
     followed by the name of the row (``nfa.conditions.table_rows.split_names``).
     """
@@ -40,14 +40,14 @@ class StoredEvents:
         return StoredEvents(sequences=self.sequences[rows], times_us=self.times_us[rows], columns=columns)
 
     def find(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The rows of the events with some sequence numbers, all of which must be present."""
+        """Return the rows of the events with the given sequence numbers, all of which must be present."""
         return np.searchsorted(self.sequences, sequences)
 
 
 def events_of_batch(
     batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
 ) -> StoredEvents:
-    """The events of a batch at the given rows, which are ascending."""
+    """Return the events of a batch at the given rows, which are ascending."""
     columns = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
     arrays = columns.columns
     if ROW in batch.attributes:
@@ -66,20 +66,20 @@ def _empty(rows: int, kind: pa.DataType) -> pa.Array:
 
 
 def no_events() -> StoredEvents:
-    """An empty table of events."""
+    """Return an empty table of events."""
     arrays = [pa.nulls(0, kind) for kind in (pa.string(), pa.string(), pa.string(), pa.binary())]
     columns = pa.RecordBatch.from_arrays(arrays, names=list(FIELDS))
     return StoredEvents(sequences=np.zeros(0, np.int64), times_us=np.zeros(0, np.int64), columns=columns)
 
 
 def shown_columns(columns: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns of events, with ids and keys as texts."""
+    """Return the columns of events, with ids and keys as texts."""
     text_columns = [shown_texts(column) for column in columns.columns[:2]]
     return pa.RecordBatch.from_arrays([*text_columns, *columns.columns[2:]], names=columns.schema.names)
 
 
 class EventStore:
-    """The stored events, sorted by sequence number; unbound events are dropped once they outnumber the bound ones."""
+    """The stored events, sorted by sequence number. Unbound events are dropped once they outnumber the bound ones."""
 
     def __init__(self, events: StoredEvents | None = None) -> None:
         self._parts = [events or no_events()]
@@ -114,7 +114,7 @@ class EventStore:
 
 
 def select_events(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> StoredEvents:
-    """The events with the given sequence numbers, ascending and all present, from consecutive parts."""
+    """Return the events with the given sequence numbers, ascending and all present, from consecutive parts."""
     filled = [part for part in parts if len(part)]
     borders = np.searchsorted(sequences, [part.sequences[0] for part in filled[1:]])
     sequence_parts = np.split(sequences, borders)
@@ -123,12 +123,12 @@ def select_events(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -
 
 
 def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
-    """The events of all parts in one table."""
+    """Join the events of all parts to one table."""
     parts = [part for part in parts if len(part)] or [no_events()]
     if len(parts) == 1:
         return parts[0]
     columns = [part.columns for part in parts]
-    if any(record_batch.schema != columns[0].schema for record_batch in columns):  # some batches are compact
+    if any(record_batch.schema != columns[0].schema for record_batch in columns):  # only some batches are compact
         columns = [shown_columns(record_batch) for record_batch in columns]
     table = pa.Table.from_batches(columns).combine_chunks()
     batches = table.to_batches()
@@ -140,7 +140,7 @@ def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
 
 
 def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
-    """The arrays of bound events: ``event_sequences`` and ``event_times_us``, int64.
+    """Return the arrays of bound events: ``event_sequences`` and ``event_times_us``, int64.
 
     Text columns are ``event_NAME_ends`` and ``event_NAME_bytes``.
     """
@@ -152,7 +152,12 @@ def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
 
 
 def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
-    """Restore the events of ``saved_events``; KeyError if an array is missing, ValueError if arrays disagree."""
+    """Restore the events of ``saved_events``.
+
+    Raises:
+        KeyError: An array is missing.
+        ValueError: The arrays are inconsistent.
+    """
     sequences, times_us = arrays["event_sequences"], arrays["event_times_us"]
     if sequences.dtype != np.int64 or times_us.dtype != np.int64 or not np.all(np.diff(sequences) > 0):
         raise ValueError("bound events are not listed in ascending order")
@@ -165,7 +170,7 @@ def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
 
 
 def saved_texts(name: str, column: pa.Array) -> dict[str, NDArray[Any]]:
-    """A text column as ``NAME_ends``, int64, and ``NAME_bytes``."""
+    """Return a text column as ``NAME_ends``, int64, and ``NAME_bytes``."""
     texts = column.cast(pa.large_binary())
     _, offsets, data = texts.buffers()
     ends = (
@@ -178,7 +183,12 @@ def saved_texts(name: str, column: pa.Array) -> dict[str, NDArray[Any]]:
 
 
 def read_texts(arrays: Mapping[str, NDArray[Any]], name: str, kind: pa.DataType) -> pa.Array:
-    """Restore a column of ``saved_texts``; KeyError if an array is missing, ValueError if arrays disagree."""
+    """Restore a column of ``saved_texts``.
+
+    Raises:
+        KeyError: An array is missing.
+        ValueError: The arrays are inconsistent.
+    """
     ends, raw = arrays[f"{name}_ends"], arrays[f"{name}_bytes"]
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
     if ends.dtype != np.int64 or raw.dtype != np.uint8 or np.any(np.diff(offsets) < 0) or offsets[-1] != len(raw):

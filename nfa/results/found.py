@@ -1,4 +1,4 @@
-"""Matches as columns: the output of the engines, before conversion to values."""
+"""Matches as columns: the output of the engines, before they are converted to values."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _OF_EVENTS = ("aliases", "sequences")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchTable:
-    """Matches or partial matches as columns; a match's events, in the order of binding, lie between two ``ends``.
+    """Matches or partial matches as columns.
 
-    ``rows`` are the rows of the batch at which matches were emitted; -1: as time passed. ``detected_us`` is the time of
-    the last condition's decision, ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers of the pattern.
+    The events of a match, in the order of binding, lie between two ``ends``. ``rows`` are the rows of the batch at
+    which matches were emitted; -1: as time passed. ``detected_us`` is the time at which the last condition was decided,
+    and ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers of the pattern.
     """
 
     patterns: NDArray[np.int32]
@@ -63,10 +64,10 @@ NO_MATCHES = zeros_of(MatchTable, 0)
 
 
 def of_runs(matches: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
-    """Matches of the run engine, converted to the lane's pattern numbers and to alias numbers.
+    """Convert matches of the run engine to the lane's pattern numbers and to alias numbers.
 
-    ``numbers`` has the lane's pattern number by the engine's pattern number; ``aliases``, (patterns, atoms), has the
-    alias number by atom.
+    ``numbers`` has the lane's pattern number for each of the engine's pattern numbers. ``aliases``, shape (patterns,
+    atoms), has the alias number for each atom.
     """
     owners = np.repeat(matches.patterns, np.diff(matches.ends, prepend=0))
     return replace(
@@ -90,7 +91,7 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
     bound, ends = ragged_places(starts, sizes), np.cumsum(sizes)
     aliases, sequences = table.aliases[bound].astype(np.int64), table.sequences[bound]
     words = (sequences - sequences.min()) * (aliases.max() + 1) + aliases
-    totals = np.add.reduceat(words, ends - sizes)  # rarely equal, so that few matches are compared event by event
+    totals = np.add.reduceat(words, ends - sizes)  # rarely equal, so few matches are compared event by event
     if len(distinct(totals)) == len(totals):
         return table
     order = ragged_order([table.patterns[places], totals], ascending_words(words, ends), ends)
@@ -100,7 +101,7 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
 
 
 def joined(tables: Sequence[MatchTable]) -> MatchTable:
-    """The matches of several tables as one table."""
+    """Join the matches of several tables to one table."""
     tables = [table for table in tables if len(table)] or [NO_MATCHES]
     if len(tables) == 1:
         return tables[0]

@@ -15,14 +15,14 @@ Holding: TypeAlias = Literal["alive", "waiting", "ended"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseQuery:
-    """A query for open traces that satisfy all conditions given by its members.
+    """A query for open traces that satisfy all of its conditions.
 
     Attributes:
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: the trace broke a
             constraint.
-        older_than_us: Only traces whose first event came longer than this before the newest time.
+        older_than_us: Only traces whose first event occurred longer than this before the newest time.
         waits_for: Only traces in which the furthest partial match of a pattern waits for this type.
-        limit: The most traces to select; those with the oldest first event are selected.
+        limit: Maximum number of traces to select; the traces with the oldest first events are selected.
     """
 
     pattern: str | None = None
@@ -60,7 +60,7 @@ class Furthest:
 class CasePattern:
     """A pattern in an open trace.
 
-    ``alive``: it has partial matches; ``waiting``: it has bound nothing and may still match; ``ended``: it can no
+    ``alive``: it has partial matches; ``waiting``: it has no bound event and may still match; ``ended``: it can no
     longer match.
     """
 
@@ -76,13 +76,14 @@ class OpenCase:
     """An open trace.
 
     Attributes:
-        last_type: Type of its newest event; None if an earlier release saved the state, and no event has come since.
+        last_type: Type of its newest event; None if an earlier release saved the state, and no event has occurred
+            since.
         events: Number of its events; None if its first events were not counted.
         keeping: ``kept``: the trace conforms to its guard so far; ``deviating``: it broke a constraint; ``none``: it
-            follows no guard.
+            has no guard.
         guard: Version of its guard, and the monitor state; None unless ``kept``.
-        patterns: At most 20 patterns (others are counted): the requested one, then patterns with partial matches, then
-            others in the order of registration.
+        patterns: At most 20 patterns (the rest is only counted): the requested one, then patterns with partial matches,
+            then others in the order of registration.
     """
 
     key: str
@@ -100,9 +101,9 @@ class OpenCase:
 class OpenCases:
     """The selected open traces of a matcher up to the limit, oldest first; ``matching`` counts all selected traces.
 
-    ``total`` counts all open traces; ``unnamed`` counts open traces with unknown keys, which an earlier release saved
-    and which have had no event since. ``by_last_type`` counts all open traces by the type of their newest event; empty
-    if unknown.
+    ``total`` counts all open traces. ``unnamed`` counts open traces with unknown keys, which an earlier release saved
+    and which have had no event since. ``by_last_type`` counts all open traces by the type of their newest event, which
+    is empty if unknown.
     """
 
     cases: Sequence[OpenCase]

@@ -18,7 +18,7 @@ from nfa.results.event_store import read_texts, saved_texts
 from nfa.traces.table import TraceTable, Visits, checked
 from streams import EventBatch, column_of, shown_texts
 
-_SLACK = 1_024  # at most this number of keys of ended traces does not justify a cleanup
+_SLACK = 1_024  # up to this number of keys of ended traces, a cleanup is not worthwhile
 
 
 class OpenTraces:
@@ -26,40 +26,40 @@ class OpenTraces:
 
     def __init__(self) -> None:
         self._times = _room(0)
-        self._place = np.zeros(0, np.int32)  # by trace number: index of its key in all parts together
+        self._place = np.zeros(0, np.int32)  # for each trace, the index of its key in all parts together
         self._parts: list[pa.Array] = []
         self._stored = 0
         self._types = {"": 0}  # numbers of types by name
 
     @property
     def times(self) -> OpenTimes:
-        """First and newest time, number of events and newest type by trace number; valid until the next ``note``."""
+        """First and newest time, number of events and newest type of each trace; valid until the next ``note``."""
         return self._times
 
     def number_of(self, event_type: str) -> int:
-        """The number of a type in ``times.last``; -1 if the type is unknown."""
+        """Return the number of a type in ``times.last``; -1 if the type is unknown."""
         return self._types.get(event_type, -1)
 
     def last_types(self, traces: NDArray[np.int32]) -> list[str]:
-        """The type of the newest event of each given open trace; empty if unknown."""
+        """Return the type of the newest event of each given open trace; empty if unknown."""
         names = list(self._types)
         return [names[number] for number in self._times.last[traces].tolist()]
 
     def count_by_last_type(self, traces: NDArray[np.int32]) -> dict[str, int]:
-        """The number of open traces, among ``traces``, by the name of their newest event's type; empty if unknown."""
+        """Count the open traces in ``traces`` by the type of their newest event, which is empty if unknown."""
         names = list(self._types)
         numbers, counts = np.unique(self._times.last[traces], return_counts=True)
         return dict(sorted(zip((names[number] for number in numbers.tolist()), counts.tolist(), strict=True)))
 
     def note(self, visits: Visits, columns: Columns, batch: EventBatch, *, mark: int, table: TraceTable) -> None:
-        """Note the events of a batch; rows with the type code ``mark`` are not events, but end their trace."""
+        """Record the events of a batch; rows with the type code ``mark`` are not events, but end their trace."""
         self._reach(table.capacity)
         opened = np.empty(len(visits), np.int32)
         columns_of = visits.rows, visits.traces, visits.ends
         names = self._numbers(batch.type_names)[batch.type_codes]
         count = int(kernel.note(self._times, columns_of, columns.types, columns.times, names, mark, opened))
         traces = visits.traces[opened[:count]]
-        is_open = self._times.events[traces] != CLOSED  # other traces have already ended in the same batch
+        is_open = self._times.events[traces] != CLOSED  # the other traces have already ended in this batch
         if is_open.any():
             rows = visits.rows[opened[:count][is_open]]
             self._enter(traces[is_open], shown_texts(batch.columns.column("key").take(column_of(rows))))
@@ -67,11 +67,14 @@ class OpenTraces:
                 self._forget_closed()
 
     def keys_of(self, traces: NDArray[np.int32]) -> list[str]:
-        """The correlation keys of the given open traces; empty if unknown."""
+        """Return the correlation keys of the given open traces; empty if unknown."""
         return [str(key) for key in self._keys_of(traces).to_pylist()]
 
     def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """The open traces as plain arrays; ``numbers`` has ascending new trace numbers, or ``NIL``, by old number."""
+        """Return the open traces as plain arrays.
+
+        ``numbers`` has, for each old trace number, the new number or ``NIL``; new numbers are ascending.
+        """
         self._reach(len(numbers))
         traces = np.flatnonzero(numbers >= 0).astype(np.int32)
         times = {f"open_{name}": array[traces] for name, array in self._times._asdict().items()}
@@ -84,7 +87,7 @@ class OpenTraces:
         return {**times, **saved_texts("open_key", self._keys_of(traces)), **saved_texts("open_type", types)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int) -> None:
-        """Restore the result of ``dump_arrays``; keys and times stay unknown if an earlier release saved the state.
+        """Restore the result of ``dump_arrays``; keys and times remain unknown if an earlier release saved the state.
 
         Arrays of another type or length, and invalid values, raise StateFormatError, ValueError or KeyError.
         """
@@ -103,7 +106,7 @@ class OpenTraces:
         self._enter(np.arange(traces, dtype=np.int32), keys)
 
     def _loaded_types(self, arrays: Mapping[str, NDArray[Any]], traces: int) -> NDArray[np.int32]:
-        """The type number of each trace's newest event; 0 if an earlier release saved the state."""
+        """Return the type number of each trace's newest event; 0 if an earlier release saved the state."""
         if "open_last" not in arrays:
             return np.zeros(traces, np.int32)
         last = _narrow(arrays, "open_last", traces)
@@ -113,7 +116,10 @@ class OpenTraces:
         return self._numbers([str(name) for name in names.to_pylist()])[last]
 
     def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of the given types, followed by a 0 for rows without a type; new types get the next numbers."""
+        """Return the numbers of the given types, and a final 0 for rows without a type.
+
+        New types get the next numbers.
+        """
         numbers = [self._types.setdefault(name, len(self._types)) for name in names]
         return np.array([*numbers, 0], np.int32)
 
@@ -129,7 +135,7 @@ class OpenTraces:
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
-        """Store the keys of traces; small parts are joined, so that few large parts remain."""
+        """Store the keys of traces. Small parts are joined, so that only a few large parts remain."""
         self._parts.append(keys.cast(pa.large_string()))
         self._place[traces] = np.arange(self._stored, self._stored + len(traces))
         self._stored += len(traces)
@@ -137,7 +143,7 @@ class OpenTraces:
             self._parts[-2:] = [pa.concat_arrays(self._parts[-2:])]
 
     def _forget_closed(self) -> None:
-        """Forget the keys of ended traces; the cost is amortised over the traces opened since the last cleanup."""
+        """Drop the keys of ended traces. The cost is amortised over the traces opened since the last cleanup."""
         events = self._times.events
         traces = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
         self._parts = [self._joined().take(column_of(self._place[traces]))]
