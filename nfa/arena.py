@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FEW_ROWS = 256
-_FEW = 500  # up to this number of values, sorting is fast
-_SPARSE = 8  # a table of flags longer than this multiple of the values costs as much as sorting
+_FEW = 500  # up to this number of values, sorting is fast enough
+_SPARSE = 8  # a longer table of flags, as a multiple of the number of values, costs as much as sorting
 
 Item = TypeVar("Item", bound=np.generic)
 
 
 def grown(array: NDArray[Item], size: int, fill: int = 0) -> NDArray[Item]:
-    """A copy of an array with ``size`` rows; the added rows hold ``fill``."""
+    """Return a copy of an array with ``size`` rows; the added rows have the value ``fill``."""
     larger: NDArray[Item] = np.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     if fill != 0:
@@ -24,12 +24,15 @@ def grown(array: NDArray[Item], size: int, fill: int = 0) -> NDArray[Item]:
 
 
 def power_above(count: int, least: int) -> int:
-    """The smallest power of two that is at least ``count`` and ``least``."""
+    """Return the smallest power of two that is at least ``count`` and at least ``least``."""
     return 1 << (max(count, least) - 1).bit_length()
 
 
 def distinct(values: NDArray[Item]) -> NDArray[Item]:
-    """The distinct values in ascending order; ``numpy.unique`` hashes values, which is slow if most are distinct."""
+    """Return the distinct values in ascending order.
+
+    ``numpy.unique`` hashes values, which is slow if most values are distinct.
+    """
     if len(values) > _FEW:
         least = int(values.min())
         reach = int(values.max()) - least + 1
@@ -45,9 +48,9 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 
 
 def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first index of each distinct row, in ascending order of rows, and for each row the index of its distinct row.
+    """Return the index of the first occurrence of each distinct row, and the number of the distinct row for each row.
 
-    For few rows a dictionary is faster than ``numpy.unique``.
+    Distinct rows are numbered in ascending order. For few rows a dictionary is faster than ``numpy.unique``.
     """
     if len(rows) > _FEW_ROWS:
         _, firsts, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -62,7 +65,7 @@ def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 def writable(array: NDArray[Item]) -> NDArray[Item]:
-    """A view of an array with the writable type for which kernels are compiled; callers must not write to it."""
+    """Return a view of an array with the writable type for which kernels are compiled; callers must not write to it."""
     if array.flags.writeable:
         return array
     return np.asarray(_WritableMemory(array))

@@ -21,8 +21,8 @@ from nfa.language.references import NameScope, check_references, resolve
 from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Each, Expression, Path, Scalar, attributes_of, calls_of
 from streams.tables import Lookup, Tables
 
-_OF_EVENT = "#"  # first name in the path of a function of an event; no alias begins so
-_OF_JOIN = "\0"  # before the name of a function that only joins have; no name of an attribute begins so
+_OF_EVENT = "#"  # first name in the path of a function of an event; no alias begins with it
+_OF_JOIN = "\0"  # precedes the name of a function that only joins have; no attribute's name begins with it
 
 
 class Read(NamedTuple):
@@ -39,9 +39,9 @@ Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
 
 @dataclass(frozen=True, slots=True)
 class CombinedExpression:
-    """An expression over an event of each of some aliases, or over totals of each alias' events.
+    """An expression over one event of each alias, or over totals of each alias' events.
 
-    ``null_comparisons``: sentences about comparisons that are always null.
+    ``null_comparisons`` has a sentence for each comparison that is always null.
     """
 
     _leaves: Mapping[Path | Elements, Read]
@@ -58,14 +58,14 @@ class CombinedExpression:
         return frozenset(map(lookup_of, lookups_of(self._expression)))
 
     def holds(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
-        """A mask of the combinations for which the value is true.
+        """Return a mask of the combinations for which the value is true.
 
-        ``values`` has one entry for each of ``reads``, for ``size`` combinations; times are integers in microseconds.
+        ``values`` has one entry for each of ``reads``, for ``size`` combinations. Times are integers in microseconds.
         """
         return self._values(values, size, tables).is_true
 
     def column(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> list[Scalar]:
-        """The value for each combination, as plain JSON; see ``holds``."""
+        """Return the value for each combination, as plain JSON; see ``holds``."""
         return self._values(values, size, tables).to_list()
 
     def _values(self, values: Sequence[Placed], size: int, tables: Tables | None) -> Values:
@@ -79,7 +79,10 @@ class CombinedExpression:
 def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = False) -> CombinedExpression:
     """Parse an expression in which every reference begins with an alias, as in WHERE of a pattern.
 
-    With ``takes_totals``, aggregates of an alias' events are allowed. ``PatternRefused`` has position and advice.
+    With ``takes_totals``, aggregates of an alias' events are allowed.
+
+    Raises:
+        PatternRefused: The text is not valid; the error has position and advice.
     """
     try:
         (tree,) = trees_of(parse_condition_tree(text))
@@ -96,7 +99,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """The expression, with attributes in place of calls of functions that only joins have (see ``_leaf``)."""
+    """Replace calls of functions that only joins have by attributes (see ``_leaf``)."""
     function = "distinct" if takes_totals else "decided_by"
 
     def change(part: Expression) -> Expression | None:
@@ -136,7 +139,10 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
-    """The expression over an event whose attributes are the values of all aliases; adds these to ``leaves``."""
+    """Rewrite the expression over a single event, whose attributes are the values of all aliases.
+
+    These values are added to ``leaves``.
+    """
 
     def change(part: Expression) -> Expression | None:
         match part:
@@ -155,7 +161,7 @@ def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expres
 
 
 def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:
-    """The attribute that represents a value of an alias (see ``_flat``); adds the value to ``leaves``."""
+    """Return the attribute that represents a value of an alias (see ``_flat``); the value is added to ``leaves``."""
     first, inner_path = "".join(attribute.path[:1]), attribute.path[1:]
     join_function = first.removeprefix(_OF_JOIN) if first.startswith(_OF_JOIN) else None
     read = Read(attribute.of or "", join_function or function, inner_path if join_function else attribute.path)

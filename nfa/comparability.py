@@ -17,7 +17,7 @@ from nfa.language.stream_checks import Notice
 from nfa.syntax import Atom, Attribute, Comparison, Expression, InList, Literal, Pattern, operands_of, subexpressions
 from streams import EventBatch, listed
 
-_READ = 100_000  # most events that are read for the types of a step
+_READ = 100_000  # maximum number of events read for the types of a step
 _COLUMN_TYPES = {BOOLEAN: "boolean", INTEGER: "number"}
 _WORDS = {TEXT: "a text", BOOLEAN: "a boolean", INTEGER: "a number"}
 
@@ -29,7 +29,7 @@ KindsRead: TypeAlias = dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
 
 
 def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None = None) -> Iterator[Notice]:
-    """Notices about comparisons, with constants or between attributes, that are null for the kinds of actual values.
+    """Yield a notice for each comparison, with constants or between attributes, that is null for values in ``events``.
 
     At most 100,000 events are read per set of types. ``known`` caches the kinds of their values across patterns.
     """
@@ -54,7 +54,7 @@ class _Reading:
     known: KindsRead
 
     def with_constants(self, comparison: Comparison | InList, step: Atom | None) -> Iterator[Notice]:
-        """A notice for a comparison with constants if some values have a kind that none of the constants has."""
+        """Yield a notice for a comparison with constants if some values have a kind that none of the constants has."""
         constants, attribute = _constants(comparison), _attribute(comparison)
         constant_kinds = {_kind_of(constant) for constant in constants}
         if attribute is None or NULL in constant_kinds:
@@ -77,7 +77,7 @@ class _Reading:
         )
 
     def of_attributes(self, comparison: Comparison | InList, step: Atom | None) -> Iterator[Notice]:
-        """A notice for a comparison of two attributes whose values never have the same kind."""
+        """Yield a notice for a comparison of two attributes whose values never have the same kind."""
         if isinstance(comparison, InList):
             return
         left, right = comparison.left, comparison.right
@@ -104,7 +104,10 @@ class _Reading:
         return f"of the type {listed(types)}" if types else "here"
 
     def _kinds(self, attribute: Attribute, step: Atom | None) -> _Kinds:
-        """The kinds of the values that are not null; floats become ``INTEGER``, because all numbers are comparable."""
+        """Return the kinds of the values that are not null.
+
+        Floats count as ``INTEGER``, because all numbers are comparable.
+        """
         types = self._types(attribute, step)
         place = attribute.path, types
         if place not in self.known:
@@ -119,7 +122,7 @@ class _Reading:
 
 
 def _reads_row(expression: Expression, pattern: Pattern) -> bool:
-    """Whether a comparison reads a column of the row of FOR EACH ROW, whose kind is that of its table."""
+    """Check whether a comparison reads a column of the row of FOR EACH ROW, whose kind is declared by its table."""
     sides = [side for side in operands_of(expression) if isinstance(side, Attribute)]
     return pattern.rows is not None and any(side.of == pattern.rows.alias for side in sides)
 
@@ -145,7 +148,7 @@ def _texts_of(constants: list[Literal]) -> list[str]:
 
 
 def _advice(kind: int, constant: Literal) -> str:
-    """Advice for comparable operands: change the kind of the constant, or the kind of the values."""
+    """Advise how to make the operands comparable: change the kind of the constant, or the kind of the values."""
     constant_kind = _kind_of(constant)
     if kind == TEXT:
         text = str(constant.value).lower() if constant_kind == BOOLEAN else str(constant.value)

@@ -1,4 +1,4 @@
-"""The pattern branch of the error tree."""
+"""The errors of patterns, a branch of the error tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class PatternError(ForestallError, code="pattern", fault="caller"):
 class PatternRefused(PatternError, code="pattern-refused"):
     """A pattern text is refused.
 
-    ``reason``: stable code of the refusal, such as ``syntax`` or ``duplicate-alias``; see ``docs/semantics.md``.
+    ``reason`` is the stable code of the refusal, such as ``syntax`` or ``duplicate-alias``; see ``docs/semantics.md``.
     """
 
     def __init__(self, reason: str, message: str, position: Position) -> None:
@@ -32,12 +32,12 @@ class KeyMismatch(PatternError, code="pattern-key"):
 
 
 class TooManyRows(PatternError, code="too-many-rows"):
-    """The table of FOR EACH ROW has more rows than a pattern may have, or too many with equal values."""
+    """The table of FOR EACH ROW has more rows than a pattern may have, or too many rows with equal values."""
 
 
 class UnknownPattern(PatternError, code="pattern-not-running"):
-    """No pattern of that name is registered."""
+    """No pattern with this name is registered."""
 
 
 class StateFormatError(PatternError, code="state-format", fault="internal"):
-    """Saved state cannot be read: damaged, cut short, or of a version that this release does not know."""
+    """Saved state cannot be read: it is damaged, cut short, or of a version that this release does not know."""

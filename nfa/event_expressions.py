@@ -39,7 +39,7 @@ from streams.tables import Lookup, Tables
 _OWN = "event"
 _ALIASES = frozenset([_OWN])
 _TYPE = ("type",)
-_EVENT_ITSELF, _OF_OWN = Attribute(()), Attribute((), _OWN)  # without and with its alias
+_EVENT_ITSELF, _OF_OWN = Attribute(()), Attribute((), _OWN)  # the event, without and with its alias
 _MOST_EXACT = 2**53  # of integers as floats
 
 
@@ -51,7 +51,7 @@ class EventExpression:
 
     @property
     def names(self) -> frozenset[str]:
-        """The attribute paths, with dots."""
+        """The attribute paths, with dots between the names."""
         return frozenset(".".join(attribute.path) for attribute in attributes_of(self._expression) if attribute.path)
 
     @property
@@ -60,22 +60,26 @@ class EventExpression:
         return frozenset(map(lookup_of, lookups_of(self._expression)))
 
     def null_comparisons(self, of_names: Mapping[str, Kind]) -> list[str]:
-        """Sentences about comparisons that are always null; ``of_names``: the kinds of attributes, where known."""
+        """Return a sentence for each comparison that is always null.
+
+        ``of_names`` has the kinds of attributes, as far as they are known.
+        """
         named = rewritten(self._expression, lambda part: _OF_OWN if part == _EVENT_ITSELF else None)
         return [sentence for sentence, _ in null_comparisons(named, of_names)]
 
     def column(self, columns: BatchColumns, rows: NDArray[np.intp]) -> list[Scalar]:
-        """The value for each of some events of a batch, as plain JSON; null is None."""
+        """Return the value for each of the given events of a batch, as plain JSON; null is None."""
         return self._values(columns, rows).to_list()
 
     def holds(self, columns: BatchColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """A mask of the rows for which the value is true."""
+        """Return a mask of the rows for which the value is true."""
         return self._values(columns, rows).is_true
 
     def holds_of(self, columns: Mapping[str, Any], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
-        """A mask of ``size`` rows for which the value is true; names refer to ``columns`` instead of event attributes.
+        """Return a mask of ``size`` rows for which the value is true.
 
-        A column has plain JSON values, or kinds, integers and floats as in ``Values``. Lookups read ``tables``.
+        Names refer to ``columns`` instead of event attributes. A column has plain JSON values, or kinds, integers and
+        floats as in ``Values``. Lookups read ``tables``.
         """
         source_values: dict[Leaf, Values] = {
             leaf: Values.of_columns(columns[".".join(leaf)])
@@ -86,7 +90,7 @@ class EventExpression:
 
     @property
     def bounds(self) -> Iterator[tuple[str, float, float]]:
-        """Attributes, each with a range of numbers; the expression is only true if the attribute lies in the range."""
+        """Attributes, each with a range of numbers. The expression is only true if every attribute is in its range."""
         whole = self._expression
         for conjunct in whole.operands if isinstance(whole, Both) else (whole,):
             match conjunct:
@@ -98,7 +102,7 @@ class EventExpression:
 
     @property
     def is_in_bounds(self) -> bool:
-        """Whether the expression is true where all attributes of ``bounds`` are numbers in their ranges."""
+        """Whether the expression is true whenever all attributes of ``bounds`` are numbers in their ranges."""
         whole = self._expression
         for operand in whole.operands if isinstance(whole, Both) else (whole,):
             match operand:
@@ -112,7 +116,7 @@ class EventExpression:
         return True
 
     def numbers(self, columns: BatchColumns, rows: NDArray[np.intp]) -> tuple[NDArray[Any], ...]:
-        """Kinds, integers and floats of the values for some events of a batch, as in ``Values``."""
+        """Return kinds, integers and floats of the values for the given events of a batch, as in ``Values``."""
         values = self._values(columns, rows)
         return values.kinds, values.integers, values.floats
 
@@ -121,9 +125,10 @@ class EventExpression:
 
 
 def parse_event_expression(text: str) -> EventExpression:
-    """Read an expression over one event, such as ``price * quantity`` or ``type = 'Paid' AND price > 10``.
+    """Parse an expression over one event, such as ``price * quantity`` or ``type = 'Paid' AND price > 10``.
 
-    ``PatternRefused`` has position and advice.
+    Raises:
+        PatternRefused: The text is not valid; the error has position and advice.
     """
     try:
         expression = _resolved(text)
@@ -145,12 +150,12 @@ def _resolved(text: str) -> Expression:
 
 
 def columns_of_events(batch: EventBatch) -> BatchColumns:
-    """A reader of a batch for several expressions; the data of each event are parsed once."""
+    """Return a reader of a batch for several expressions; the data of each event are parsed once."""
     return BatchColumns(batch)
 
 
 def _of_event(expression: Expression) -> Expression:
-    """The expression in which every name belongs to the event, and ``type`` is its type."""
+    """Rewrite the expression so that every name belongs to the event, and ``type`` is the event's type."""
 
     def change(part: Expression) -> Expression | None:
         match part:

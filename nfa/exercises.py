@@ -1,8 +1,8 @@
 """Exercises: small runs of a matcher that call the same kernels as real work, to compile them (``streams.compiling``).
 
-The kernels of a matcher depend on its engines and on whether its state is saved. These features are part of the name by
-which other processes find the exercise, so each combination is recorded separately. ``constraints.exercises`` adds
-guards.
+Which kernels a matcher calls depends on its engines and on whether its state is saved. These features are part of the
+name under which other processes find the exercise, so each combination is recorded separately.
+``constraints.exercises`` adds guards.
 """
 
 from __future__ import annotations
@@ -41,24 +41,27 @@ _LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
 
 
 def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
-    """The features of a matcher that runs patterns without saving state; with ``is_idling``, with an idle timeout."""
+    """Return the features of a matcher that runs the patterns without saving state.
+
+    ``is_idling`` says whether it has an idle timeout.
+    """
     engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
     flags = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
     return frozenset(feature for feature, is_set in flags.items() if is_set)
 
 
 def matching_exercise(features: Collection[str]) -> str:
-    """The name of the exercise for the kernels of a matcher with these features, without a guard."""
+    """Return the name of the exercise for the kernels of a matcher with these features, without a guard."""
     return f"{__name__}:matching:{','.join(feature for feature in MATCHER_FEATURES if feature in features)}"
 
 
 def matching(features: str) -> int:
-    """Run a few patterns without a guard; see ``play``."""
+    """Run a few patterns without a guard, as ``play`` does."""
     return play(features.split(","))
 
 
 def play(features: Collection[str], guard: Guard | None = None) -> int:
-    """Run a few patterns on a few traces, with passing time and an end of input; returns the number of matches."""
+    """Run a few patterns on a few traces, advance time, end the input, and return the number of matches."""
     _look_up()
     guards = {} if guard is None else {1: guard}
     matcher = Matcher(
@@ -90,7 +93,7 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
 
 
 def _look_up() -> None:
-    """Look a key up in a reference table, to compile the kernels of tables."""
+    """Look up a key in a reference table, to compile the kernels of tables."""
     form, keys = TableForm(key=("k",), columns={"k": "text"}), texts_of(["a"])
     MappedTable.of_keys(form, [keys], keys).find(keys)
 

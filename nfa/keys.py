@@ -11,9 +11,10 @@ _KEY: Path = ("key",)
 
 
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
-    """Whether a pattern's keys contain the events' key or are empty: its traces are those of this key, or finer.
+    """Check whether a pattern's keys contain the events' key or are empty.
 
-    ``key_paths`` are names of the events' key in ``WHERE [..]``, besides ``key``.
+    If so, the pattern's traces are those of this key, or finer. ``key_paths`` are names of the events' key in ``WHERE
+    [..]``, besides ``key``.
     """
     return not pattern.keys or not {_KEY, *key_paths}.isdisjoint(pattern.keys)
 
@@ -30,10 +31,10 @@ def require_own_key(pattern: Pattern, key_paths: Collection[Path]) -> None:
 
 
 def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "") -> None:
-    """Refuse a pattern (``KeyMismatch``) if its keys lack the events' key, or if it has finer keys and FOR EACH ROW.
+    """Raise ``KeyMismatch`` if a pattern's keys lack the events' key, or if it has finer keys and FOR EACH ROW.
 
     ``key_paths`` are as in ``has_key``; messages use the shortest one as the name of the key. ``advice`` names other
-    possible corrections, for the end of the message.
+    possible corrections and is added to the message.
     """
     if has_key(pattern, key_paths):
         require_own_key(pattern, {_KEY, *key_paths})

@@ -1,4 +1,4 @@
-"""The matcher of one stream in one shard: takes patterns, guards and batches, returns results; can be saved."""
+"""The matcher of one stream in one shard: it runs patterns and guards over batches, returns results, can be saved."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ _STREAM_KEY: tuple[Path, ...] = ()
 class Matcher:
     """Runs patterns over the batches of one stream.
 
-    Every event of the stream must pass through, including events to which no pattern listens: a guard judges whole
-    traces, and the newest event determines how far time has come. If a batch is interrupted, the state is half
-    advanced, and methods raise ``RuntimeError``: continue with ``load`` from saved state.
+    Callers must pass every event of the stream, including events to which no pattern listens. A guard judges whole
+    traces, and the newest event determines how far time has advanced. If a batch is interrupted, the state is
+    incomplete and methods raise ``RuntimeError``; callers continue with ``load`` from saved state.
 
     Args:
         end_events: Types that end a trace; a later event of the key opens a new one.
-        match_limit: Most matches reported per trace, pattern and event; further matches are counted as overflow.
+        match_limit: Maximum number of matches reported per trace, pattern and event; further matches are counted as
+            overflow.
         ties: ``log``: events with equal timestamps are ordered as in the log; ``simultaneous``: they are not ordered.
         key_paths: Paths that mean the stream's correlation key, besides ``key``. A pattern whose keys name other paths
             matches finer traces: events of one correlation key that also agree in those attributes. A pattern whose
@@ -83,21 +84,21 @@ class Matcher:
         self._patterns: dict[str, RunningPattern] = {}
         self._draining: dict[str, Draining] = {}
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
-        self._tables: Tables | None = None  # for patterns with FOR EACH ROW
+        self._tables: Tables | None = None  # tables for patterns with FOR EACH ROW
         self._is_stale = True
-        self._are_counts_stale = False  # a pattern was removed since the tables were compiled
+        self._are_counts_stale = False  # whether a pattern was removed since the last compilation
         self._is_midway = False
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
-        """Replace the types that end a trace; open traces stay open until an event of one of these types comes."""
+        """Replace the types that end a trace; open traces remain open until an event of one of these types."""
         if self._set(replace(self._options, end_events=frozenset(end_events))):
             self._is_stale = True
 
     def set_idle_timeout(self, timeout_us: int | None) -> MatchOutput:
         """Set the idle timeout of traces; None: no timeout.
 
-        The timeout also applies to open traces: a trace without an event for longer ends now. Without a previous
-        timeout, open traces count as idle since the newest time.
+        The timeout also applies to open traces: a trace that has been idle for longer ends now. If there was no timeout
+        before, open traces count as idle since the newest time.
         """
         self._check_whole()
         newest_us = self.newest_us
@@ -108,7 +109,7 @@ class Matcher:
         return MatchOutput(()) if newest_us is None else self.pass_time(newest_us)
 
     def _set(self, options: LaneOptions) -> bool:
-        """Set the options of later events; returns whether they have changed."""
+        """Set the options for later events, and return whether they have changed."""
         if options == self._options:
             return False
         self._options = options
@@ -137,7 +138,9 @@ class Matcher:
         drains: bool = False,
         budget: WorkBudget = USUAL_BUDGET,
     ) -> Query:
-        """Register a pattern for later events; a pattern of the same name is replaced, its partial matches dropped.
+        """Register a pattern for later events, in place of the pattern of the same name, if any.
+
+        The partial matches of the replaced pattern are dropped, unless ``drains``.
 
         Args:
             text: The pattern.
@@ -145,11 +148,11 @@ class Matcher:
             version: Version of the pattern.
             is_guarded: Whether guards may end its partial matches; must be false for a pattern that looks for
                 violations of the guard's constraints.
-            drains: The replaced version continues for its present partial matches, until its WITHIN has passed or
+            drains: The replaced version continues with its current partial matches, until its WITHIN has passed or
                 another version is added. All its results count in the stats and towards its limits, but only results
                 that began before the replacement are emitted.
-            budget: The work limit of the pattern. A pattern that exceeds it is given up in a trace, and after repeated
-                excesses suspended: it meets no events until it is added again.
+            budget: The work limit of the pattern. A pattern that exceeds it is given up in the trace. After repeated
+                excesses it is suspended: it gets no events until it is added again.
 
         Raises:
             PatternRefused: The text is refused.
@@ -167,7 +170,11 @@ class Matcher:
         return pattern.query
 
     def remove_pattern(self, name: str) -> None:
-        """Remove a pattern and its partial matches; ``UnknownPattern`` if no pattern of that name is registered."""
+        """Remove a pattern and its partial matches.
+
+        Raises:
+            UnknownPattern: No pattern with this name is registered.
+        """
         if name not in self._patterns:
             names = ", ".join(sorted(self._patterns)) or "none"
             raise UnknownPattern(f"no pattern {name!r} is registered here; registered: {names}", name=name)
@@ -178,7 +185,8 @@ class Matcher:
     def set_guard(self, version: int, guard: Guard) -> None:
         """Set the guard of new traces; open traces keep their guard.
 
-        Raises ValueError if the matcher tracks only traces with bound events.
+        Raises:
+            ValueError: The matcher was created with ``tracks="bound"``.
         """
         if not self._options.may_be_guarded:
             raise ValueError("this matcher was made with tracks='bound'")
@@ -194,7 +202,7 @@ class Matcher:
     def stats(self) -> MatcherStats:
         """The counts so far. An event counts once, even if patterns use several keys.
 
-        A new pattern may be missing until the next batch.
+        After a change of patterns, the counts may lack a new pattern until the next batch.
         """
         if self._are_counts_stale:
             self._compile()
@@ -204,10 +212,13 @@ class Matcher:
         return main
 
     def open_cases(self, query: CaseQuery) -> OpenCases:
-        """The selected open traces of the correlation key, and the progress of patterns in them; changes nothing.
+        """Return the selected open traces of the correlation key, with the progress of patterns.
 
-        The work is a pass over all open traces and partial matches, and details of at most ``query.limit`` traces.
-        Raises ValueError unless the matcher lists its traces.
+        The state is not changed. The work is a pass over all open traces and partial matches, and details of at most
+        ``query.limit`` traces.
+
+        Raises:
+            ValueError: The matcher was not created with ``tracks="listed"``.
         """
         if not self._options.lists_open_traces:
             raise ValueError("this matcher was not made with tracks='listed'")
@@ -217,13 +228,13 @@ class Matcher:
         return CaseReading(self._main.view(), others, self._patterns).answer(query, self._main.newest_us)
 
     def open_keys(self) -> NDArray[np.uint64]:
-        """Hashed correlation keys of the open traces, in any order; changes nothing."""
+        """Return the hashed correlation keys of the open traces, in any order; the state is not changed."""
         self._check_whole()
         self._compile()
         return self._main.view().open_keys() if self._options.may_be_guarded else np.zeros(0, np.uint64)
 
     def restart_peak(self) -> None:
-        """Restart ``MatcherStats.peak_held`` from the current value."""
+        """Reset ``MatcherStats.peak_held`` to the current value."""
         self._compile()
         for lane in self._lanes.values():
             lane.restart_peak()
@@ -231,7 +242,7 @@ class Matcher:
     def read_tables(self, tables: Tables) -> None:
         """Replace the tables that patterns with FOR EACH ROW read.
 
-        Partial matches of rows that changed or vanished are dropped without a report. ``process`` itself reads the
+        Partial matches of rows that changed or were removed are dropped without a report. ``process`` itself reads the
         tables of its batch.
         """
         self._tables = tables
@@ -274,10 +285,10 @@ class Matcher:
         return self._without_later(outputs)
 
     def pass_time(self, watermark_us: int) -> MatchOutput:
-        """Advance time to the watermark and decide the matches that wait for it, for example because of a trailing NOT.
+        """Advance time to the watermark and decide the matches that wait for it, for example under a trailing NOT.
 
-        All events before the watermark must have been seen. ``process`` itself advances time to the newest event. The
-        watermark counts as the newest time, like the time of an event.
+        All events before the watermark must have been processed. ``process`` itself advances time to the newest event.
+        The watermark counts as the newest time, as if it were the time of an event.
         """
         self._check_whole()
         self._compile()
@@ -289,27 +300,27 @@ class Matcher:
         return MatchOutput(tuple(outputs))
 
     def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
-        """End the traces of some correlation keys without an event; a later event of such a key opens a new trace.
+        """End the traces of the given correlation keys without an event; a later event of a key opens a new trace.
 
         Matches that wait for the end of their trace are decided. Guards do not see this end: an open obligation is not
-        a deviation, as the trace is just incomplete. Keys without an open trace are ignored. ``time_us`` is at most the
-        newest time, which is the default.
+        a deviation, because the trace is only incomplete. Keys without an open trace are ignored. ``time_us`` is at
+        most the newest time, which is the default.
         """
         self._check_whole()
         self._compile()
         self._is_midway = True
         homes = np.array(sorted({key_hash(key) for key in keys}), np.uint64)
-        newest_us = self._main.newest_us  # of the stream: other lanes may have had no event for a while
+        newest_us = self._main.newest_us  # of the stream, because other lanes may lag behind
         when_us = newest_us if time_us is None else min(time_us, newest_us)
         outputs = [lane.end_traces(homes, when_us) for lane in self._lanes.values()]
         self._is_midway = False
         return MatchOutput(tuple(self._without_later(outputs)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the traces of keys that ``is_kept`` does not choose, as if their events had never come; emits nothing.
+        """Drop the traces of keys that ``is_kept`` does not select, as if their events had never occurred.
 
-        The state of a shard is divided in this way. Patterns, guards and the newest time do not change. ``is_kept``
-        gets hashed keys. Without ``has_counts``, ``stats`` restart from 0.
+        No results are emitted. This is how the state of a shard is divided. Patterns, guards and the newest time do not
+        change. ``is_kept`` gets hashed keys. Without ``has_counts``, ``stats`` restart from 0.
         """
         self._check_whole()
         self._compile()
@@ -320,7 +331,7 @@ class Matcher:
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether passing time may decide matches of some pattern."""
+        """Whether the passing of time may decide matches of some pattern."""
         self._compile()
         return any(lane.waits_for_time for lane in self._lanes.values())
 
@@ -369,12 +380,13 @@ class Matcher:
 
     @classmethod
     def load(cls, body: bytes, guards: Mapping[int, Guard], *, lists_open_traces: bool = False) -> Matcher:
-        """A matcher that continues from the bytes of ``dump``; ``guards`` has at least the ``guard_versions_in_use``.
+        """Return a matcher that continues from the bytes of ``dump``.
 
-        If the saved matcher listed its open traces, the new one does too. Otherwise it lists them if
-        ``lists_open_traces`` is true and it may be guarded; the keys of the saved traces stay unknown.
+        ``guards`` has at least ``guard_versions_in_use``. If the saved matcher listed its open traces, the new matcher
+        lists them too. Otherwise ``lists_open_traces`` decides, and the keys of the saved traces remain unknown.
 
-        ``StateFormatError``: the bytes are damaged, of another version, or name a guard that ``guards`` lacks.
+        Raises:
+            StateFormatError: The bytes are damaged, of another version, or name a guard that ``guards`` lacks.
         """
         header, arrays = snapshot.read(body)
         matcher = cls(
@@ -415,7 +427,10 @@ class Matcher:
             self.read_tables(self._tables)
 
     def _arrange_lanes(self) -> None:
-        """Keep one lane (per-key matcher) for each set of keys in use, and always the lane of the correlation key."""
+        """Create or drop lanes (per-key matchers), so that each set of keys in use has one.
+
+        The lane of the correlation key always exists.
+        """
         patterns_by_lane = self._patterns_by_lane()
         self._lanes = {
             keys: self._lanes.get(keys) or _new_lane(keys, self._options, self._main.state) for keys in patterns_by_lane
@@ -434,7 +449,7 @@ class Matcher:
         return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
 
     def _drain(self, pattern: RunningPattern) -> None:
-        """Let a replaced version drain its partial matches, if it has seen any event."""
+        """Start to drain the partial matches of a replaced version, if it has seen any event."""
         lane = self._lanes.get(self._lane_keys(pattern))
         if lane is None or lane.newest_us == EARLIEST:
             return
@@ -442,7 +457,7 @@ class Matcher:
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _without_later(self, outputs: list[LaneOutput]) -> list[LaneOutput]:
-        """The outputs without results that draining versions began after their replacement."""
+        """Return the outputs without results that draining versions began after their replacement."""
         borders = {draining.pattern: draining.border for draining in self._draining.values()}
         return [without_later(output, borders) for output in outputs] if borders else outputs
 
@@ -464,7 +479,10 @@ def _new_lane(keys: tuple[Path, ...], options: LaneOptions, home: LaneState) -> 
 
 
 def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:
-    """A budget as saved: empty for the default budget, so that most states keep the form of earlier releases."""
+    """Return a budget as saved.
+
+    The default budget is saved as an empty list, so that most states have the form of earlier releases.
+    """
     return [] if pattern.budget == USUAL_BUDGET else [pattern.budget.to_json()]
 
 

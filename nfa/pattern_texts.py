@@ -1,4 +1,4 @@
-"""Pattern texts in either language: the pattern language, or SQL."""
+"""Pattern texts in one of two languages: the pattern language, or SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _IN_SQL = re.compile(r'(\s|--[^\n]*\n)*PATTERN\s+("[^"]+"|`[^`]+`|\w+)\s+MATCH_R
 def parse_pattern(text: str) -> Pattern:
     """Parse exactly one pattern, in the pattern language or as ``PATTERN name MATCH_RECOGNIZE (…)``.
 
-    ``PatternRefused`` has position and advice.
+    Raises:
+        PatternRefused: The text is not valid; the error has position and advice.
     """
     return parse_own(_in_own_language(text))
 

@@ -79,11 +79,11 @@ def registered(
     budget: WorkBudget = USUAL_BUDGET,
     parsed: Pattern | None = None,
 ) -> RunningPattern:
-    """A running pattern from its text, which is parsed unless the caller passes the parsed pattern."""
+    """Return a running pattern for a text, which is parsed unless the caller passes the parsed pattern."""
     compiled = _COMPILED.get(text)
     if compiled is None or parsed not in (None, compiled.pattern):
         compiled = _compiled(parse_pattern(text) if parsed is None else parsed)
-        _COMPILED[text] = compiled  # house: allow module-state: a cache of what depends on the text only
+        _COMPILED[text] = compiled  # house: allow module-state: a cache, filled from the text alone
     return RunningPattern(
         name=compiled.pattern.name,
         version=version,

@@ -19,7 +19,7 @@ MOST_ROWS_AT_ONCE = 1_000
 
 
 def row_notices(pattern: Pattern) -> Iterator[Notice]:
-    """Warnings about steps whose events meet every row, because no equality with a column selects rows."""
+    """Yield a warning for each step whose events concern every row, because no equality with a column selects rows."""
     if pattern.rows is None:
         return
     row = pattern.rows.alias
@@ -34,7 +34,7 @@ def row_notices(pattern: Pattern) -> Iterator[Notice]:
 
 
 def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
-    """For each step of a pattern with FOR EACH ROW, the rows that its events meet, in words."""
+    """Describe in words, for each step of a pattern with FOR EACH ROW, the rows that its events concern."""
     if pattern.rows is None:
         return []
     descriptions = []
@@ -48,7 +48,10 @@ def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
 
 
 def require_rows(pattern: Pattern, tables: Tables) -> None:
-    """Refuse FOR EACH ROW if the table has over ``MOST_ROWS`` rows, or an event may meet over ``MOST_ROWS_AT_ONCE``."""
+    """Refuse FOR EACH ROW if the table or an event has too many rows.
+
+    The table has at most ``MOST_ROWS`` rows, and an event concerns at most ``MOST_ROWS_AT_ONCE`` of them at one step.
+    """
     if pattern.rows is None:
         return
     name, *versions = pattern.rows.table, *tables.versions.get(pattern.rows.table, ())
@@ -74,7 +77,7 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
 
 
 def key_notices(pattern: Pattern, tables: Tables) -> Iterator[Notice]:
-    """Warnings about comparisons with a key column whose texts all look like numbers.
+    """Yield a warning for each comparison with a key column whose texts all look like numbers.
 
     Without a declared type, a key column has texts, which never equal an attribute that is a number.
     """

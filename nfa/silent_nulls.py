@@ -1,4 +1,4 @@
-"""Warnings about names that are null in most events or mean something else, and comparisons that are always null."""
+"""Warnings about names that are probably meant as something else, and about comparisons that are always null."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIME, _TYPE = ("time",), ("type",)
 
 
 def null_notices(pattern: Pattern) -> Iterator[Notice]:
-    """Warnings about names in a pattern that probably mean something else, and comparisons that are always null."""
+    """Yield a warning for each name that probably means something else, and for each comparison that is always null."""
     steps = [(atom.condition, atom.alias) for atom, _ in all_atoms_of(pattern.event)]
     others = [(clause, "a") for clause in (pattern.where, *(column.expression for column in pattern.returns))]
     for expression, alias in (*steps, *others):
@@ -44,7 +44,7 @@ def _of_call(call: Call, alias: str) -> Iterator[Notice]:
 
 
 def _of_elements(call: Call, items: Attribute, inner: Expression) -> Iterator[Notice]:
-    """Warnings about names, in an expression over the elements of a list, that begin with the path of the list."""
+    """Yield a warning for each name, in an expression over the elements of a list, that begins with the list's path."""
     for attribute in attributes_of(inner):
         if len(attribute.path) > len(items.path) and attribute.path[: len(items.path)] == items.path:
             name, path = ".".join(attribute.path[len(items.path) :]), ".".join(items.path)
@@ -64,7 +64,10 @@ def _of_comparison(expression: Expression, alias: str) -> Iterator[Notice]:
 
 
 def _is_word(name: Attribute, other: Attribute) -> bool:
-    """Whether a name is probably a text without quotes: it begins with a capital, and the compared name does not."""
+    """Check whether a name is probably a text without quotes.
+
+    It is if it begins with a capital letter, and the name with which it is compared does not.
+    """
     return (
         len(name.path) == 1 and name.of == other.of and name.path[0][:1].isupper() and not other.path[-1][:1].isupper()
     )

@@ -1,7 +1,7 @@
-"""The syntax tree of patterns: frozen values, equal if the patterns are.
+"""The syntax tree of patterns, as frozen values that are equal if the patterns are.
 
 The normative meaning is in ``docs/semantics.md``. Positions are not part of equality. References are resolved: an
-``Attribute`` names the step that it belongs to. Durations are whole microseconds.
+``Attribute`` names the step to which it belongs. Durations are whole microseconds.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Mode: TypeAlias = OneOf["any", "next", "strict"]
 Selection: TypeAlias = OneOf["all", "next", "strict"]
 AfterRule: TypeAlias = OneOf["none", "once_per_key", "skip_to_next", "skip_past_last", "skip_to_first", "skip_to_last"]
 
-ANY_TYPE = "_"  # as the only type of an atom: an event of any type
+ANY_TYPE = "_"  # the only type of an atom that accepts events of any type
 AGGREGATES = ("count", "sum", "min", "max", "avg", "first", "last")
-OF_EVENT = ("time", "type", "id", "key")  # functions of an alias without an attribute
+OF_EVENT = ("time", "type", "id", "key")  # functions whose argument is an alias without an attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Literal:
 class Each(Literal):
     """The last argument of a function of a list: an expression over the members of each element.
 
-    Elsewhere it counts as a constant, because it reads no event.
+    For the rest of the code it is a constant, because it reads no event.
     """
 
     value: Scalar = field(default="", init=False)
@@ -64,8 +64,8 @@ class Attribute:
     Attributes:
         path: Names from the outside in; empty means the event itself (``count(b)``, ``time(b)``).
         of: Alias of its step; None means the current event, like the step's own alias.
-        ends_in_key: Whether its last name is an unquoted ``key``: alone or after an alias, this is the event's
-            correlation key. Meaningless for resolved expressions.
+        ends_in_key: Whether its last name is an unquoted ``key``, which is the event's correlation key if it is alone
+            or follows an alias. Not used in resolved expressions.
     """
 
     path: Path
@@ -76,7 +76,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``left operator right``; null if a side is null or the kinds of the two sides cannot be compared."""
+    """``left operator right``; null if a side is null, or if the kinds of the two sides cannot be compared."""
 
     operator: ComparisonOperator
     left: Expression
@@ -100,7 +100,10 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """``operand LIKE 'a%'``: ``%`` is any text, ``_`` one character, a backslash escapes; null unless a string."""
+    """``operand LIKE 'a%'``; null if the operand is not a string.
+
+    ``%`` matches any text, ``_`` one character, and a backslash makes the next character literal.
+    """
 
     operand: Expression
     pattern: str
@@ -158,7 +161,7 @@ Expression: TypeAlias = (
 
 
 def operands_of(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions directly below an expression, in the order of the text."""
+    """Return the expressions directly below an expression, in the order of the text."""
     match expression:
         case Literal() | Attribute():
             return ()
@@ -175,19 +178,19 @@ def operands_of(expression: Expression) -> tuple[Expression, ...]:
 
 
 def subexpressions(expression: Expression) -> Iterator[Expression]:
-    """An expression and all expressions below it, outer ones first, in the order of the text."""
+    """Yield an expression and all expressions below it, outer ones first, in the order of the text."""
     yield expression
     for operand in operands_of(expression):
         yield from subexpressions(operand)
 
 
 def calls_of(expression: Expression) -> Iterator[Call]:
-    """All calls within an expression, outer ones first."""
+    """Return all calls within an expression, outer ones first."""
     return (part for part in subexpressions(expression) if isinstance(part, Call))
 
 
 def attributes_of(expression: Expression) -> Iterator[Attribute]:
-    """All attributes that an expression reads, in the order of the text; a bare alias has the empty path."""
+    """Return all attributes that an expression reads, in the order of the text; a bare alias has the empty path."""
     return (part for part in subexpressions(expression) if isinstance(part, Attribute))
 
 
@@ -195,7 +198,7 @@ def attributes_of(expression: Expression) -> Iterator[Attribute]:
 class Gap:
     """The prefix of a step or of ``EACH``: a condition on the events between two neighbours.
 
-    If the mode is None, the pattern's mode holds. ``within_us`` is the exclusive limit from the last event before the
+    If the mode is None, the pattern's mode applies. ``within_us`` is the exclusive limit from the last event before the
     gap to the first event after it.
     """
 
@@ -214,7 +217,7 @@ class Atom:
 
     @property
     def is_any_type(self) -> bool:
-        """Whether the step takes events of any type."""
+        """Whether the step accepts events of any type."""
         return self.types == (ANY_TYPE,)
 
     @property
@@ -238,7 +241,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One entry of a sequence: a part, or a step that must not occur there; one of ``of`` and ``negated`` is set."""
+    """One entry of a sequence: a part (``of``), or a step that must not occur at this place (``negated``)."""
 
     of: Node | None = None
     negated: Atom | None = None
@@ -260,7 +263,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """An AND: all parts, in any interleaving; ``within_us`` is the span of the whole."""
+    """An AND: all parts match, in any interleaving; ``within_us`` is the span of the whole."""
 
     parts: tuple[Node, ...]
     within_us: int | None = None
@@ -268,7 +271,7 @@ class Conjunction:
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """An OR: any one part; ``within_us`` is the span of the whole."""
+    """An OR: one of the parts matches; ``within_us`` is the span of the whole."""
 
     parts: tuple[Node, ...]
     within_us: int | None = None
@@ -278,7 +281,7 @@ Node: TypeAlias = Atom | Repeat | Sequence | Conjunction | Disjunction
 
 
 def parts_of(node: Node) -> tuple[Node, ...]:
-    """The positive parts directly below a node."""
+    """Return the positive parts directly below a node."""
     match node:
         case Atom():
             return ()
@@ -289,7 +292,7 @@ def parts_of(node: Node) -> tuple[Node, ...]:
 
 
 def can_be_empty(node: Node) -> bool:
-    """Whether a part can match without an event."""
+    """Check whether a part can match without an event."""
     match node:
         case Atom():
             return False
@@ -302,7 +305,7 @@ def can_be_empty(node: Node) -> bool:
 
 
 def atoms_of(node: Node) -> Iterator[Atom]:
-    """All positive atoms below a node, in the order of the text, without those of NOT and UNTIL."""
+    """Yield all positive atoms below a node, in the order of the text, without those of NOT and UNTIL."""
     if isinstance(node, Atom):
         yield node
     for part in parts_of(node):
@@ -311,7 +314,7 @@ def atoms_of(node: Node) -> Iterator[Atom]:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """The after-match rule: which matches a reported match excludes; ``alias`` is only for SKIP TO FIRST or LAST."""
+    """The after-match rule: the matches that a reported match excludes; ``alias`` is only for SKIP TO FIRST or LAST."""
 
     rule: AfterRule = "none"
     alias: str | None = None
@@ -319,7 +322,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of RETURN; ``name`` comes from the user or from the expression's text."""
+    """One column of RETURN; ``name`` is given by the user or is the expression's text."""
 
     expression: Expression
     name: str
@@ -364,7 +367,7 @@ class Pattern:
         within_us: Span of the whole match, exclusive.
         within_business: Span in business time; set only if ``within_us`` is None.
         select: Mode of the gaps without a mode of their own.
-        limit: Matches per trace, pattern and detection time; None: the limit of the settings.
+        limit: Maximum number of matches per trace, pattern and detection time; None: the limit of the settings.
         into: The derived stream of its matches; None: matches are alerts.
         rows: The clause FOR EACH ROW: the pattern is matched separately for each row of a table; None: no such clause.
         text: The text from which it was parsed, if any; not part of equality.

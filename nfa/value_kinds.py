@@ -1,4 +1,4 @@
-"""The kind of an expression's values, from the kinds of the attributes that the expression reads."""
+"""The kind of an expression's values, derived from the kinds of the attributes that the expression reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_AGGREGATE: dict[str, ValueKind] = {"count": "integer", "sum": "number", "avg
 
 
 def kind_of_value(expression: Expression, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> ValueKind:
-    """The kind of an expression's values, without nulls; ``null`` if all values are null."""
+    """Return the kind of an expression's values, nulls aside; ``null`` if all values are null."""
     match expression:
         case Literal():
             return _of_literal(expression.value)
@@ -56,7 +56,7 @@ def _of_call(call: Call, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> 
 
 
 def _joined(kinds: Sequence[ValueKind]) -> ValueKind:
-    """The common kind of values of several kinds; integers and other numbers are ``number``."""
+    """Return the common kind of values of several kinds; integers and other numbers together are ``number``."""
 
     def common_kind(first: ValueKind, second: ValueKind) -> ValueKind:
         if second in (first, "null"):

@@ -1,8 +1,8 @@
 """The growth of a pattern's work with the length of its trace, and a warning if nothing bounds the work.
 
-The run engine lets an event meet partial matches one by one. Their number in a trace of n events is bounded by a power
-of n, the *growth*: each event that a partial match may choose freely adds one, and a repetition under ANY, which may
-bind every subset, makes the growth infinite. The growth is zero if the shared-node engine runs the pattern.
+In the run engine an event meets partial matches one by one. Their number in a trace of n events is bounded by a power
+of n, the *growth*. Each event that a partial match may choose freely adds one to the growth. A repetition under ANY may
+bind every subset, which makes the growth infinite. The growth is zero if the shared-node engine runs the pattern.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test, compile_ru
 from nfa.silent_nulls import null_notices
 from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
 
-_FEW = 2  # repetitions of at most this number of elements cause no warning if traces end
+_FEW = 2  # if traces end, repetitions of at most this number of elements cause no warning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceEnds:
-    """How traces of a stream may end, and the checks and warnings about patterns that depend on these ends.
+    """The ways in which traces of a stream may end, with the checks and warnings about patterns that depend on them.
 
-    ``has_closing``: a guard knows an event after which the trace has no further events; see ``check_stream``.
+    With ``has_closing``, a guard knows an event after which the trace has no further events; see ``check_stream``.
     """
 
     has_trace_end: bool
@@ -43,7 +43,7 @@ class TraceEnds:
         check_stream(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing)
 
     def warnings_of(self, pattern: Pattern) -> tuple[Notice, ...]:
-        """Warnings about parts that are accepted but probably mistakes, in the order of the text."""
+        """Return warnings about accepted parts that are probably mistakes, in the order of the text."""
         notices = (
             *warnings_of(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing),
             *row_notices(pattern),
@@ -54,15 +54,15 @@ class TraceEnds:
             notices = (
                 *(warning for warning in notices if warning.code != "no-within"),
                 grows,
-            )  # WITHIN corrects these, too
+            )  # a clause WITHIN corrects these, too
         return tuple(sorted(notices, key=lambda notice: (notice.position.line, notice.position.column)))
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
-    """The growth of the number of partial matches that an event may meet, as a power of the trace's length.
+    """Return the growth of the number of partial matches that an event may meet, as a power of the trace's length.
 
-    Zero: a window or the pattern's length bounds the number. Infinite: each subset of the events may be a partial
-    match.
+    Zero means that a window or the pattern's length bounds the number. Infinite means that each subset of the events
+    may be a partial match.
     """
     if pattern.has_window or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
         return 0.0
@@ -95,7 +95,7 @@ def _power(growth: int) -> str:
 
 
 def _many(node: Node) -> Iterator[Repeat]:
-    """The repetitions that may bind more than a few events."""
+    """Yield the repetitions that may bind more than a few events."""
     if not isinstance(node, Atom | Repeat) and node.within_us is not None:
         return
     if isinstance(node, Repeat) and (node.max is None or node.max > _FEW):
@@ -105,7 +105,7 @@ def _many(node: Node) -> Iterator[Repeat]:
 
 
 def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProgram:
-    """The run engine's tables for this pattern alone."""
+    """Compile the run engine's tables for this pattern alone."""
     atoms = atoms_to_test(automaton)
     names = sorted({name for atom in atoms for name in atom.types if name != ANY_TYPE})
     codes = {name: code for code, name in enumerate(names)}
@@ -117,11 +117,11 @@ def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProg
 
 
 def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
-    """The largest growth among the states in which an event meets all partial matches."""
-    growths = [0.0] * len(automaton.states)  # by state: growth of the number of partial matches that ever reach it
+    """Return the largest growth among the states in which an event meets all partial matches."""
+    growths = [0.0] * len(automaton.states)  # by state: growth of the partial matches that ever reach it
     for component in _components(p):
         inner_steps = [step for state in component for step in _steps(p, state) if p.target[step] in component]
-        if inner_steps:  # a repetition: ANY chooses freely, other modes have one continuation per beginning
+        if inner_steps:  # a repetition: ANY chooses freely, other modes have one continuation per first event
             is_any = any(p.mode[step] == ANY_MODE for step in inner_steps)
             most = math.inf if is_any else max(growths[state] for state in component) + 1
             for state in component:
@@ -137,9 +137,9 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
 
 
 def _passed_on(p: RunProgram, state: int, step: int, growth: float) -> float:
-    """The growth of the number of partial matches that a step makes; ``growth`` is the growth in its source state."""
+    """Return the growth of the partial matches that a step creates; ``growth`` is that of the step's source state."""
     if state == 0 or _is_found_by_value(p, state):
-        return 1.0  # a bounded number for each event
+        return 1.0  # each event creates a bounded number
     return growth + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
 
 
@@ -148,7 +148,7 @@ def _steps(p: RunProgram, state: int) -> range:
 
 
 def _components(p: RunProgram) -> list[set[int]]:
-    """Strongly connected components of states, in topological order (R. Tarjan, 1972)."""
+    """Return the strongly connected components of states, in topological order (R. Tarjan, 1972)."""
     order: dict[int, int] = {}
     lowest: dict[int, int] = {}
     path: list[int] = []
@@ -181,18 +181,18 @@ def _components(p: RunProgram) -> list[set[int]]:
 
 
 def _is_kept(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
-    """Whether partial matches in a state may wait for ever, so that they accumulate."""
+    """Check whether partial matches in a state may wait for ever, so that they accumulate."""
     goes_on = any(p.mode[step] != STRICT and p.limit[step] == LATEST for step in _steps(p, state))
     waits = any(negation.within_us is None for finish in automaton.finishes[state] for negation in finish.negations)
     return goes_on or waits
 
 
 def _is_met(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
-    """Whether partial matches in a state are retained, and an event meets all of them."""
+    """Check whether partial matches in a state are retained, and an event meets all of them."""
     trails = any(finish.negations or finish.slots for finish in automaton.finishes[state])
     return (len(_steps(p, state)) > 0 or trails) and not _is_found_by_value(p, state)
 
 
 def _is_found_by_value(p: RunProgram, state: int) -> bool:
-    """Whether an event finds the partial matches in a state by a value, and meets no others."""
+    """Check whether an event finds the partial matches in a state by a value, and meets no others."""
     return bool(p.parks[state]) and p.key_column[state] != NIL
