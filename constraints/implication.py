@@ -189,7 +189,7 @@ class _Scale:
         return cls(tuple(sorted(numbers)), tuple(sorted({value for value in listed if isinstance(value, str)})))
 
     def of_kind(self, kind: str) -> Sequence[_Ordered]:
-        """Return the constants of a kind: the numbers or the texts; none for other kinds."""
+        """Return the constants of a kind: the numbers or the texts. Other kinds have no constants."""
         return self.numbers if kind == "number" else self.texts if kind == "text" else ()
 
     def cells(self) -> tuple[_Cell, ...]:
@@ -290,7 +290,7 @@ def _constants(expression: Expression) -> dict[Expression, frozenset[_Ordered]]:
 
 
 def _test(expression: Expression) -> _Test | None:
-    """Return the expression as a comparison of an attribute with constants; None if it has another form."""
+    """Return the expression as a comparison of an attribute with constants, or None if it has another form."""
     match expression:
         case Comparison(operator=operator, left=Attribute() as attribute, right=constant):
             return _with_constants(attribute, operator, [constant])

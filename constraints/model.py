@@ -30,7 +30,7 @@ _SYMBOL_NAME = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*|`[^`]+`) \[.+\]", re.
 def quoted(name: str) -> str:
     """Return a name in its printed form.
 
-    Unless it is a plain or dotted name, or a symbol, it is in backticks (doubled inside).
+    Plain and dotted names and symbols are printed unchanged. Other names are in backticks (doubled inside).
     """
     return name if _PLAIN_NAME.fullmatch(name) or _SYMBOL_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
@@ -59,8 +59,8 @@ class Prior:
 class Clause:
     """A Horn clause over the types of the entire trace: all of ``body`` imply ``head``.
 
-    If the head is None, they cannot all occur. Clauses of one or two types print under their everyday names, longer
-    ones as ``implication(A, B, K)`` (A and B imply K) and ``not_together(A, B, C)``.
+    If ``head`` is None, the names in ``body`` cannot all occur in one trace. Clauses of one or two types print under
+    their everyday names, longer ones as ``implication(A, B, K)`` (A and B imply K) and ``not_together(A, B, C)``.
     """
 
     body: frozenset[str]
@@ -408,8 +408,8 @@ class ConstraintSet:
     def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
         """Check whether an end event decides a NOT at the end of a pattern.
 
-        ``types`` are the types that the NOT forbids. This requires that the set prunes by state and that events with
-        equal timestamps are ordered.
+        ``types`` are the types that the NOT forbids. The set must prune by state, and events with equal timestamps must
+        be ordered.
         """
         process = self.process
         is_known = process is not None and bool(process.derived_ends) and process.types.issuperset(types)

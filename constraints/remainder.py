@@ -47,7 +47,7 @@ class Remainder:
 
     @property
     def forbidden(self) -> tuple[str, ...]:
-        """The types that must not come in some gap."""
+        """The types that must not occur in some gap."""
         return tuple(dict.fromkeys(gap.type for gap in self.gaps))
 
     @property

@@ -13,8 +13,8 @@ class Frequencies:
     """The share of the traces that show each name; names are assumed to be independent unless constraints relate them.
 
     An observed frequency is used unchanged. Otherwise the frequency is 1 for a name that every trace must show, and 0
-    for a name that no trace can show. For any other name the estimate is ``UNKNOWN``, limited to a range: an excluding
-    name leaves at most the share of traces without it, and a name occurs at least as often as each name that requires
+    for a name that no trace can show. For any other name the estimate is ``UNKNOWN``, limited to a range. Its upper
+    bound is the share of traces without an excluding name; its lower bound is the frequency of each name that requires
     it.
     """
 

@@ -27,8 +27,8 @@ REPLAY_LIMIT = 20_000  # maximum number of deaths whose events are evaluated aga
 class IdleParts:
     """The constraints that have no effect on any pattern, in the order of ``ConstraintSet.parts``.
 
-    ``visited`` is the number of examined monitor states. ``is_complete`` is true if these are all monitor states and
-    every constraint was decided.
+    ``visited`` is the number of examined monitor states. ``is_complete`` is true if there are no other monitor states
+    and every constraint was decided.
     """
 
     parts: tuple[Part, ...]

@@ -114,7 +114,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def _mentioned(pattern: Pattern) -> Iterator[str]:
-    """Return the aliases to which conditions refer."""
+    """Yield the aliases to which conditions refer."""
     conditions = [atom.condition for atom in atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
         if condition is not None:

@@ -241,7 +241,7 @@ def _impossible_type(name: str, reason: Clash) -> SetWarning:
 
 
 def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
-    """Yield a warning about each cycle of orders that contains a hand-written constraint."""
+    """Return a warning about each cycle of orders that contains a hand-written constraint."""
     hand_written = constraint_set.own.constraints
     if not any(isinstance(part, Prior) for part in hand_written):
         return []

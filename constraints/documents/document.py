@@ -154,7 +154,7 @@ def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
 
 
 def _source(document: object, max_bytes: int) -> WrittenDocument | None:
-    """Parse a YAML or JSON text; return None if the document is already decoded."""
+    """Parse a YAML or JSON text, or return None if the document is already decoded."""
     if not isinstance(document, str | bytes):
         return None
     try:
@@ -352,7 +352,10 @@ def _printed(template: Template, names: Sequence[str], count: int | None) -> str
 
 
 def _read_mined(value: object, problems: list[PlacedProblem]) -> Mapping[str, Any] | None:
-    """Return the member ``mined`` as plain JSON values, or None if it is missing; add problems to ``problems``."""
+    """Return the member ``mined`` as plain JSON values, or None if it is missing.
+
+    Problems are added to ``problems``.
+    """
     if not isinstance(value, Mapping) or _MINED_KEY not in value:
         return None
     description = value[_MINED_KEY]

@@ -124,7 +124,7 @@ def excerpt(value: object) -> str:
 
 
 def whole_number(value: object) -> int | None:
-    """Return a value as a whole number; None for other values, including quoted texts."""
+    """Return a value as a whole number, or None for other values, including quoted texts."""
     number = value.value if isinstance(value, Bare) else value
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 

@@ -27,7 +27,10 @@ _NAMES = tuple(field.name for field in fields(Settings))
 
 
 def read_settings(value: object, names: NameReader) -> tuple[Settings, list[PlacedProblem]]:
-    """Read the settings, and list problems with their places; if there are problems, the settings are the defaults."""
+    """Read the settings, and list problems with their places.
+
+    If there are problems, the settings are the defaults.
+    """
     if not isinstance(value, Mapping):
         return _DEFAULT, [((), f"settings are a mapping, such as {{prune: state}}; got {excerpt(value)}")]
     problems: list[PlacedProblem] = []

@@ -45,7 +45,10 @@ class WorkflowForm:
 
 
 def read_workflow(value: object, problems: list[PlacedProblem]) -> WorkflowForm | None:
-    """Read a workflow; if there are problems, add them with their places to ``problems`` and return None."""
+    """Read a workflow.
+
+    If there are problems, they are added with their places to ``problems``, and the result is None.
+    """
     if not isinstance(value, Mapping):
         form = '{"name": "order", "version": 1, "constraints": [], "end": []}'
         problems.append(((), f"a workflow is a mapping such as {form}; got {excerpt(value)}"))

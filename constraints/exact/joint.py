@@ -82,7 +82,7 @@ class JointSearch:
         return answer is not False
 
     def _word_search(self, remainder: Remainder) -> WordSearch | None:
-        """Return the search for a word that completes a remainder; None if some type has too many symbols."""
+        """Return the search for a word that completes a remainder, or None if some type has too many symbols."""
         letters = frozenset(self._language.automaton.letters)
         strangers = frozenset(
             name
@@ -113,7 +113,7 @@ class _Orders:
         return self.reasoner.mask(state.seen & self._remembered)
 
     def after(self, seen: int, kind: EventKind) -> int | None:
-        """Return the names seen after an event; None if an order constraint or end event forbids the event."""
+        """Return the names seen after an event, or None if an order constraint or end event forbids the event."""
         event_names, remembered = self._of(kind)
         return None if event_names & self.reasoner.blocked(seen) else seen | remembered
 

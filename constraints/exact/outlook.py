@@ -57,7 +57,7 @@ class ExactOutlook:
 
     @classmethod
     def of(cls, constraint_set: ConstraintSet, ties: Ties = "log") -> ExactOutlook | None:
-        """Return the outlook of a set in exact mode; None for other sets."""
+        """Return the outlook of a set in exact mode, or None for other sets."""
         process = constraint_set.process
         if process is None or process.automaton is None:
             return None
@@ -176,7 +176,7 @@ class ExactOutlook:
 
 
 def find_workflow_clash(outlook: ExactOutlook, state: MonitorState, remainder: Remainder = NOTHING) -> Clash | None:
-    """Find a minimal reason why ``remainder`` cannot complete after ``state``; None if it can complete."""
+    """Find a minimal reason why ``remainder`` cannot complete after ``state``, or None if it can complete."""
     if outlook.can_complete(state, remainder):
         return None
     constraint_set, own_parts = outlook.constraint_set, outlook.constraint_set.own.parts

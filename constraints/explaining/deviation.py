@@ -146,7 +146,7 @@ def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
 
 
 def _later(part: Part) -> str | None:
-    """Return the name after which an order or end event forbids other names; None for other parts."""
+    """Return the name after which an order or end event forbids other names, or None for other parts."""
     return part.later if isinstance(part, Prior) else part.type if isinstance(part, End) else None
 
 

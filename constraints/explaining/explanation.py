@@ -110,7 +110,7 @@ def explain_ending(
 def explain_impossible(
     outlook: Outlook, remainder: Remainder, after: MonitorState, event: EventClass
 ) -> Explanation | None:
-    """Explain why ``remainder`` cannot complete after ``event``, which led to ``after``; return None if it can."""
+    """Explain why ``remainder`` cannot complete after ``event``, which led to ``after``, or return None if it can."""
     explanation = explain_clash(outlook, remainder, after.seen, event, after.settled)
     if explanation is not None:
         return explanation

@@ -66,12 +66,12 @@ def failing_conditions(
 ) -> tuple[FailingCondition, ...]:
     """Find the events that terminate partial matches, for each state in the order of ``query.states``.
 
-    ``steps`` are known steps of the process: pairs of the types seen and a type that may come next. If they are given,
-    only these steps are examined, so fewer events may be listed than the constraints allow. For example, the process
-    may always produce one of two types. Without ``steps``, conditions on two events are searched for only up to
-    ``pair_limit`` pairs of event and state. At most ``walk_limit`` monitor states are visited to find conditions by
-    rules, each of which is listed with its shortest prefix. For each state, events that no partial match can bind are
-    listed first. Both groups are sorted by name.
+    ``steps`` are known steps of the process: pairs of the types seen and a type that may come next. They may exclude
+    more events than the constraints do, for example if the process always emits one of two types. So fewer events may
+    be listed. Without ``steps``, conditions on two events are searched for only up to ``pair_limit`` pairs of event and
+    state. At most ``walk_limit`` monitor states are visited to find conditions by rules, each of which is listed with
+    its shortest prefix. For each state, events that no partial match can bind are listed first. Both groups are sorted
+    by name.
     """
     search = _Search(query, constraint_set)
     known_steps = None if steps is None else tuple(steps)

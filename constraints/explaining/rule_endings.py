@@ -1,4 +1,4 @@
-"""Finds early terminations by rules by walking through the states of a monitor and of a pattern together."""
+"""Finds early terminations that rules cause, by walking through the states of a monitor and of a pattern together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nfa import OTHER, EventClass, MonitorState, PatternState, Query
 
 WALK_LIMIT = 500
 
-_Place: TypeAlias = tuple[MonitorState, int]  # monitor state, index of a pattern state
+_Place: TypeAlias = tuple[MonitorState, int]  # a monitor state, and the index of a pattern state
 
 
 def rule_endings(
@@ -53,9 +53,10 @@ class _Walk:
         self._visited = {self._monitor.start}
 
     def endings(self) -> Iterator[tuple[MonitorState, int, EventClass, MonitorState]]:
-        """Yield each early termination.
+        """Yield each early termination as a tuple.
 
-        It consists of the monitor state before, the pattern state's index, the event, and the monitor state after.
+        The tuple has the monitor state before the event, the pattern state's index, the event, and the monitor state
+        after it.
         """
         start = self._monitor.live(self._monitor.start, self._query)
         waiting: dict[_Place, None] = {

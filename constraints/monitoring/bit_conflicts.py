@@ -89,7 +89,7 @@ def least(masks: Iterable[int]) -> list[int]:
 
 
 def _reach(nodes: Sequence[Node]) -> list[int] | None:
-    """Return, for each node, the node and all nodes after it, as bits of node indices; None if there is a cycle."""
+    """Return, for each node, the node and all nodes after it, as bits of node indices, or None if there is a cycle."""
     following = [0] * len(nodes)
     for later, node in enumerate(nodes):
         for earlier, other in enumerate(nodes):

@@ -1,9 +1,9 @@
 """Bit tables: the names seen and their consequences as four sets of names, updated at first occurrences.
 
-Traces beyond the cap of the monitor automaton use them (constraint-aware CEP, section 4.3). A state that bit tables
-call dead is dead. Without longer clauses and symbols, bit tables only miss states that are dead because of a cycle with
-more than ``most_in_circle`` names outside the goal. They ignore rules, NOTs of patterns, and consequences that need
-several longer clauses together. This leaves more states alive.
+They are used for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). A state that bit
+tables call dead is dead. Without longer clauses and symbols, bit tables only miss states that are dead because of a
+cycle with more than ``most_in_circle`` names outside the goal. They ignore rules, NOTs of patterns, and consequences
+that need several longer clauses together. This leaves more states alive.
 
 There are no bit tables under ``ties: simultaneous``. There an order constraint takes effect only at the next timestamp,
 so blocking a name at once would lose matches.
@@ -188,7 +188,7 @@ class BitTables:
     def _conflicts(self, atom_names: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
         """Return the least sets of names that make a goal impossible once they are certain.
 
-        The empty set if it always is.
+        If the goal is impossible in any case, the only set is the empty one.
         """
         if self._is_contradictory(implies):
             return [0]

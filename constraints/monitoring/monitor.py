@@ -23,8 +23,8 @@ from streams import Ties
 class _Plan:
     """The prepared states of one query, each with its remainder and the reasoner's goal for it.
 
-    ``extensions`` has, for each state, the states with one more bound atom that are certainly alive whenever the state
-    is. If ``is_monotone``, a dead state stays dead.
+    ``extensions`` lists, for each state, the states with one more bound atom. They are listed only if they are
+    certainly alive whenever the state itself is alive. If ``is_monotone``, a dead state stays dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -39,9 +39,9 @@ class Monitor:
     A trace deviates at the first event after which it is no longer the beginning of a conforming trace. With symbols,
     rules beside other constraints, or unordered events of equal timestamps, the deviation may be noticed later, but
     never earlier, and a dead state may be called live. If the settings require it, an event of an unknown type is a
-    deviation, but no state is called dead because such events cannot occur. Answers are cached, and the cache is
-    emptied when it has ``memory_limit`` rows. For traces beyond the cap of monitor states, the bit tables evaluate the
-    longer clauses in ``watched``; None: all.
+    deviation. Such events are still assumed to be possible when dead states are decided. Answers are cached, and the
+    cache is emptied when it has ``memory_limit`` rows. For traces beyond the cap of monitor states, the bit tables
+    evaluate the longer clauses in ``watched``; None: all.
 
     In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2). Its
     state is the first of a monitor state's places. Automaton and hand-written constraints together find all dead
@@ -94,8 +94,8 @@ class Monitor:
     def bits(self) -> BitTables | None:
         """Bit tables, for traces beyond the cap of monitor states.
 
-        None if events with equal timestamps are unordered. None also in exact mode, because bit tables need all types
-        that were seen, and the state of an automaton does not contain them.
+        They are None if events with equal timestamps are unordered. They are also None in exact mode, because bit
+        tables need all types that were seen, and the state of an automaton does not contain them.
         """
         outlook = self._outlook
         if self._exact is not None or outlook.ties != "log":

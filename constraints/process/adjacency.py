@@ -52,7 +52,7 @@ class Adjacency:
         return self.targets[edges_at(self.offsets, nodes)[1]]
 
     def distances(self, beginnings: NDArray[np.integer]) -> Numbers:
-        """Return the least number of edges to each node from any of ``beginnings``; -1 for unreachable nodes."""
+        """Return the least number of edges to each node from any of ``beginnings``, or -1 for unreachable nodes."""
         distance = np.full(len(self.offsets) - 1, -1, np.int64)
         frontier: NDArray[np.integer] = distinct(beginnings)
         steps = 0

@@ -106,11 +106,11 @@ class ProcessAutomaton:
         return backward.distances(np.flatnonzero(targets)).astype(np.int32)
 
     def code(self, event_type: str) -> int | None:
-        """Return the column of an event type; None if the process does not emit it."""
+        """Return the column of an event type, or None if the process does not emit it."""
         return self._codes.get(event_type)
 
     def step(self, state: int, event_type: str) -> int | None:
-        """Return the state after an event; None if the process does not allow the event in ``state``."""
+        """Return the state after an event, or None if the process does not allow the event in ``state``."""
         code = self._codes.get(event_type)
         after = NOWHERE if code is None else int(self.table[state, code])
         return None if after == NOWHERE else after

@@ -53,7 +53,7 @@ class Language:
         self.completable = self.completions(NOTHING).of(0)
 
     def step(self, state: int, event_type: str) -> int | None:
-        """Return the state after an event; None if the process does not allow the event in ``state``."""
+        """Return the state after an event, or None if the process does not allow the event in ``state``."""
         return state if self.automaton.code(event_type) is None else self._row(state).get(event_type)
 
     def _row(self, state: int) -> dict[str, int]:
@@ -197,7 +197,7 @@ class Completions:
         return int(self._by_mask[bound][state]) if self._is_whole else 0
 
     def _reachable(self, limit: int) -> set[int] | None:
-        """Return all sets of atoms that can be bound at some time; None if there are more than ``limit``."""
+        """Return all sets of atoms that can be bound at some time, or None if there are more than ``limit``."""
         masks, waiting = {0}, [0]
         while waiting:
             mask = waiting.pop()

@@ -23,8 +23,8 @@ class Clash:
 
     Attributes:
         reason: The reason that the reasoner gives; None for a clash with rules, or with a workflow.
-        constraints: Requirements first; the constraint that cannot be satisfied comes last. Rules follow the
-            constraints that exclude the events that the rules need. With a workflow, the hand-written constraints that
+        constraints: Requirements first, then the constraint that cannot be satisfied. A rule needs certain events; the
+            constraints that exclude these are listed before it. With a workflow, only the hand-written constraints that
             take part.
         events: Names already seen that take part, as far as they are known.
         workflow: The name of the workflow, if its automaton makes the remainder impossible.
@@ -45,7 +45,7 @@ def find_clash(
     *,
     reasoner: Reasoner | None = None,
 ) -> Clash | None:
-    """Find a minimal reason why ``remainder`` cannot complete after ``seen``; return None if it can.
+    """Find a minimal reason why ``remainder`` cannot complete after ``seen``, or return None if it can.
 
     ``seen`` and ``settled`` are names; see ``Reasoner.is_alive``. ``reasoner`` is the set's reasoner, if available.
 
@@ -110,7 +110,7 @@ def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> 
     """Return a minimal subset of ``items`` that still clashes, in their order; early items are preferred.
 
     ``clashes`` is monotone and true for all items. Each round finds the shortest prefix that clashes together with the
-    items kept so far, first by doubling its length. The prefix's last item is always needed.
+    items selected so far, by doubling its length and then by bisection. The prefix's last item is always needed.
     """
     needed: list[_Item] = []
     candidates = list(items)

@@ -55,7 +55,7 @@ class Outlook:
         )
 
     def moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """Return the state after one more event; None if the event itself is impossible there."""
+        """Return the state after one more event, or None if the event itself is impossible there."""
         is_impossible = self.is_too_late(state, event) or self.is_unknown(event)
         return None if is_impossible else self.advance(state, event)
 
@@ -154,7 +154,7 @@ class Outlook:
             yield _ordered(constraint_set, joint)
 
     def impossible(self, state: MonitorState) -> frozenset[str] | None:
-        """Return the names that no later event shows, by order and occurrence; None if no event can follow."""
+        """Return the names that no later event shows, by order and occurrence, or None if no event can follow."""
         if self.is_over(state):
             return None
         key = state.seen, state.settled

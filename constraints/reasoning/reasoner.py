@@ -196,7 +196,7 @@ class Reasoner:
         return self.reason(seen, goal, settled) is None
 
     def reason(self, seen: int, goal: Goal, settled: int | None = None) -> Reason | None:
-        """Return the reason why a goal is not alive; None if it is alive."""
+        """Return the reason why a goal is not alive, or None if it is alive."""
         occurring = self.closure(seen | goal.needed)
         if self._is_ruled_out(occurring):
             return "occurrence"

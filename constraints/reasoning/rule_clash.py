@@ -16,7 +16,7 @@ _Item = TypeVar("_Item")
 
 
 def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder = NOTHING) -> Clash | None:
-    """Find a minimal reason why rules exclude that ``remainder`` completes after ``state``; return None if they do not.
+    """Find a minimal reason why rules prevent ``remainder`` from completing after ``state``, or None if they do not.
 
     Order and occurrence constraints alone must allow the remainder.
     """

@@ -23,7 +23,7 @@ class Company(Protocol):
     """
 
     def after(self, place: Any, kind: EventKind) -> Hashable | None:
-        """Return the place after an event; None if the event is impossible."""
+        """Return the place after an event, or None if the event is impossible."""
         ...
 
     def is_wanted(self, place: Any) -> bool:
@@ -35,7 +35,7 @@ class Company(Protocol):
         ...
 
     def distance(self, place: Any, bound: int) -> int:
-        """Estimate the number of events until the next required event or end; called only for hopeful places."""
+        """Estimate the number of events until the next required event or end. Callers ask only for hopeful places."""
         ...
 
 
@@ -111,14 +111,17 @@ class WordSearch:
         )
 
     def _distance(self, state: _State) -> tuple[int, int]:
-        """Return the number of unbound atoms and unfinished rules, then the company's distance."""
+        """Return the number of unbound atoms and unfinished rules, then the distance that the company estimates."""
         places, beside, bound = state
         missing = sum(place not in end_places for place, end_places in zip(places, self._end_places, strict=True))
         missing += (self._all_bound ^ bound).bit_count()
         return missing, 0 if self._company is None else self._company.distance(beside, bound)
 
     def _successors(self, state: _State) -> Iterator[tuple[_State, bool]]:
-        """Yield the hopeful states after one more event, each with a flag: whether the trace ends there."""
+        """Yield the states after one more event that may still lead to a word.
+
+        Each state has a flag: whether the trace ends with the event. States at which the trace ends are all yielded.
+        """
         places, beside, bound = state
         self._steps += len(self._moves) * (len(places) + 1)
         for letters, kind in self._moves:
@@ -144,7 +147,7 @@ class WordSearch:
                 yield bound | 1 << atom
 
     def _closing(self, event_type: str, bound: int) -> int | None:
-        """Return the atoms, as bits, that permit an event by binding it; None if no gap forbids the event."""
+        """Return the atoms, as bits, that permit an event by binding it, or None if no gap forbids the event."""
         closing = None
         for forbidden, since, until in self._gaps:
             if forbidden == event_type and since & ~bound == 0 and until & bound == 0:
