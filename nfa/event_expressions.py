@@ -68,7 +68,7 @@ class EventExpression:
         return [sentence for sentence, _ in null_comparisons(named, of_names)]
 
     def column(self, columns: BatchColumns, rows: NDArray[np.intp]) -> list[Scalar]:
-        """Return the value for each of the given events of a batch, as plain JSON; null is None."""
+        """Return the value for each of the given events of a batch, as plain JSON, where null is None."""
         return self._values(columns, rows).to_list()
 
     def holds(self, columns: BatchColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -43,7 +43,7 @@ _LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
 def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
     """Return the features of a matcher that runs the patterns without saving state.
 
-    ``is_idling`` says whether it has an idle timeout.
+    ``is_idling``: whether the matcher has an idle timeout.
     """
     engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
     flags = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
@@ -61,7 +61,10 @@ def matching(features: str) -> int:
 
 
 def play(features: Collection[str], guard: Guard | None = None) -> int:
-    """Run a few patterns on a few traces, advance time, end the input, and return the number of matches."""
+    """Run a few patterns on a few traces and return the number of matches.
+
+    Afterwards time passes, a trace is ended, and the input ends.
+    """
     _look_up()
     guards = {} if guard is None else {1: guard}
     matcher = Matcher(

@@ -11,10 +11,10 @@ _KEY: Path = ("key",)
 
 
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
-    """Check whether a pattern's keys contain the events' key or are empty.
+    """Check whether a pattern's keys are empty or contain the events' key.
 
-    If so, the pattern's traces are those of this key, or finer. ``key_paths`` are names of the events' key in ``WHERE
-    [..]``, besides ``key``.
+    If so, each trace of the pattern is a trace of the events' key, or a part of one. ``key_paths`` are names of the
+    events' key in ``WHERE [..]``, besides ``key``.
     """
     return not pattern.keys or not {_KEY, *key_paths}.isdisjoint(pattern.keys)
 

@@ -95,7 +95,7 @@ class Matcher:
             self._is_stale = True
 
     def set_idle_timeout(self, timeout_us: int | None) -> MatchOutput:
-        """Set the idle timeout of traces; None: no timeout.
+        """Set the idle timeout of traces, or remove it with None.
 
         The timeout also applies to open traces: a trace that has been idle for longer ends now. If there was no timeout
         before, open traces count as idle since the newest time.

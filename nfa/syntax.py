@@ -50,7 +50,7 @@ class Literal:
 class Each(Literal):
     """The last argument of a function of a list: an expression over the members of each element.
 
-    For the rest of the code it is a constant, because it reads no event.
+    All other code treats it as a constant, because it reads no event.
     """
 
     value: Scalar = field(default="", init=False)
@@ -63,9 +63,9 @@ class Attribute:
 
     Attributes:
         path: Names from the outside in; empty means the event itself (``count(b)``, ``time(b)``).
-        of: Alias of its step; None means the current event, like the step's own alias.
-        ends_in_key: Whether its last name is an unquoted ``key``, which is the event's correlation key if it is alone
-            or follows an alias. Not used in resolved expressions.
+        of: Alias of its step. None means the current event, as the step's own alias does.
+        ends_in_key: Whether its last name is an unquoted ``key``. If this name is alone or follows an alias, it is the
+            event's correlation key. Meaningless for resolved expressions.
     """
 
     path: Path
@@ -76,7 +76,10 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``left operator right``; null if a side is null, or if the kinds of the two sides cannot be compared."""
+    """``left operator right``.
+
+    The result is null if a side is null, or if values of the two kinds cannot be compared.
+    """
 
     operator: ComparisonOperator
     left: Expression
@@ -92,7 +95,10 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class InList:
-    """``operand IN (…)``: true if equal to a value, otherwise null if any comparison is null, otherwise false."""
+    """``operand IN (…)``.
+
+    It is true if the operand equals a value, otherwise null if any comparison is null, otherwise false.
+    """
 
     operand: Expression
     values: tuple[Literal, ...]
@@ -100,7 +106,7 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """``operand LIKE 'a%'``; null if the operand is not a string.
+    """``operand LIKE 'a%'``. The result is null if the operand is not a string.
 
     ``%`` matches any text, ``_`` one character, and a backslash makes the next character literal.
     """
@@ -132,7 +138,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """float64 arithmetic; null for non-numbers, division by zero and overflow."""
+    """Arithmetic in float64. The result is null for non-numbers, division by zero and overflow."""
 
     operator: ArithmeticOperator
     left: Expression

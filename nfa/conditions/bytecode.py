@@ -408,10 +408,10 @@ def _like_bytes(pattern: str) -> list[int]:
 
 
 def _links_of(tokens: Sequence[int]) -> list[int]:
-    """Return, for each token of a LIKE and for its end, the token at which matching continues after a mismatch.
+    """Return the token at which matching continues after a mismatch, for each token of a LIKE and for its end.
 
     Within a segment (tokens between two ``%``) this is the failure function of D. Knuth, J. Morris and V. Pratt (1977).
-    ``NIL`` is at the beginning of a segment: the search advances by a byte in the text. ``AGAIN`` means that the
+    The first token of a segment has ``NIL``: the search advances by a byte in the text. ``AGAIN`` means that the
     segment has ``_`` and is tried again one character later.
     """
     links: list[int] = []

@@ -106,7 +106,7 @@ class FilterIndex:
 
     @property
     def slots(self) -> int:
-        """The number of rows in the result of ``place``, which is the largest number of dimensions of a type."""
+        """The number of rows in the result of ``place``: the largest number of dimensions that a type has."""
         return max(map(len, self._cells.values()), default=0)
 
     @property

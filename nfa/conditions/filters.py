@@ -83,7 +83,7 @@ def _parsed_filter(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]
 
 
 def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, str | float]]:
-    """Yield the comparison of a column with a constant, with the column on the left; nothing for other comparisons."""
+    """Yield the comparison with the column on the left, if a column is compared with a constant; otherwise nothing."""
     mirrored = _MIRRORED.get(comparison.operator)
     for column, operator, other in (
         (comparison.left, comparison.operator, comparison.right),

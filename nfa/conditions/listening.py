@@ -132,7 +132,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """Return the constants under which the index has each step; if they are bounds, all steps share the weakest one."""
+    """Return the constants under which the index has each step. If they are bounds, all steps share the weakest one."""
     all_constants = frozenset[Constant]().union(*(step_filter.constants for step_filter in filters))
     bounds = [constant for constant in all_constants if isinstance(constant, tuple)]
     if group.is_apart and not bounds:

@@ -97,7 +97,7 @@ def _by_calendar(
     size: int,
     times_us: NDArray[np.int64] | None,
 ) -> Values:
-    """Return the values of a calendar function; null outside the years of the calendar."""
+    """Return the values of a calendar function, or null outside the years of the calendar."""
     integers, is_known = np.zeros(size, np.int64), np.zeros(size, np.bool_)
     operands = [values(argument) for argument in call.arguments[:-1]]
     for rows, hours in () if tables is None else tables.hours(_calendar(call), times_us, size):
@@ -126,7 +126,10 @@ def _passed(hours: BusinessHours, begin: Values, end: Values) -> tuple[NDArray[n
 def _added(
     add: Callable[[BusinessHours, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
 ) -> Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """Return a function that computes deadlines with ``add``; null beyond the calendar and for amounts below 1."""
+    """Return a function that computes deadlines with ``add``.
+
+    The result is null for times outside the calendar and for amounts below 1.
+    """
 
     def deadlines_of(
         hours: BusinessHours, times: Values, amounts: Values
@@ -150,7 +153,7 @@ _OF_CALENDARS: Mapping[str, Callable[..., tuple[NDArray[np.int64], NDArray[np.bo
 
 
 def _key_column(values: Values) -> pa.Array:
-    """Convert the values to keys of a table: texts or whole numbers; null for other values."""
+    """Convert the values to keys of a table: texts or whole numbers, or null for other values."""
     if values.arrow is not None:
         return values.arrow
     if (values.kinds == INTEGER).all():

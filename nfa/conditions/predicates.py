@@ -180,7 +180,10 @@ def attributes_of_all(texts: Sequence[bytes]) -> list[Any]:
 
 
 def attributes_of(text: bytes) -> Any:
-    """Parse the attributes of an event; empty if the JSON is damaged, so that one event cannot make a batch fail."""
+    """Parse the attributes of an event.
+
+    Damaged JSON gives an empty object, so that one event cannot make a batch fail.
+    """
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -196,7 +199,7 @@ def read_paths(items: Sequence[Any], path: Path) -> list[Any]:
 
 
 def read_path(item: Any, path: Path) -> Any:
-    """Return the value at a path within nested objects and lists; None if the path does not exist."""
+    """Return the value at a path within nested objects and lists, or None if the path does not exist."""
     for name in path:
         item = item.get(name) if isinstance(item, dict) else inner_value(item, name)
     return item
@@ -229,7 +232,7 @@ def sources_of(expression: Expression) -> Iterator[Source | Elements]:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """Return the column from which an expression is read; None if it is not read from a single column.
+    """Return the column from which an expression is read, or None if it is not read from a single column.
 
     A column has stored values, or the results of a function of one event.
     """
@@ -343,7 +346,7 @@ def elements_of(call: Call) -> Elements:
 
 
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
-    """Return the values of a function of lists; null where the entry of ``lists`` is not a list.
+    """Return the values of a function of lists, or null where the entry of ``lists`` is not a list.
 
     An element that is not an object is read as an object with the member ``value``.
     """

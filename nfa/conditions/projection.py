@@ -70,7 +70,10 @@ def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: 
 
 
 def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> list[Scalar] | None:
-    """Return the values of a reference, a function of the event itself, or an aggregate; None for other expressions."""
+    """Return the values of a reference, a function of the event itself, or an aggregate.
+
+    The result is None for other expressions.
+    """
     match part:
         case Attribute():
             return [_normal(_raw(event, part)) for event in _newest(part, matches)]
@@ -85,7 +88,7 @@ def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> 
 
 
 def _newest(attribute: Attribute, matches: Sequence[Bound]) -> list[BoundEvent | Event | None]:
-    """Return the last event of an attribute's alias in each match; None if the alias is unbound."""
+    """Return the last event of an attribute's alias in each match, or None if the alias is unbound."""
     alias = _alias_of(attribute)
     return [events[-1] if (events := bound.get(alias)) else None for bound in matches]
 

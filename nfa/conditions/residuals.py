@@ -108,7 +108,7 @@ def conjuncts_of(expression: Expression) -> Iterator[Expression]:
 
 
 def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
-    """Return the conjunction of the given conditions; None if there are none."""
+    """Return the conjunction of the given conditions, or None if there are none."""
     if not conjuncts:
         return None
     return conjuncts[0] if len(conjuncts) == 1 else Both(tuple(conjuncts))

@@ -73,7 +73,7 @@ class RowsRead(NamedTuple):
 
     @classmethod
     def of_keys(cls, keys: Collection[Path]) -> Self | None:
-        """Return the table rows that a lane with these keys reads; None if the lane has no rows."""
+        """Return the table rows that a lane with these keys reads, or None if the lane has no rows."""
         for first, *rest in keys:
             if not first:
                 table, alias, *columns = rest
@@ -123,7 +123,7 @@ class TableRows:
         return np.argsort(self.hashes)
 
     def numbers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the index of the row with each hash; -1 if there is no such row."""
+        """Return the index of the row with each hash, or -1 if there is no such row."""
         if not len(self):
             return np.full(len(hashes), -1, np.int64)
         rows = self._order[np.searchsorted(self.hashes, hashes, sorter=self._order) % len(self)]
@@ -253,7 +253,7 @@ class RowIndex:
             yield self._passing(test, reader, Concerned(np.repeat(events[is_known], ends - begins), rows))
 
     def _every_row(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
-        """Yield every row, for events of steps without equalities at which a match can begin."""
+        """Yield every row for each event of a step without equalities, if a match can begin at the step."""
         for probe in self._every:
             events = np.arange(len(batch)) if probe.types is None else _events_of(batch, probe.types)
             if len(events):
@@ -366,9 +366,9 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
 
 
 def _is_test(conjunct: Expression, row: str) -> bool:
-    """Check whether a conjunct can be tested before events have columns of the row, and is not evaluated by the index.
+    """Check whether a conjunct is left to be tested, and can be tested before events have columns of the row.
 
-    The engine tests every conjunct again.
+    Conjuncts that the index evaluates are not tested here. The engine tests every conjunct again.
     """
     computed = [leaf for leaf in leaves_of(conjunct) if isinstance(leaf, Call)]
     is_answered = next(_equality(conjunct, row), None) is not None
@@ -382,7 +382,7 @@ def _equalities(atom: Atom, row: str) -> Iterator[tuple[Dimension, str]]:
 
 
 def _equality(conjunct: Expression, row: str) -> Iterator[tuple[Dimension, str]]:
-    """Yield the event column and the row column whose equality a conjunct demands; nothing for other conjuncts."""
+    """Yield the event column and the row column, if a conjunct demands that they are equal; otherwise nothing."""
     if isinstance(conjunct, Comparison) and conjunct.operator == "=":
         for column, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
             if _is_column(column, row) and isinstance(column, Attribute) and not _reads_row(other, row):

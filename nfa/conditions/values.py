@@ -222,7 +222,7 @@ def _no_texts(size: int) -> NDArray[np.object_]:
 def _of_one_type(items: Sequence[Any]) -> Values | None:
     """Build the column of items that all have one of the types str, int and float.
 
-    The result is None otherwise, or for large integers.
+    The result is None if they do not, or if an integer exceeds int64.
     """
     types = set(map(type, items))
     if types == {str}:
@@ -269,7 +269,10 @@ def all_of(operands: Sequence[Values], size: int) -> Values:
 
 
 def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
-    """Compare two numbers (as float64 unless both are integers), texts, or booleans (equality only); otherwise null."""
+    """Compare two numbers (as float64 unless both are integers), two texts, or two booleans (equality only).
+
+    The result is null for other operands.
+    """
     compare = COMPARE[sign]
     both_integers = (left.kinds == INTEGER) & (right.kinds == INTEGER)
     if both_integers.all():
@@ -292,7 +295,7 @@ def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
 
 
 def calculated(sign: ArithmeticOperator, left: Values, right: Values) -> Values:
-    """Return the results of float64 arithmetic; null for non-numbers, division by zero and overflow."""
+    """Return the results of float64 arithmetic, or null for non-numbers, division by zero and overflow."""
     with np.errstate(all="ignore"):
         floats = CALCULATE[sign](left.floats, right.floats)
     return of_floats(floats, left.is_number & right.is_number)
@@ -329,7 +332,7 @@ def _where(rows: NDArray[np.bool_], value: Values, otherwise: Values) -> Values:
 
 
 def likened(operand: Values, pattern: str) -> Values:
-    """Test whether each text matches the LIKE pattern; null for values that are not texts."""
+    """Test whether each text matches the LIKE pattern. The result is null for values that are not texts."""
     resembles = like_test(pattern)
     is_text = np.equal(operand.kinds, TEXT)
     is_true = np.zeros(len(operand), np.bool_)
@@ -338,7 +341,7 @@ def likened(operand: Values, pattern: str) -> Values:
 
 
 def of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Values:
-    """Build a column of numbers; null for unknown and infinite numbers and NaN."""
+    """Build a column of numbers. Unknown and infinite numbers and NaN become null."""
     is_known = is_known & np.isfinite(floats)
     size = len(floats)
     kinds = np.multiply(is_known, FLOAT, dtype=np.uint8)  # NULL is 0

@@ -78,7 +78,7 @@ class Function:
         return f"{self.word}({', '.join(names)}{', …' if self.is_repeated else ''})"
 
     def parameters_of(self, number: int) -> tuple[Parameter, ...] | None:
-        """Return the parameter of each of ``number`` arguments; None if the function does not take this number."""
+        """Return the parameter of each of ``number`` arguments, or None if the function does not take this number."""
         most = len(self.parameters)
         if number > most and self.is_repeated:
             return self.parameters + self.parameters[-1:] * (number - most)

@@ -25,7 +25,10 @@ _PART = Parameter("part", "text")
 
 
 def _part_of(text: str, start: float, length: float | None = None) -> str | None:
-    """Return the characters from ``start``, counted from 1, or from the end if negative; None for invalid numbers."""
+    """Return the characters from ``start``, which counts from 1 or, if negative, from the end of the text.
+
+    The result is None if ``start`` is 0, ``length`` is negative, or either is not a whole number.
+    """
     if start != int(start) or start == 0 or (length is not None and (length != int(length) or length < 0)):
         return None
     first = int(start) - 1 if start > 0 else max(0, len(text) + int(start))
@@ -33,7 +36,7 @@ def _part_of(text: str, start: float, length: float | None = None) -> str | None
 
 
 def _joined(*parts: str) -> str | None:
-    """Concatenate the texts; None if the result would be too long."""
+    """Concatenate the texts, or return None if the result would be too long."""
     return "".join(parts) if sum(map(len, parts)) <= MOST_JOINED else None
 
 

@@ -94,7 +94,7 @@ def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
 
 
 def _read(place: Path) -> bytes:
-    """Read parser tables from a file; empty if the file is damaged or being written.
+    """Read parser tables from a file. The result is empty if the file is damaged or being written.
 
     Raises:
         OSError: The file cannot be read.

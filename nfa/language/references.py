@@ -211,7 +211,7 @@ def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
 
 
 def _suggestion(name: str) -> str:
-    """Suggest a function for an unknown name; empty if there is no suggestion."""
+    """Return words that suggest a function for an unknown name, or an empty text if there is no suggestion."""
     return f" (did you mean {OTHER_NAMES[name]}?)" if name in OTHER_NAMES else did_you_mean(name, FUNCTIONS)
 
 

@@ -72,7 +72,7 @@ def _attributes_in(pattern: Pattern) -> Iterator[Attribute]:
 
 
 def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
-    """Yield the expressions of a pattern: conditions of steps, WHERE, columns of RETURN, business-time deadline."""
+    """Return the expressions of a pattern: conditions of steps, WHERE, columns of RETURN, business-time deadline."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     window = None if pattern.within_business is None else deadline_of(pattern.within_business)
     expressions = [*conditions, pattern.where, *(column.expression for column in pattern.returns), window]
@@ -80,7 +80,7 @@ def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
 
 
 def lookups_in(pattern: Pattern) -> frozenset[Lookup]:
-    """Yield the lookups of a pattern in reference tables: in conditions, WHERE and RETURN, and by FOR EACH ROW."""
+    """Return the lookups of a pattern in reference tables: in conditions, WHERE and RETURN, and by FOR EACH ROW."""
     lookups = {lookup_of(call) for expression in _expressions_in(pattern) for call in lookups_of(expression)}
     if pattern.rows is not None:
         columns: Sequence[str | None] = sorted(columns_read(pattern)) or [None]

@@ -488,7 +488,7 @@ class LaneOutput:
         return BoundEvents.of(table, joined([old, new]), self.patterns)
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-        """Yield key, id, type and time of the event of each row; empty values for passing time."""
+        """Yield key, id, type and time of the event of each row. For passing time, the values are empty."""
         if not len(rows):
             return
         event_rows = rows[rows != NIL]

@@ -185,7 +185,7 @@ def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[n
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """Return the order of the bound events by match, alias and row; None if they already have this order."""
+    """Return the order of the bound events by match, alias and row, or None if they already have this order."""
     if not len(table):
         return None
     rises = table.aliases[1:] > table.aliases[:-1]

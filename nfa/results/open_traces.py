@@ -37,11 +37,11 @@ class OpenTraces:
         return self._times
 
     def number_of(self, event_type: str) -> int:
-        """Return the number of a type in ``times.last``; -1 if the type is unknown."""
+        """Return the number of a type in ``times.last``, or -1 if the type is unknown."""
         return self._types.get(event_type, -1)
 
     def last_types(self, traces: NDArray[np.int32]) -> list[str]:
-        """Return the type of the newest event of each given open trace; empty if unknown."""
+        """Return the type of the newest event of each given open trace, or an empty text if it is unknown."""
         names = list(self._types)
         return [names[number] for number in self._times.last[traces].tolist()]
 
@@ -67,7 +67,7 @@ class OpenTraces:
                 self._forget_closed()
 
     def keys_of(self, traces: NDArray[np.int32]) -> list[str]:
-        """Return the correlation keys of the given open traces; empty if unknown."""
+        """Return the correlation keys of the given open traces. Unknown keys are empty texts."""
         return [str(key) for key in self._keys_of(traces).to_pylist()]
 
     def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
@@ -106,7 +106,7 @@ class OpenTraces:
         self._enter(np.arange(traces, dtype=np.int32), keys)
 
     def _loaded_types(self, arrays: Mapping[str, NDArray[Any]], traces: int) -> NDArray[np.int32]:
-        """Return the type number of each trace's newest event; 0 if an earlier release saved the state."""
+        """Return the type number of each trace's newest event, or 0 if an earlier release saved the state."""
         if "open_last" not in arrays:
             return np.zeros(traces, np.int32)
         last = _narrow(arrays, "open_last", traces)

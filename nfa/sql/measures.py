@@ -46,7 +46,7 @@ class Output:
         return self.matches.firsts
 
     def measure(self, expression: Expression) -> Any:
-        """Return the values of a measure on every output row; null on unmatched rows."""
+        """Return the values of a measure on every output row. Unmatched rows have null."""
         values = column_of(expression, self._read, len(self.rows))
         is_match = self.matches.is_match[self.records]
         return values if is_match.all() else pc.if_else(pa.array(is_match), values, pa.scalar(None, values.type))
@@ -69,7 +69,7 @@ class Output:
         return self._values(expression.content, targets)
 
     def _targets(self, place: Place) -> NDArray[np.int64]:
-        """Return, for each output row, the table row to which ``place`` refers; -1 if there is no such row."""
+        """Return, for each output row, the table row to which ``place`` refers, or -1 if there is no such row."""
         firsts, ends = self.firsts[self.records], self._ends(is_final=place.is_final)
         if place.labels is None:
             lines = firsts + place.offset if place.is_first else ends - 1 - place.offset
@@ -90,12 +90,12 @@ class Output:
         return np.append(0, np.cumsum(mask)), np.flatnonzero(mask)
 
     def _label_mask(self, labels: frozenset[int] | None) -> NDArray[np.bool_]:
-        """Return a mask of the lines with one of the labels; None: all lines."""
+        """Return a mask of the lines with one of the labels, or of all lines if ``labels`` is None."""
         is_chosen = np.array([labels is None or label in labels for label in range(len(self.clause.variables))])
         return is_chosen[self.matches.labels]
 
     def _moved(self, rows: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        """Return, for each of ``rows``, the row at a distance in the same partition; -1 if there is no such row."""
+        """Return, for each of ``rows``, the row at a distance in the same partition, or -1 if there is no such row."""
         if not self.table.size:
             return rows
         return np.where(rows >= 0, self.table.neighbours(distance)[rows], -1)
@@ -113,7 +113,7 @@ class Output:
         return column_of(expression, read, len(rows))
 
     def _labels(self, rows: NDArray[np.int64]) -> Any:
-        """Return the labels of rows in the match of each output row; null for rows outside the match."""
+        """Return the labels of rows in the match of each output row, or null for rows outside the match."""
         places = rows - self.matches.starts[self.records]
         is_present = (rows >= 0) & (places >= 0) & (places < self.matches.lengths[self.records])
         lines = np.where(is_present, self.firsts[self.records] + places, 0)
@@ -224,7 +224,7 @@ _LISTED: Mapping[str, Callable[..., Any]] = {
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
     """Convert a kernel's numbers to dates, times or durations if ``kind`` is one of these.
 
-    Otherwise to int64 or float64.
+    Other numbers remain int64 or float64.
     """
     column = pa.array(values, mask=is_null)
     if pa.types.is_date(kind):

@@ -111,7 +111,7 @@ def _only(tree: Branch | None) -> Expression | None:
 
 
 def _outputs(tree: Branch) -> tuple[Named, ...] | None:
-    """Return the columns of a SELECT list; None for ``*``."""
+    """Return the columns of a SELECT list, or None for ``*``."""
     outputs: list[Named] = []
     for output in trees_of(tree):
         if output.data == "everything_of":

@@ -12,7 +12,7 @@ from nfa.sql.expression_building import name_of
 from nfa.sql.syntax import Alternation, Anchor, Concatenation, Exclusion, Labelled, Node, Repetition
 
 MAX_REPETITIONS = 1_000  # n of {n}
-MAX_SIZE = 10_000  # maximum of ``size_of`` a pattern
+MAX_SIZE = 10_000  # maximum result of ``size_of`` for a pattern
 _SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 

@@ -99,7 +99,7 @@ def _as_table(columns: Sequence[tuple[str, Any]]) -> pa.Table:
 
 
 def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expression:
-    """Return the expression of an item of ORDER BY; a whole number is the position of a column of SELECT, from 1."""
+    """Return the expression of an ORDER BY item. A whole number is the position of a SELECT column, from 1."""
     match ordering.expression:
         case Constant(value=int(place)) if not isinstance(place, bool):
             assert columns.names is not None

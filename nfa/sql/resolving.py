@@ -61,7 +61,10 @@ class Columns:
 
 
 def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
-    """Resolve the expressions of a clause for a table with the columns ``names``; None: every name is a column."""
+    """Resolve the expressions of a clause for a table with the columns ``names``.
+
+    If ``names`` is None, every name is accepted as a column.
+    """
     columns = Columns(names)
     unions = {name: frozenset([label]) for label, name in enumerate(clause.variables)} | dict(clause.subsets)
     scope = _Scope(columns, unions, is_measure=True)
@@ -159,7 +162,7 @@ class _Scope:
         return At(LabelOfRow(), self._place(labels, is_final=call.semantics == "final"), call.position)
 
     def _classified(self, call: Call) -> frozenset[int] | None:
-        """Return the labels to which CLASSIFIER(variable) refers; None: all labels."""
+        """Return the labels to which CLASSIFIER(variable) refers, or None for all labels."""
         _require_operands(call, 0, 1)
         if not call.operands:
             return None

@@ -164,7 +164,10 @@ class _Writer:
         return f"{types} {self._name(self.aliases[place])}{f' [{condition_text}]' if condition_text else ''}"
 
     def _value(self, expression: Expression, current_step: int, own_step: int | None) -> str:
-        """Return the text of an expression at a step, in the condition of ``own_step``; None: in a measure."""
+        """Return the text of an expression at a step.
+
+        It is in the condition of ``own_step``, or (None) in a measure.
+        """
         match expression:
             case Constant():
                 return _constant(expression.value)
@@ -206,7 +209,7 @@ class _Writer:
         return [step for step in range(current_step + 1) if labels is None or self.steps[step] in labels]
 
     def _target(self, place: Place, current_step: int, position: Position) -> int | None:
-        """Return the step at a place; None if too few steps have its labels.
+        """Return the step at a place, or None if too few steps have its labels.
 
         A row outside the match so far is refused.
         """
@@ -265,7 +268,10 @@ def _conjuncts(condition: Expression | None) -> Sequence[Expression]:
 
 
 def _types_of(condition: Expression) -> Sequence[str] | None:
-    """Return the event types in a condition ``type = '…'`` or ``type IN (…)`` on the current row; None for others."""
+    """Return the event types in a condition ``type = '…'`` or ``type IN (…)`` on the current row.
+
+    The result is None for other conditions.
+    """
     match condition:
         case At(content=Operation(name="=" | "in", operands=(Column(name="type"), *values)), place=place):
             if place == Place() and all(

@@ -52,7 +52,7 @@ class SortedTable:
         return np.repeat(self.bounds[:-1], sizes), np.repeat(self.bounds[1:], sizes)
 
     def neighbours(self, distance: int) -> NDArray[np.int64]:
-        """Return, for each row, the row at a distance in its partition; -1 if there is no such row."""
+        """Return, for each row, the row at a distance in its partition, or -1 if there is no such row."""
         if distance not in self._neighbours:
             starts, ends = self.partition_ends
             rows = np.arange(self.size) + distance
@@ -62,7 +62,7 @@ class SortedTable:
     def values(self, expression: Expression, rows: NDArray[np.int64] | None = None) -> Any:
         """Return the values of an expression over single rows.
 
-        They are those of all rows, or of ``rows`` (-1: a missing row, with nulls).
+        By default these are all rows, otherwise ``rows``, where -1 is a missing row with nulls.
         """
         size = self.size if rows is None else len(rows)
         indices = None if rows is None else pa.array(rows, mask=rows < 0)
@@ -93,7 +93,7 @@ def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sor
 
 
 def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int32] | None:
-    """Return a number per row, equal within a partition and ascending by first rows; None without PARTITION BY."""
+    """Return a number per row, equal within a partition and ascending by first rows, or None without PARTITION BY."""
     if not partition:
         return None
     codes = np.zeros(table.num_rows, np.int32)
@@ -148,7 +148,7 @@ def whole(column: Any) -> Any:
 
 
 def integers_of(column: Any) -> NDArray[np.int64]:
-    """Return the int64 values of whole numbers, booleans, times or durations (in microseconds); null is 0."""
+    """Return whole numbers, booleans, times or durations (in microseconds) as int64 values. Null becomes 0."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), np.int64)
