@@ -1,1 +1,1 @@
-"""Access: API keys, and the callers that tokens identify."""
+"""API keys, and the authentication of callers by the tokens that they send."""

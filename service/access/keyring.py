@@ -1,4 +1,4 @@
-"""Checks the tokens of clients, and decides whether the service requires an API key."""
+"""The key ring, which checks clients' tokens and decides whether the service requires an API key."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Caller:
     """An authenticated caller, with the rights of its API key.
 
     Attributes:
-        id: Id of the key; ``environment`` for the key in the settings; None if the service requires no key.
-        streams: The only streams that the caller may touch; None: all.
+        id: Id of the API key, or ``environment`` for the key in the settings, or None if the service requires no key.
+        streams: Streams to which the caller has access, or None for access to all streams.
     """
 
     id: str | None
@@ -42,11 +42,14 @@ class Caller:
     streams: tuple[str, ...] | None = None
 
     def may(self, scope: Scope) -> bool:
-        """Whether the caller has a scope; ``admin`` includes all others."""
+        """Return whether the caller has a scope. The scope ``admin`` includes all other scopes."""
         return scope in self.scopes or "admin" in self.scopes
 
     def may_touch(self, stream: str | None) -> bool:
-        """Whether the caller may touch the resources of a stream; with None, resources that belong to no stream."""
+        """Return whether the caller has access to a stream's resources.
+
+        With None, return whether the caller has access to resources that belong to no stream.
+        """
         return self.streams is None or stream in self.streams
 
 
@@ -58,7 +61,7 @@ _OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
 class Verdict:
     """The result of checking a token: its caller, or None if the token is rejected.
 
-    ``reason`` explains the rejection of a token with a correct secret; otherwise it is empty.
+    ``reason`` explains the rejection. It is empty if the token is accepted.
     """
 
     caller: Caller | None
@@ -66,9 +69,10 @@ class Verdict:
 
 
 class KeyRing:
-    """Checks tokens against key records, which are cached for a second, so that not every request reads Redis.
+    """Checks tokens against the stored API keys.
 
-    A key that another process revokes is accepted for up to a second more. ``now`` gives seconds on a monotonic clock.
+    Key records are cached for one second, so that not every request reads Redis. Therefore a key that another process
+    revokes is accepted for up to one more second. ``now`` returns the seconds of a monotonic clock.
     """
 
     def __init__(
@@ -102,7 +106,7 @@ class KeyRing:
         return self._checked_at is not None and self._now() <= self._checked_at + _REMEMBERED_S
 
     def is_remembered(self, token: str | None) -> bool:
-        """Whether the caches suffice to check a token and to store its time of use, without access to Redis."""
+        """Return whether a token can be checked, and its use noted, from the caches alone, without access to Redis."""
         settings, token_match = self._settings, _TOKEN.fullmatch(token or "")
         needs_look = settings.auth == "auto" and settings.api_key is None and not self._was_any_created
         if needs_look and not self._is_check_recent():
@@ -113,7 +117,11 @@ class KeyRing:
         return now <= read_at + _REMEMBERED_S and now < self._noted.get(token_match[1], -math.inf) + _USE_NOTED_EVERY_S
 
     def verdict(self, token: str) -> Verdict:
-        """Check a token; the check of a wrong token takes the same time, whatever is wrong with the token."""
+        """Check a token.
+
+        All comparisons of digests take constant time and are always made, so that the duration of the check does not
+        reveal which part of a wrong token is wrong.
+        """
         token_match = _TOKEN.fullmatch(token)
         key = self._record(token_match[1]) if token_match else None
         secret_digest = digest_of(token_match[2] if token_match else token)
@@ -129,7 +137,7 @@ class KeyRing:
         return self._holder(key, is_former=not is_current)
 
     def note_use(self, caller: Caller) -> None:
-        """Store the time of a key's use, at most once a minute."""
+        """Store the current time as the time of the key's last use, at most once a minute."""
         if caller.id is None or caller.id == ENVIRONMENT:
             return
         now = self._now()
@@ -142,13 +150,16 @@ class KeyRing:
             self._keys.note_use(caller.id, self._clock.now_us())
 
     def forget(self, key_id: str) -> None:
-        """Drop the cached record of a key, and the cached answer whether keys exist; the next check reads Redis."""
+        """Drop the cached record of a key, and the cached answer whether any key was created.
+
+        The next check reads both from Redis.
+        """
         with self._lock:
             self._remembered.pop(key_id, None)
             self._checked_at = None
 
     def _record(self, key_id: str) -> ApiKey | None:
-        """The record of a key, at most a second old; unknown ids are cached as well."""
+        """Return the record of a key, at most a second old, or None for an unknown id. Unknown ids are cached too."""
         with self._lock:
             cached = self._remembered.get(key_id)
         if cached is not None and self._now() <= cached[1] + _REMEMBERED_S:
@@ -160,7 +171,10 @@ class KeyRing:
         return record
 
     def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
-        """Judge a token with a correct secret; ``is_former``: the secret was replaced by the last rotation."""
+        """Check whether a token with a correct secret is still valid.
+
+        ``is_former`` is true if the last rotation replaced this secret.
+        """
         now_us = self._clock.now_us()
         if key.revoked_us is not None:
             return Verdict(None, f"the API key {key.id} was revoked at {format_time(key.revoked_us)}")
@@ -172,15 +186,15 @@ class KeyRing:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text has the form of a token, and so may contain a secret."""
+    """Return whether a text has the form of a token, so that it may contain a secret."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def token_of(key_id: str, secret: str) -> str:
-    """The token that clients send to use a key."""
+    """Return the token that clients send to use a key."""
     return f"fs_{key_id}_{secret}"
 
 
 def digest_of(secret: str) -> str:
-    """The stored form of a secret: its SHA-256, hexadecimal."""
+    """Return the hexadecimal SHA-256 of a secret, which is stored instead of the secret."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()

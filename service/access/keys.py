@@ -1,4 +1,4 @@
-"""The library of API keys: create and revoke keys, rotate their secrets, create the first key of a service."""
+"""The library of API keys, which creates, rotates and revokes keys, and creates the first key of a service."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDraft:
-    """An API key to be created; ``streams`` are the only streams that the key may touch, None for all."""
+    """An API key to be created. ``streams`` has the streams to which it gives access, or is None for all streams."""
 
     name: str
     scopes: Sequence[Scope]
@@ -32,14 +32,17 @@ class KeyDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyReport:
-    """An API key and the time of its last use, accurate to the minute; None if no use was stored."""
+    """An API key with the time of its last use, accurate to the minute, or None if it was never used."""
 
     key: ApiKey
     last_used_us: int | None = None
 
 
 class KeyLibrary:
-    """Creates, lists, rotates and revokes API keys; for each changed key, the key ring ``ring`` drops its record."""
+    """Creates, lists, rotates and revokes API keys.
+
+    After each change of a key, the key ring ``ring`` drops its cached record of the key.
+    """
 
     def __init__(self, keys: KeyStore, ring: KeyRing, settings: Settings, clock: Clock) -> None:
         self._keys = keys
@@ -48,7 +51,7 @@ class KeyLibrary:
         self._clock = clock
 
     def create(self, draft: KeyDraft) -> tuple[ApiKey, str]:
-        """Create a key; returns the key and its token, which cannot be looked up later."""
+        """Create a key. Return the key and its token, which cannot be read again later."""
         now_us = self._clock.now_us()
         self._check(draft, now_us)
         secret = secrets.token_hex(_SECRET_BYTES)
@@ -66,7 +69,7 @@ class KeyLibrary:
         return key, token_of(key.id, secret)
 
     def all(self) -> list[KeyReport]:
-        """All keys, oldest first, including revoked and expired ones."""
+        """Return all keys, oldest first, including revoked and expired keys."""
         used_us = self._keys.last_used_us()
         return [KeyReport(key=key, last_used_us=used_us.get(key.id)) for key in self._keys.all()]
 
@@ -74,9 +77,10 @@ class KeyLibrary:
         return KeyReport(key=self._keys.get(key_id), last_used_us=self._keys.last_used_us().get(key_id))
 
     def rotate(self, key_id: str, grace_s: int = 0, condition: Condition = ANY) -> tuple[ApiKey, str]:
-        """Replace the secret of a key, which keeps its rights; returns the key and its new token.
+        """Replace the secret of a key. Return the key, with unchanged rights, and its new token.
 
-        The former secret is accepted for another ``grace_s`` seconds. A revoked or expired key raises ``KeyUnusable``.
+        The former secret is accepted for another ``grace_s`` seconds. If the key is revoked or expired, raise
+        ``KeyUnusable``.
         """
         assert 0 <= grace_s <= MOST_GRACE_S
         now_us = self._clock.now_us()
@@ -95,7 +99,7 @@ class KeyLibrary:
         return key, token_of(key_id, secret)
 
     def revoke(self, key_id: str, condition: Condition = ANY) -> None:
-        """Revoke a key, which stays in the list. Has no effect on a key that is already revoked."""
+        """Revoke a key. The key is still listed. Revoking it again has no effect."""
         now_us = self._clock.now_us()
 
         def revoked(key: ApiKey) -> ApiKey:
@@ -105,13 +109,16 @@ class KeyLibrary:
         self._ring.forget(key_id)
 
     def create_first(self) -> str | None:
-        """Create a key with all rights and return its token; None if no key is required, or an admin key exists."""
+        """Create a key with all rights and return its token.
+
+        If the service requires no key, or an admin key exists, create nothing and return None.
+        """
         if not self._ring.is_demanded() or self._has_admin(self._clock.now_us()):
             return None
         return self.create(KeyDraft(name="bootstrap", scopes=("admin",)))[1]
 
     def _has_admin(self, now_us: int) -> bool:
-        """Whether some key can create keys: the key in the settings, or a usable key with the scope ``admin``."""
+        """Return whether the settings contain a key, or a stored key with the scope ``admin`` is usable."""
         if self._settings.api_key is not None:
             return True
         return any(key.may("admin") and key.is_usable(now_us) for key in self._keys.all())
