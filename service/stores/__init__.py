@@ -1,8 +1,8 @@
-"""The service's data in Redis; in ``service``, only this package imports ``redis``.
+"""The stores, which keep the service's data in Redis. In ``service``, only this package imports ``redis``.
 
-Every change of more than one key is one atomic Lua script. Every script may run twice without harm, because the Redis
-client repeats a command whose reply was lost. The scripts are the files ``scripts/<folder>/<name>.lua``; a script's
-header names its keys and arguments (``streams.log.scripts``).
+A change of several keys is one atomic Lua script. Scripts are idempotent, because the Redis client repeats a command
+whose reply was lost. A script is a file ``scripts/<folder>/<name>.lua``, whose header names its keys and arguments
+(``streams.log.scripts``).
 """
 
 from lazy_loader import attach_stub

@@ -1,4 +1,4 @@
-"""Answers to requests with an idempotency key: a repeated request gets the stored answer."""
+"""Stored answers to requests with an idempotency key, which are returned when a request is repeated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ _PENDING_MS = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotentRequest:
-    """A request to be carried out only once: its unique name, a fingerprint of its content, a token of this attempt."""
+    """A request that is carried out at most once.
+
+    Attributes:
+        name: Unique name of the request, which its repetitions share.
+        fingerprint: Digest of the request's content.
+        token: Random token of this attempt.
+    """
 
     name: str
     fingerprint: str
@@ -22,7 +28,7 @@ class IdempotentRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a request; the status is 0 while the request is in progress."""
+    """The answer to a request. The status is 0 while the request is in progress."""
 
     fingerprint: str
     status: int = 0
@@ -40,7 +46,10 @@ class AnswerStore:
         self._release = register(client, "locks/release")
 
     def begin(self, request: IdempotentRequest) -> Answer | None:
-        """Begin a request; returns the answer to an earlier attempt, if any, with status 0 while in progress."""
+        """Mark a request as in progress and return None.
+
+        If an earlier attempt exists, return its answer instead, with status 0 if that attempt is still in progress.
+        """
         stored = self._begin(answer=_key(request), pending=_pending(request), pending_ms=_PENDING_MS)
         if stored is None:
             return None
@@ -52,7 +61,7 @@ class AnswerStore:
         self._client.set(_key(request), encode(**asdict(answer)), px=self._life_ms)
 
     def release(self, request: IdempotentRequest) -> None:
-        """Forget a failed request, so that the client may repeat it."""
+        """Remove the mark of a failed request, so that the client can repeat the request."""
         self._release(lock=_key(request), token=_pending(request))
 
 

@@ -1,6 +1,6 @@
-"""Conditions on changes: the stored record must be unchanged since it was read, or must not exist yet.
+"""Preconditions of changes, for example that a record is unchanged since the client read it (If-Match).
 
-A condition is checked against the record that the change replaces, so no other change can come in between.
+A condition is checked against the same record that the change replaces, so no other change can happen in between.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TAG_BYTES = 12
 
 @runtime_checkable
 class Tagged(Protocol):
-    """A record whose entity tag depends only on the members that ``tagged`` returns."""
+    """A record whose entity tag is computed from the members that ``tagged`` returns."""
 
     def tagged(self) -> dict[str, Any]: ...
 
@@ -33,16 +33,20 @@ Record: TypeAlias = "DataclassInstance | Tagged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The condition of a change: the record has one of the tags ``matches``, and none of ``none_matches``.
+    """The precondition of a change, in terms of the entity tag of the stored record.
 
-    The tag ``*`` matches any record. A member that is None sets no condition.
+    The tag must be in ``matches`` (If-Match) and must not be in ``none_matches`` (If-None-Match). ``*`` matches the tag
+    of any record. A member that is None is not checked.
     """
 
     matches: tuple[str, ...] | None = None
     none_matches: tuple[str, ...] | None = None
 
     def check(self, tag: str | None) -> None:
-        """Check the condition against the stored record's tag (None: no record); raises ``PreconditionFailed``."""
+        """Check the condition against the stored record's tag, which is None if there is no record.
+
+        Raise ``PreconditionFailed`` if the condition is not met.
+        """
         if self.matches is not None and (tag is None or not {ANY_TAG, tag} & set(self.matches)):
             raise PreconditionFailed(
                 "the stored version is not the one that was read (If-Match): "
@@ -53,7 +57,10 @@ class Condition:
             raise PreconditionFailed(f'it exists already (If-None-Match), with the ETag "{tag}"', etag=tag)
 
     def check_record(self, record: Record | None) -> None:
-        """Check the condition against the stored record (None: no record); raises ``PreconditionFailed``."""
+        """Check the condition against the stored record, or None if there is no record.
+
+        Raise ``PreconditionFailed`` if the condition is not met.
+        """
         if self != ANY:
             self.check(None if record is None else tag_of(record))
 
@@ -62,7 +69,10 @@ ANY = Condition()
 
 
 def tag_of(record: Record) -> str:
-    """The entity tag of a record: its ``tag``, if it has one, or a digest of all its members."""
+    """Return the entity tag of a record.
+
+    If the record has a member ``tag``, return it. Otherwise return a digest of the record's members.
+    """
     if (tag := getattr(record, "tag", None)) is not None:
         return str(tag)
     fields = record.tagged() if isinstance(record, Tagged) else asdict(record)

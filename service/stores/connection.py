@@ -1,4 +1,4 @@
-"""The connection to Redis; commands are retried with backoff, and finally raise ``StoreUnavailable``."""
+"""The connection to Redis. A failed command is retried with backoff, and finally raises ``StoreUnavailable``."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _BACKOFF_BASE_S = 0.05
 _BACKOFF_CAP_S = 0.5
 _UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, BusyLoadingError, ReadOnlyError)
 _FULL = "OOM command not allowed"  # in scripts, servers before Redis 7 report this text within another error
-_UNWRITTEN = "MISCONF"  # the server cannot write its files, and rejects writes meanwhile
+_UNWRITTEN = "MISCONF"  # the server rejects writes because it cannot write its files
 
 
 class Client(redis.Redis):
-    """A Redis client whose commands raise ``StoreUnavailable`` if all retries fail; safe to share between threads.
+    """A thread-safe Redis client whose commands raise ``StoreUnavailable`` if all retries fail.
 
-    A command raises ``StoreFull``, a subclass, if the server has reached its ``maxmemory``.
+    If the server has reached its ``maxmemory``, a command raises the subclass ``StoreFull``.
     """
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -73,10 +73,10 @@ class Client(redis.Redis):
 
 
 def connect(url: str, *, retries: int = 3) -> Client:
-    """A client for ``url`` (``redis://``, ``rediss://`` or ``unix://``); connects at the first command.
+    """Return a client for ``url`` (``redis://``, ``rediss://`` or ``unix://``), which connects at its first command.
 
-    A command whose connection fails is sent again up to ``retries`` times, with growing pauses of at most half a
-    second, so every script of this package must be able to run twice without harm.
+    If the connection fails, the command is sent again up to ``retries`` times, with growing pauses of at most half a
+    second. Therefore every script of this package must be idempotent.
     """
     try:
         client = Client.from_url(
@@ -92,10 +92,11 @@ def connect(url: str, *, retries: int = 3) -> Client:
 
 
 def register(client: Client, name: str, **keys: str) -> Callable[..., Any]:
-    """The script ``scripts/<name>.lua`` as a function of its keys and arguments, which are passed by name.
+    """Return a function that runs the script ``scripts/<name>.lua``.
 
-    Calls may omit the keys in ``keys``, and the keys of the event log, which are the same for all scripts. The text of
-    the script is sent to a server without the script. A missing or unknown name raises ``TypeError``.
+    The function's keyword arguments are the script's keys and arguments. The keys in ``keys`` are bound in advance. So
+    are the keys of the event log, which are the same for all scripts. If the server has not loaded the script yet, the
+    client sends the script's text. A call with a missing or unknown keyword raises ``TypeError``.
     """
     script = read_script("service.stores", f"scripts/{name}")
     run = client.register_script(script.text)
@@ -108,7 +109,7 @@ def register(client: Client, name: str, **keys: str) -> Callable[..., Any]:
 
 
 def is_answering(client: Client) -> bool:
-    """Whether the server is up and has loaded its data."""
+    """Return whether the server is up and has loaded its data."""
     try:
         client.ping()
     except StoreUnavailable:
@@ -117,7 +118,7 @@ def is_answering(client: Client) -> bool:
 
 
 def server_folder(client: Client) -> str | None:
-    """The data folder of the client's server; None if the server does not report it."""
+    """Return the data folder of the client's server, or None if the server does not report its configuration."""
     try:
         return str(client.config_get("dir").get("dir"))
     except (StoreUnavailable, RedisError):

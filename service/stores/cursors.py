@@ -1,7 +1,8 @@
-"""Cursors of paged lists, which are checked before they reach Redis.
+"""Cursors of paged lists, which are validated before they reach Redis.
 
-A cursor is the place of an item (its number or entry id) after a letter for the order in which the list is read from
-there. A cursor without a letter reads the list in the order that the first release used.
+A cursor such as ``a1700000000000-0`` has two parts: the letter of an order (``a`` ascending, ``d`` descending), and the
+place of an item, which is a number or an entry id. The page starts after this item and has this order. A cursor without
+a letter, as the first release wrote it, implies the order that the list had in that release.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from service.errors import InvalidCursor
 
 NUMBER = re.compile("[0-9]{1,18}")
 PLACE = re.compile("(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")  # the id of an entry of a Redis stream, never 0-0
-ROW_PLACE = re.compile(rf"{PLACE.pattern}(\.[0-9]{{1,9}})?")  # the same, perhaps with the row in the entry's block
+ROW_PLACE = re.compile(rf"{PLACE.pattern}(\.[0-9]{{1,9}})?")  # an entry id, optionally with a row of the entry's block
 
 Order: TypeAlias = Literal["asc", "desc"]
-"""Oldest first, or newest first."""
+"""The order of a list: oldest first (``asc``) or newest first (``desc``)."""
 
 OLDEST = "0"
 """The cursor before the oldest item of any list."""
@@ -29,16 +30,20 @@ _ORDERS = {mark: order for order, mark in _MARKS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The start of a page in ``order``: after the item with number or entry id ``place``; None: at the first item."""
+    """The start of a page in ``order``.
+
+    The page starts after the item whose number or entry id is ``place``. If ``place`` is None, the page starts at the
+    first item of the order.
+    """
 
     order: Order
     place: str | None = None
 
     @classmethod
     def read(cls, after: str | None, order: Order | None, form: re.Pattern[str], unmarked: Order) -> Self:
-        """Parse the text of a cursor; raises ``InvalidCursor``.
+        """Parse the text of a cursor. If it is malformed or contradicts ``order``, raise ``InvalidCursor``.
 
-        ``form`` matches a valid ``place``; ``unmarked`` is the order of a cursor without a letter.
+        ``form`` matches a valid ``place``. ``unmarked`` is the order of a cursor without a letter.
         """
         if after is None:
             return cls(order or "desc")
@@ -53,7 +58,7 @@ class Cursor:
         return cursor
 
     def text(self, unmarked: Order) -> str:
-        """The cursor as clients send it; ``unmarked`` as in ``read``."""
+        """Return the text that ``read`` parses, without a letter if the order is ``unmarked``."""
         if self.place is None:
             return OLDEST
         return self.place if self.order == unmarked else _MARKS[self.order] + self.place
@@ -64,11 +69,12 @@ class Page:
     """A page of a list.
 
     Attributes:
-        items: The items as plain JSON; in a list of several kinds, each item has its kind.
-        after: Cursor after the newest item that was read, selected or not; newer items follow there, oldest first.
-        next: Cursor of the next page in this order; None if no items follow at present.
-        cursors: The cursor after each item, if clients can follow the list from there; else empty.
-        trimmed_us: If events after the given cursor have been removed, the time of the oldest kept event; else None.
+        items: The items as plain JSON. In a list of several kinds, each item has a member with its kind.
+        after: Cursor after the newest item that was read, even if a filter excluded it. A page from this cursor lists
+            newer items, oldest first.
+        next: Cursor of the next page in this order, or None if no items follow at present.
+        cursors: The cursor after each item, or empty if clients cannot follow the list from single items.
+        trimmed_us: Time of the oldest retained event if events after the requested cursor were trimmed, or None.
     """
 
     items: list[Any]
@@ -79,18 +85,18 @@ class Page:
 
     @property
     def has_more(self) -> bool:
-        """Whether more items may follow at present."""
+        """Whether there is a next page, which may turn out to be empty."""
         return self.next is not None
 
 
 def page_of(
     listed: Iterable[tuple[str, dict[str, Any]]], criteria: Mapping[str, Any], limit: int, begin: Cursor
 ) -> Page:
-    """A page of the records that have the values in ``criteria``; ``listed``: places and records in the cursor's order.
+    """Return a page of at most ``limit`` records that have the values in ``criteria``.
 
-    A place is a number or an entry id. Cursors without a letter have the order ``desc``. The page's cursor ``after``
-    follows the newest record read, or, if records are read newest first from a given place, the newest record of the
-    page.
+    ``listed`` yields pairs of a place (number or entry id) and a record, in the cursor's order. Cursors without a
+    letter have the order ``desc``. The page's cursor ``after`` follows the newest record that was read. However, if a
+    page has the order ``desc`` and starts at a given place, ``after`` follows the newest record of the page.
     """
     is_upward = begin.order == "asc"
     records: list[tuple[str, dict[str, Any]]] = []
@@ -116,7 +122,7 @@ def page_of(
 
 
 def require_cursor(after: str, form: re.Pattern[str]) -> None:
-    """Check that the text of a cursor matches the regular expression ``form``; raises ``InvalidCursor``."""
+    """Raise ``InvalidCursor`` unless the text of a cursor matches the regular expression ``form``."""
     if not form.fullmatch(after):
         excerpt = after if len(after) <= 100 else after[:100] + "…"
         raise InvalidCursor(f"after={excerpt!r} is not a cursor; leave it out, or send the cursor of the last page")

@@ -1,4 +1,4 @@
-"""The pipeline's heartbeat in Redis, and the reason of the pipeline's failure."""
+"""The pipeline's heartbeat in Redis, and the reason for the pipeline's last failure."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ _STARTING_S = 30
 
 
 class Heartbeat:
-    """Stores the pipeline's heartbeat, its task while it starts, and the reason why the last pipeline ended."""
+    """Stores the pipeline's heartbeat, its current start-up task, and the reason for its last failure."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def beat(self, now_us: int) -> None:
-        """Note that the pipeline is healthy."""
+        """Store the current time as the heartbeat of a healthy pipeline."""
         self._client.set(HEARTBEAT_KEY, now_us)
 
     def clear(self) -> None:
-        """Delete the heartbeat of an earlier pipeline, because a new one begins."""
+        """Delete the heartbeat and the start-up task of the last pipeline before a new pipeline starts."""
         self._client.delete(HEARTBEAT_KEY, STARTING_KEY)
 
     def busy(self, doing: str) -> None:
-        """Store the pipeline's current task ("starting Spark"); expires unless repeated within half a minute."""
+        """Store the pipeline's current start-up task (such as "starting Spark"), which expires in half a minute."""
         self._client.set(STARTING_KEY, doing.encode(), ex=_STARTING_S)
 
     def is_doing(self) -> str | None:
-        """The pipeline's current task while it has no heartbeat; None: unknown."""
+        """Return the pipeline's current start-up task, or None if it is unknown."""
         value = cast("bytes | None", self._client.get(STARTING_KEY))
         return None if value is None else value.decode()
 
     def failed(self, reason: str) -> None:
-        """Store why the pipeline ended, until it is healthy again."""
+        """Store the reason for the pipeline's failure, until the pipeline is healthy again."""
         self._client.set(FAILURE_KEY, reason.encode())
 
     def recovered(self) -> None:
-        """Delete the reason of the pipeline's last end, and its current task."""
+        """Delete the reason for the last failure, and the start-up task, because the pipeline is healthy again."""
         self._client.delete(FAILURE_KEY, STARTING_KEY)
 
     def failure(self) -> str | None:
-        """The reason of the pipeline's last end; None if it has recovered since."""
+        """Return the reason for the pipeline's last failure, or None if the pipeline has recovered since."""
         value = cast("bytes | None", self._client.get(FAILURE_KEY))
         return None if value is None else value.decode()
 
     def last_us(self) -> int | None:
-        """Time of the last heartbeat, microseconds UTC; None before the first."""
+        """Return the time of the last heartbeat in microseconds UTC, or None before the first heartbeat."""
         value = cast("bytes | None", self._client.get(HEARTBEAT_KEY))
         return None if value is None else int(value)

@@ -1,6 +1,6 @@
-"""All keys of the service, read and written without interpretation, for backups.
+"""The keyspace: all Redis keys of the service, which backups read and write as raw values.
 
-A key is read and written in parts of bounded size, so that no log is held in memory as a whole.
+A value is read and written in parts of bounded size, so that a long event log never has to fit into memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from service.stores.heartbeat import FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY
 
 RESTORING_KEY = PREFIX + "restoring"
 
-_ENTRIES, _MEMBERS = 100, 500  # in one part; a log entry holds the events of a request
+_ENTRIES, _MEMBERS = 100, 500  # per part; entries are larger than members because an entry has all events of a request
 _TRANSIENT_KEYS = (FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY)
 _UNSAVED = frozenset(key.encode() for key in _TRANSIENT_KEYS)
 
@@ -28,10 +28,11 @@ class KeyPart:
 
     Attributes:
         kind: Redis' name of the value's type: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
-        values: The value of a string; fields and values of a hash, alternating; members and scores of a sorted set,
-            alternating; the members of a list or set. For each entry of a stream: its id, the count of its fields and
-            values together, then its fields and values, alternating. The last part of a stream ends with an empty id,
-            the last generated id, the number of entries ever added and the greatest deleted id.
+        expires_ms: Time at which the key expires, milliseconds UTC, or 0 if it never expires.
+        values: The value as a flat sequence. A string has its text, a list or set its members, a hash its fields and
+            values, alternating, and a sorted set its members and scores, alternating. A stream has for each entry the
+            id, the count of fields and values, then the fields and values, alternating. The last part of a stream ends
+            with an empty id, the last generated id, the number of entries ever added, and the greatest deleted id.
     """
 
     key: bytes
@@ -41,18 +42,18 @@ class KeyPart:
 
 
 class Keyspace:
-    """All keys with the prefix of the service."""
+    """Reads, writes and deletes all keys with the prefix of the service."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def names(self) -> list[bytes]:
-        """Every key to be saved, sorted."""
+        """Return the names of all keys that a backup contains, sorted."""
         keys = set(self._client.scan_iter(match=PREFIX + "*", count=1_000))
         return sorted(keys - _UNSAVED)
 
     def read(self, key: bytes) -> Iterator[KeyPart]:
-        """The value of a key, part by part; nothing if the key no longer exists."""
+        """Yield the parts of a key's value. If the key no longer exists, yield nothing."""
         kind = cast(bytes, self._client.type(key)).decode()
         expires_ms = max(0, self._client.pexpiretime(cast(str, key)))
         readers: Mapping[str, Callable[[bytes], Iterator[tuple[bytes, ...]]]] = {
@@ -68,7 +69,10 @@ class Keyspace:
                 yield KeyPart(key=key, kind=kind, expires_ms=expires_ms, values=values)
 
     def write(self, part: KeyPart) -> None:
-        """Append a part to its key, to which the earlier parts were written; ``StoreUnavailable`` if Redis refuses."""
+        """Append a part to its key, after all earlier parts of the key were written.
+
+        If Redis refuses the value, raise ``StoreUnavailable``.
+        """
         commands = list(_commands(part))
         if part.expires_ms:
             commands.append(("PEXPIREAT", part.key, part.expires_ms))
@@ -87,15 +91,15 @@ class Keyspace:
             self._client.unlink(key)
 
     def begin_restoring(self) -> None:
-        """Prevent the service from starting until ``end_restoring``."""
+        """Prevent the service from starting until ``end_restoring`` is called."""
         self._client.set(RESTORING_KEY, 1)
 
     def end_restoring(self) -> None:
-        """Allow the service to start again, when everything is restored."""
+        """Allow the service to start again, because all keys are restored."""
         self._client.delete(RESTORING_KEY)
 
     def is_restoring(self) -> bool:
-        """Whether a backup is being restored, or a restoration was interrupted."""
+        """Return whether a backup is being restored, or a restoration was interrupted."""
         return bool(self._client.exists(RESTORING_KEY))
 
     def _string(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
@@ -131,7 +135,7 @@ class Keyspace:
 
 
 def _flat(reply: Any) -> tuple[bytes, ...]:
-    """A scan's reply in the form of ``KeyPart.values``."""
+    """Convert the reply of a scan command to the form of ``KeyPart.values``."""
     if isinstance(reply, dict):
         return tuple(word for pair in reply.items() for word in pair)
     if reply and isinstance(reply[0], tuple):

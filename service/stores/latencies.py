@@ -1,4 +1,4 @@
-"""Histograms of latencies, shared by all processes of a service, so that any process can report them."""
+"""Histograms of latencies in Redis, to which all processes add, so that any process can report the totals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.stores.connection import PREFIX, Client
 LATENCIES_KEY = PREFIX + "latencies:"
 BOUNDS_S: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0)
 Way: TypeAlias = Literal["alert", "delivery"]
-"""From the arrival of an event to its alert; from a queued delivery to its success."""
+"""A measured interval: ``alert`` is from an event's arrival to its alert, ``delivery`` from queueing to success."""
 
 _SUM = "sum_us"
 _SECOND_US = 1_000_000
@@ -22,20 +22,23 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """A cumulative histogram: the count of latencies up to each bound of ``BOUNDS_S``, then of all latencies."""
+    """A cumulative histogram of latencies.
+
+    ``cumulative`` has the number of latencies up to each bound of ``BOUNDS_S``, then the number of all latencies.
+    """
 
     cumulative: tuple[int, ...]
     sum_s: float
 
 
 class LatencyStore:
-    """The histograms of latencies, one for each measured interval (``Way``)."""
+    """Stores one histogram of latencies for each measured interval (``Way``)."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def note(self, way: Way, latencies_us: Iterable[int]) -> None:
-        """Count latencies; a negative latency, which differing clocks cause, counts as 0."""
+        """Add latencies to a histogram. Negative latencies, which are due to clock skew, count as 0."""
         durations_us = [max(0, duration_us) for duration_us in latencies_us]
         counts = Counter(bisect_left(BOUNDS_S, duration_us / _SECOND_US) for duration_us in durations_us)
         pipe = self._client.pipeline(transaction=False)
@@ -46,7 +49,7 @@ class LatencyStore:
             pipe.execute()
 
     def read(self, way: Way) -> Latencies:
-        """The histogram of a measured interval."""
+        """Return the histogram of a measured interval."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(LATENCIES_KEY + way))
         counts = [int(fields.get(str(bound).encode(), 0)) for bound in range(len(BOUNDS_S) + 1)]
         return Latencies(cumulative=tuple(accumulate(counts)), sum_s=int(fields.get(_SUM.encode(), 0)) / _SECOND_US)

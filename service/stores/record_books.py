@@ -1,7 +1,8 @@
-"""Records are JSON objects in hashes; one script changes a record together with everything that depends on it.
+"""Record books, which store records as JSON objects in Redis hashes and change them with optimistic locking.
 
-A change is computed from the record that was read, and committed only if this record is still stored; otherwise the
-change is computed again. The same script appends to the log the control records that announce the change.
+A change is computed from the record that was read. One script commits the change, everything that depends on the
+record, and the control records for the event log. If another writer has changed the record meanwhile, the script does
+nothing and the change is computed again from the new record.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ _Form = TypeVar("_Form", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogChange:
-    """A change's effect on the log: a control record, and the route by which an operator listens.
+    """The effect of a change on the event log of one stream.
 
-    ``control`` is None if nothing is appended. ``user`` is the operator whose ``route`` is stored, an empty route for
-    the correlation key; if ``user`` is empty, no route changes.
+    Attributes:
+        control: The control record to append, or None to append nothing.
+        user: The operator whose route changes, or empty if no route changes.
+        route: The further key by which the operator reads the stream, or empty for the correlation key.
     """
 
     stream: str
@@ -47,15 +50,17 @@ class LogChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a record, with everything else changed by the same script.
+    """A change of a record, with all other changes that the same script commits.
 
     Attributes:
-        record: The new record; empty: the record is removed.
-        version: The version number under which the record is also stored; 0: the change makes no version.
-        log: Effects on the log, in order.
-        checks: Further (hash, field, value) triples that must still be stored; an empty value: no record.
-        stops: Whether the control records also apply to events of the backlog.
-        spared: The shard that has already suspended the operator and gets no stop, if any.
+        record: The new record, or empty to remove the record.
+        version: The version number under which a copy of the record is stored, or 0 to store no version.
+        log: Effects on the event log, in order.
+        commands: Further Redis commands to run in the script.
+        checks: Further preconditions of the change: (hash, field, value) triples that must be stored unchanged. An
+            empty value requires that there is no record.
+        stops: Whether the control records take effect before the backlog, so that its events are not matched.
+        spared: A shard that needs no stop because it has already suspended the operator, or None.
     """
 
     record: bytes
@@ -71,9 +76,9 @@ Changing: TypeAlias = Callable[[bytes | None], Change | None]
 
 
 class RecordBook:
-    """Current records by hash and field, and their versions.
+    """Reads and changes the current records of hashes, and their versions.
 
-    ``append`` is ``LayoutStore.append``; None: no change may have an effect on the log.
+    ``append`` is ``LayoutStore.append``. If it is None, no change may have an effect on the event log.
     """
 
     def __init__(self, client: Client, append: Callable[..., Any] | None = None) -> None:
@@ -82,12 +87,13 @@ class RecordBook:
         self._commit = register(client, "registry/commit")
 
     def apply(self, key: str, field: str, change: Changing, title: str, versions_key: str = "") -> tuple[bytes, bool]:
-        """Compute and commit a change; if another writer came first, compute and commit the change again.
+        """Compute a change from the current record and commit it, repeatedly if other writers intervene.
 
-        If ``change`` returns None, the record is kept. Returns the record after the call, and whether it changed;
+        If ``change`` returns None, the record is kept. Return the record after the call, and whether it changed.
         ``title`` names the record in errors.
 
-        A script whose reply was lost is sent again. It then finds the key of this call, which the commit has set.
+        If the reply of the script is lost, the client sends the script again. The script then finds the key of this
+        call, which the first run has set, and changes nothing.
         """
         call = f"{PREFIX}change:{uuid4().hex}"
         for _ in range(_ATTEMPTS):
@@ -110,16 +116,16 @@ class RecordBook:
         raise RegistryContended.over(title)
 
     def get(self, key: str, field: str) -> bytes | None:
-        """The current record of a field; None if there is none."""
+        """Return the current record of a field, or None if there is no record."""
         return cast("bytes | None", self.client.hget(key, field))
 
     def all(self, key: str) -> list[tuple[str, bytes]]:
-        """Every current record with its field, sorted by field."""
+        """Return all current records of a hash as pairs of field and record, sorted by field."""
         records = cast("dict[bytes, bytes]", self.client.hgetall(key))
         return sorted((field.decode(), body) for field, body in records.items())
 
     def versions(self, key: str, field: str, last: int) -> list[bytes]:
-        """The kept versions of a record, from the first up to ``last``."""
+        """Return the retained versions of a record, from the first version up to the version ``last``."""
         fields = [version_of(field, version) for version in range(1, last + 1)]
         bodies = cast("list[bytes | None]", self.client.hmget(key, fields))
         return [body for body in bodies if body is not None]
@@ -134,10 +140,10 @@ class RecordBook:
         shards: Sequence[str] = (),
         shard_count: int | str = "",
     ) -> Any:
-        """Run the script for a change; returns its reply.
+        """Run the script that commits a change, and return its reply.
 
-        ``call``: the key of this call; ``checks``: records that must be unchanged; ``shards``: keys of the log's
-        shards, none if the log stays unchanged.
+        ``call`` is the key of this call. ``checks`` are the records that must be unchanged. ``shards`` are the keys of
+        the log's shards, or empty if the change does not affect the log.
         """
         routes = [
             (users_key(log_change.stream), log_change.stream, log_change.user, log_change.route)
@@ -163,7 +169,7 @@ class RecordBook:
 
 
 def version_of(field: str, version: int) -> str:
-    """The hash field of one version of a record."""
+    """Return the hash field under which a version of a record is stored."""
     return f"{version}@{field}"
 
 
@@ -172,11 +178,17 @@ def _command_of(place: tuple[str, str], record: bytes) -> tuple[ScriptValue, ...
 
 
 class Records(ABC, Generic[_Form]):
-    """The records of one kind by name, each read as the dataclass ``form``; a subclass declares the kind.
+    """The named records of one kind. Each subclass sets the attributes for its kind.
 
-    ``key``: the hash of the current records; ``prefix``: how their fields begin, if several kinds share the hash;
-    ``versions_key``: the hash of all versions, if they are kept; ``one``: the noun for a record in messages. A record
-    whose ``is_active`` is false counts as deleted; a later record of the name continues its version numbers.
+    A record whose ``is_active`` is false counts as deleted. It is still stored, so that a later record of the same name
+    continues its version numbers.
+
+    Attributes:
+        key: Redis hash of the current records.
+        versions_key: Redis hash of all versions, or empty if versions are not stored.
+        prefix: Prefix of the fields in the hashes, if several kinds share them.
+        one: Noun for a record in messages, for example "the table".
+        form: Dataclass as which a record is read.
     """
 
     key: str
@@ -191,44 +203,47 @@ class Records(ABC, Generic[_Form]):
 
     @abstractmethod
     def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
-        """The error for a name without a record, or without the requested version."""
+        """Return the error for an unknown name, or for a name without the requested version."""
 
     def read(self, body: bytes, name: str) -> _Form:
         return read_record(self.form, body, f"{self.one} {name!r}")
 
     def stored(self, name: str) -> _Form | None:
-        """The stored record of a name, even if deleted; None if none is stored."""
+        """Return the record of a name, even if it is deleted, or None if the name was never used."""
         body = self._book.get(self.key, self.prefix + name)
         return None if body is None else self.read(body, name)
 
     def find(self, name: str) -> _Form | None:
-        """The record of a name; None if none is stored or it is deleted."""
+        """Return the record of a name, or None if there is no record or it is deleted."""
         record = self.stored(name)
         return record if _is_active(record) else None
 
     def get(self, name: str) -> _Form:
-        """The record with a name; raises the error of ``unknown``."""
+        """Return the record of a name. If there is no record or it is deleted, raise the error of ``unknown``."""
         return self.require(self.stored(name), name)
 
     def require(self, record: _Form | None, name: str, condition: Condition = ANY) -> _Form:
-        """The given record, if it meets ``condition``; raises the error of ``unknown`` if it is None or deleted."""
+        """Check that a record exists and meets ``condition``, and return it.
+
+        If the record is None or deleted, raise the error of ``unknown``.
+        """
         if record is None or not _is_active(record):
             raise self.unknown(name)
         condition.check_record(record)
         return record
 
     def ever(self) -> list[_Form]:
-        """All records, sorted by name, including deleted ones."""
+        """Return all records, sorted by name, including deleted records."""
         bodies = self._book.all(self.key)
         start = len(self.prefix)
         return [self.read(body, field[start:]) for field, body in bodies if field.startswith(self.prefix)]
 
     def all(self) -> list[_Form]:
-        """All records that are not deleted, sorted by name."""
+        """Return all records that are not deleted, sorted by name."""
         return [record for record in self.ever() if _is_active(record)]
 
     def version(self, name: str, version: int | None = None) -> _Form:
-        """A version of a record, by default the current one."""
+        """Return a version of a record, by default the current version."""
         current: Any = self.get(name)
         if version in (None, current.version):
             return cast(_Form, current)
@@ -239,18 +254,21 @@ class Records(ABC, Generic[_Form]):
         return self.read(body, name)
 
     def versions(self, name: str) -> list[_Form]:
-        """The versions of a record that are kept, the current one last."""
+        """Return the retained versions of a record, the current version last."""
         current: Any = self.get(name)
         bodies = self._book.versions(self.versions_key, self.prefix + name, current.version)
         return [self.read(body, name) for body in bodies]
 
     def insert(self, name: str, record: _Form, *commands: tuple[ScriptValue, ...]) -> None:
-        """Store a new record, and run ``commands`` in the same script; an existing record stays unchanged."""
+        """Store a new record, and run ``commands`` in the same script. If a record exists, change nothing."""
         new = Change(record=encode(**asdict(record)), commands=commands)
         self.apply(name, lambda stored: new if stored is None else None)
 
     def change(self, name: str, change: Callable[[_Form], _Form], condition: Condition = ANY) -> _Form:
-        """Replace a record by the result of ``change``, and return it; ``change`` may run again, and may raise."""
+        """Replace a record by the result of ``change``, and return the new record.
+
+        ``change`` may raise. If another writer intervenes, it is called again.
+        """
 
         def changed(stored: _Form | None) -> Change:
             return Change(record=encode(**asdict(change(self.require(stored, name, condition)))))
@@ -258,7 +276,7 @@ class Records(ABC, Generic[_Form]):
         return self.apply(name, changed)[0]
 
     def apply(self, name: str, change: Callable[[_Form | None], Change | None]) -> tuple[_Form, bool]:
-        """Change the stored record, even a deleted one; returns the record after the call, and whether it changed."""
+        """Change the record of a name, even a deleted one. Return the record after the call, and whether it changed."""
 
         def changed(body: bytes | None) -> Change | None:
             return change(None if body is None else self.read(body, name))
@@ -282,7 +300,10 @@ def _is_active(record: object) -> bool:
 
 
 def surplus(records: Sequence[_Form], kept: int, is_over: Callable[[_Form], bool]) -> list[_Form] | None:
-    """The oldest records with ``is_over`` to remove so that another fits; None if too few records are over."""
+    """Return the records to remove so that one more record fits into a store of size ``kept``.
+
+    The oldest records for which ``is_over`` is true are chosen. If there are too few of them, return None.
+    """
     excess = max(0, len(records) - kept + 1)
     ended = [record for record in records if is_over(record)][:excess]
     return ended if len(ended) == excess else None

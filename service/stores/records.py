@@ -1,4 +1,4 @@
-"""The format of stored JSON records: each record names its format version, and unknown versions are refused."""
+"""The format of stored JSON records. Each record contains its format version, and unknown versions are rejected."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ _Record = TypeVar("_Record")
 
 
 def encode(**fields: Any) -> bytes:
-    """Encode a record as JSON, together with its format version."""
+    """Encode a record as JSON, with its format version."""
     return orjson.dumps({"format": FORMAT_VERSION, **fields})
 
 
 def decode(body: bytes, title: str) -> dict[str, Any]:
-    """Decode a record, without its format version; ``RecordFormatError`` if it is damaged or has another version."""
+    """Decode a record and remove its format version.
+
+    Raise ``RecordFormatError`` if the record is damaged or has another format version.
+    """
     try:
         record = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -37,9 +40,10 @@ def decode(body: bytes, title: str) -> dict[str, Any]:
 
 
 def read_record(form: type[_Record], body: bytes, title: str, **defaults: Any) -> _Record:
-    """Read a record as the dataclass ``form``, with its nested dataclasses and tuples; raises ``RecordFormatError``.
+    """Decode a record into the dataclass ``form``, including nested dataclasses and tuples.
 
-    ``defaults``: values of members that older records lack, where they differ from the defaults of the dataclass.
+    ``defaults`` has values for members that older records lack. They take precedence over the defaults of ``form``.
+    Raise ``RecordFormatError`` if the record is damaged or has unknown members.
     """
     fields = {**defaults, **decode(body, title)}
     if unknown := sorted(fields.keys() - {member.name for member in dataclass_fields(cast(Any, form))}):

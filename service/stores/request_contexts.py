@@ -1,7 +1,8 @@
-"""Trace contexts of requests that sent events, kept for some time: an alert continues its request's distributed trace.
+"""Trace contexts of the requests that sent events, with which an alert continues the distributed trace of a request.
 
-The script that appends events stores the context of a traced request. Each hash has the contexts of one stream in one
-period of time, by the clock of Redis; a hash has a limited number of events, and expires as a whole.
+The script that appends events also stores the trace context of a traced request. A Redis hash contains the contexts of
+one stream and one period of time, by the clock of Redis. The hash has a limited number of events and expires as a
+whole.
 """
 
 from __future__ import annotations
@@ -32,19 +33,22 @@ class RequestContext:
 
     @property
     def taken_us(self) -> int:
-        """The time at which the event was appended, by the clock of Redis, to the millisecond."""
+        """Time at which the event was appended, by the clock of Redis: microseconds UTC, rounded to milliseconds."""
         return int(self.position.partition("-")[0]) * 1_000
 
 
 class RequestContextStore:
-    """Finds the requests that sent events."""
+    """Looks up the trace contexts of the requests that sent events."""
 
     def __init__(self, client: Client, tracing: TracingSettings) -> None:
         self._life_ms = tracing.remember_s * 1_000
         self._find = register(client, "log/find_contexts")
 
     def find(self, stream: str, events: Sequence[str]) -> Mapping[str, RequestContext]:
-        """The requests that sent some events, by event id; untraced and forgotten requests are left out."""
+        """Return the contexts of the requests that sent the given events, by event id.
+
+        Events of requests that were not traced, or whose context has expired, are left out.
+        """
         contexts: dict[str, RequestContext] = {}
         for start in range(0, len(events), _READ_AT_ONCE):
             event_ids = events[start : start + _READ_AT_ONCE]
@@ -59,14 +63,17 @@ class RequestContextStore:
 
 
 def packed_context(context: str, parts: Sequence[tuple[int, Sequence[str]]], tracing: TracingSettings) -> bytes:
-    """The argument of the Lua function ``remember``; ``parts``: pairs of a shard, and its events' ids and times."""
+    """Encode the argument of the Lua function ``remember``.
+
+    ``parts`` are pairs of a shard and its events, as ids and times alternating (``events_of``).
+    """
     listed = [[str(shard), *events] for shard, events in parts]
     life_ms, most = tracing.remember_s * 1_000, tracing.remember_events
     return orjson.dumps({"context": context, "life_ms": life_ms, "most": most, "parts": listed})
 
 
 def events_of(batch: EventBatch) -> list[str]:
-    """The id and time of each event of a batch, alternating."""
+    """Return the ids and times of a batch's events, alternating."""
     ids, times = batch.columns.column("id").to_pylist(), batch.time_us.tolist()
     return [part for id_, time_us in zip(ids, times, strict=True) for part in (id_, str(time_us))]
 

@@ -1,8 +1,9 @@
-"""The routes of a stream: the further keys of its patterns; the stream's events are also appended by these keys.
+"""The routes of a stream, one for each further key that an active pattern uses.
 
-The script that registers, pauses or deletes a pattern changes the routes and appends the control record together. The
-script for appending events does nothing if its caller names other routes than the stored ones. So a pattern on a route
-sees every event after its control record, and no event is appended to an unused route.
+Each event is appended once by its correlation key and once by each route. The script that registers, pauses or deletes
+a pattern changes the routes and appends the control record atomically. If a caller passes outdated routes to the script
+that appends events, the script does nothing. So a pattern on a route sees every event after its control record, and no
+event is appended to an unused route.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ from service.errors import UnknownStream
 from service.stores.connection import PREFIX
 
 GONE = b"-"
-"""Replaces the routes of a removed stream until the stream is declared again, so that nothing is appended."""
+"""Stored in place of a removed stream's routes, so that no events are appended until the stream is declared again."""
 
 
 _GONE_REPLY = b"gone"
 
 
 def require_not_removed(stream: str, reply: object) -> None:
-    """Check a script's reply about a stream; raises ``UnknownStream`` if another caller has just removed the stream."""
+    """Raise ``UnknownStream`` if a script replied that the stream has been removed."""
     if reply == _GONE_REPLY:
         raise UnknownStream.named(stream)
 
 
 def users_key(stream: str) -> str:
-    """The Redis key of a hash with the route of each operator that reads a stream by a further key."""
+    """Return the Redis key of the hash that maps each operator on a further key of the stream to its route."""
     return f"{PREFIX}route-users:{stream}"
 
 
 def as_text(routes: tuple[str, ...]) -> str:
-    """The stored form of routes; the caller has sorted their names."""
+    """Return the stored form of routes, whose names the caller has sorted."""
     return " ".join(routes)
 
 

@@ -1,4 +1,4 @@
-"""Facts about the Redis server: version, persistence, memory, clock."""
+"""Facts about the Redis server, such as its version, persistence, memory and clock."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """Facts that a server reports; None for a value that is not reported. Memory is in bytes.
+    """Facts that a Redis server reports about itself. A value that the server does not report is None.
 
-    ``failures`` are the last failures to write, in words; ``eviction`` is the policy when memory is used up.
+    Attributes:
+        failures: The failed attempts to write files, in words, for example "its last snapshot".
+        eviction: The server's ``maxmemory-policy``.
+        memory_limit: The server's ``maxmemory`` in bytes, or 0 for no limit.
+        memory_used: Used memory in bytes.
     """
 
     product: str
@@ -35,7 +39,7 @@ class ServerFacts:
 
 
 def server_facts(client: Client) -> ServerFacts:
-    """Query the facts about a server."""
+    """Query a server for its facts."""
     info = _info_of(client)
     is_valkey = info.get("server_name") == "valkey"
     return ServerFacts(
@@ -54,7 +58,7 @@ def server_facts(client: Client) -> ServerFacts:
 
 
 def server_time_us(client: Client) -> int:
-    """The server's clock, in microseconds UTC."""
+    """Return the time of the server's clock in microseconds UTC."""
     seconds, micros = client.time()
     return int(seconds) * _MICROS + int(micros)
 
@@ -74,7 +78,7 @@ def _failures(info: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _option(client: Client, name: str) -> str | None:
-    """An option of the server; None if the server does not reveal its options, as hosted servers do not."""
+    """Return a configuration option of the server, or None if the server, as many hosted servers, forbids the query."""
     try:
         value = client.config_get(name).get(name)
     except StoreUnavailable:

@@ -1,4 +1,4 @@
-"""The severity of a pattern's alerts."""
+"""The severities of alerts, from low to critical."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ USUAL_SEVERITY: Severity = "medium"
 
 
 def is_as_grave(severity: str, least: Severity) -> bool:
-    """Whether a severity is at least ``least``."""
+    """Return whether a severity is at least ``least``."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)

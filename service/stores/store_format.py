@@ -1,6 +1,7 @@
-"""The format version of the whole store, and the lock under which it is changed.
+"""The format version of the whole store, and the lock that a process holds while it migrates the store.
 
-A store without a format version is new if it has no log; otherwise it has the first format, which stored no version.
+A store without a version number is new if it has no log. Otherwise it has the first format, which did not store its
+version number.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _LOCK_MS = 60_000
 
 
 class FormatLock:
-    """The lock for changing the store's format; expires a minute after it was last renewed. ``token``: its value."""
+    """The lock for changing the store's format, which expires one minute after its last renewal.
+
+    ``token`` is the lock's value, by which Redis recognises the holder.
+    """
 
     def __init__(self, client: Client, token: str) -> None:
         self._token = token
@@ -30,25 +34,25 @@ class FormatLock:
         self._renew = register(client, "locks/renew")
 
     def renew(self) -> None:
-        """Hold the lock for another minute; raises ``StoreUnavailable`` if it was lost."""
+        """Extend the lock by another minute. If the lock was lost, raise ``StoreUnavailable``."""
         if not self._renew(lock=LOCK_KEY, token=self._token, lock_ms=_LOCK_MS):
             raise _lost()
 
     def advance(self, form: int) -> None:
-        """Set the format of the store; raises ``StoreUnavailable`` if the lock was lost."""
+        """Set the format version of the store. If the lock was lost, raise ``StoreUnavailable``."""
         if not self._advance(format=FORMAT_KEY, lock=LOCK_KEY, token=self._token, form=form, lock_ms=_LOCK_MS):
             raise _lost()
 
 
 class StoreFormat:
-    """Reads and locks the format of a store."""
+    """Reads and locks the format version of a store."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._release = register(client, "locks/release")
 
     def read(self) -> int | None:
-        """The format of the store; None if nothing is stored yet."""
+        """Return the format version of the store, or None if the store is new."""
         stored = cast("bytes | None", self._client.get(FORMAT_KEY))
         if stored is not None:
             return int(stored)
@@ -56,7 +60,7 @@ class StoreFormat:
 
     @contextmanager
     def locked(self) -> Iterator[FormatLock | None]:
-        """Hold the lock during the ``with`` block; yields None if another process holds it."""
+        """Hold the lock during the ``with`` block. If another process holds the lock, yield None."""
         token = uuid.uuid4().hex
         if not self._client.set(LOCK_KEY, token, nx=True, px=_LOCK_MS):
             yield None
