@@ -1,1 +1,1 @@
-"""The registry in Redis: streams, patterns, constraint sets, event types, workflows, API keys; and their changes."""
+"""The registry in Redis: streams, operators, constraint sets, event types, workflows, tables, projects and API keys."""

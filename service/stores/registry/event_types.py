@@ -1,7 +1,7 @@
-"""Schemas of event types, and whether the events of a stream are checked against them.
+"""Schemas of event types, against which the events of a stream can be checked.
 
-The stream's record contains the version of its schemas, so the intake reads this version together with the declaration,
-and needs nothing more for a stream without schemas.
+The stream's record contains the version number of its schemas. The intake reads this number together with the stream's
+declaration, so that a stream without schemas needs no further read.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ _VERSIONS_KEPT = 1_000  # for all types of a stream together
 
 
 def versions_key(stream: str) -> str:
-    """Redis key of the list of all versions of a stream's schemas."""
+    """Return the Redis key of the list of all versions of a stream's schemas."""
     return f"{TYPES_KEY}{stream}:versions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventType:
-    """The schema of an event type; ``version`` counts the changes of the stream's schemas."""
+    """An event type with its schema.
+
+    ``version`` is the number of the change that set the schema, counted over all schemas of the stream.
+    """
 
     name: str
     schema: Mapping[str, Any]
@@ -42,20 +45,20 @@ class EventType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
-    """Whether events of a stream are checked against its schemas; ``version`` counts the changes of the schemas."""
+    """A stream's use of schemas: whether events are checked, and the number of changes of its schemas (``version``)."""
 
     version: int = 0
     is_checked: bool = False
 
 
 def read_use(record: Mapping[str, Any]) -> SchemaUse:
-    """The use of schemas in the decoded record of a stream."""
+    """Read the use of schemas from the decoded record of a stream."""
     use = record.get("schemas")
     return SchemaUse() if use is None else SchemaUse(**use)
 
 
 class EventTypeStore:
-    """The schemas of all streams."""
+    """Stores the schemas of event types, by stream."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -64,7 +67,10 @@ class EventTypeStore:
     def put(
         self, stream: str, name: str, schema: Mapping[str, Any], now_us: int, condition: Condition = ANY
     ) -> tuple[EventType, bool]:
-        """Set the schema of a type unless it is the same; returns the type, and whether it had no schema before."""
+        """Set the schema of an event type. An equal schema changes nothing.
+
+        Return the event type, and whether it had no schema before.
+        """
         outcomes: list[tuple[EventType, bool]] = []
 
         def written(version: int) -> bytes | None:
@@ -92,31 +98,37 @@ class EventTypeStore:
         self._apply(stream, name, written)
 
     def get(self, stream: str, name: str) -> EventType:
-        """The schema of an event type; raises ``UnknownEventType`` if there is none."""
+        """Return an event type with its schema. If it has no schema, raise ``UnknownEventType``."""
         types = self.all(stream)
         if name not in types:
             raise UnknownEventType(f"the type {name[:200]!r} of {stream!r} has no schema", stream=stream)
         return types[name]
 
     def all(self, stream: str) -> dict[str, EventType]:
-        """The schemas of a stream, by event type."""
+        """Return the event types of a stream that have schemas, by name.
+
+        If the stream is not declared, raise ``UnknownStream``.
+        """
         if self._book.get(STREAMS_KEY, stream) is None:
             raise UnknownStream.named(stream)
         bodies = self._book.all(TYPES_KEY + stream)
         return {name: read_record(EventType, body, f"the type {name!r}") for name, body in bodies}
 
     def versions(self, stream: str, name: str) -> list[EventType]:
-        """The kept versions of a type's schema, newest last; at least the present one, if any."""
+        """Return the retained versions of a type's schema, newest last.
+
+        The list has at least the current version. If the type has no schema, raise ``UnknownEventType``.
+        """
         current = self.get(stream, name)
         bodies = cast("list[bytes]", self._client.lrange(versions_key(stream), 0, -1))
         versions = [read_record(EventType, body, f"a version of the type {name!r}") for body in bodies]
         return [event_type for event_type in versions if event_type.name == name] or [current]
 
     def _apply(self, stream: str, name: str, written: Callable[[int], bytes | None]) -> None:
-        """Change a stream's record and, in the same step, the schema of a type.
+        """Change the schema of a type and the stream's record atomically.
 
-        ``written`` gets the next version of the schemas, and returns the record of the type: empty to remove the type,
-        None to change nothing.
+        ``written`` receives the next version number of the schemas and returns the type's new record. It returns empty
+        bytes to remove the type, or None to change nothing.
         """
         title = f"the stream {stream!r}"
 

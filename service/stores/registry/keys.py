@@ -1,4 +1,4 @@
-"""API keys: records without secrets, and when each key was last used."""
+"""The store of API keys, which has a digest of each key's secret, and the time of the key's last use."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ CREATED_KEY = PREFIX + "keys:created"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """The stored record of an API key, without its secret; the ``id`` is a part of the token.
+    """The stored record of an API key, without its secret.
 
-    ``streams``: the only streams that the key may touch; None: all. From ``expires_us`` on the key is refused; None:
-    never.
+    Attributes:
+        id: Id of the key, which is a part of the token.
+        streams: Streams to which the key gives access, or None for all streams.
+        digest: Digest of the secret.
+        expires_us: Time from which the key is rejected, or None if it never expires.
+        former_digest: Digest of the secret before the last rotation, which is accepted until ``former_until_us``.
     """
 
     id: str
@@ -35,16 +39,19 @@ class ApiKey:
     former_until_us: int = 0
 
     def is_usable(self, now_us: int) -> bool:
-        """Whether the key is neither revoked nor expired."""
+        """Return whether the key is neither revoked nor expired."""
         return self.revoked_us is None and (self.expires_us is None or now_us < self.expires_us)
 
     def may(self, scope: Scope) -> bool:
-        """Whether the key has a scope; ``admin`` includes all others."""
+        """Return whether the key has a scope. The scope ``admin`` includes all other scopes."""
         return scope in self.scopes or "admin" in self.scopes
 
 
 class KeyStore(Records[ApiKey]):
-    """The API keys by id; if a new key exceeds ``kept``, the oldest revoked or expired keys are removed."""
+    """The API keys, by id.
+
+    If there are more than ``kept`` keys after a key is added, the oldest revoked or expired keys are removed.
+    """
 
     key = PREFIX + "keys"
     one = "the API key"
@@ -58,7 +65,7 @@ class KeyStore(Records[ApiKey]):
         return UnknownKey(f"there is no API key {name!r}", key=name)
 
     def add(self, key: ApiKey) -> None:
-        """Store a new key; raises ``TooManyKeys`` if the store is full and too few keys are no longer usable."""
+        """Store a new key. If the store is full of usable keys, raise ``TooManyKeys``."""
         keys = self.all()
         surplus_keys = surplus(keys, self._kept, lambda api_key: not api_key.is_usable(key.created_us))
         if surplus_keys is None:
@@ -69,17 +76,17 @@ class KeyStore(Records[ApiKey]):
         self.insert(key.id, key, ("INCR", CREATED_KEY))
 
     def all(self) -> list[ApiKey]:
-        """All keys, oldest first, including revoked and expired ones."""
+        """Return all keys, oldest first, including revoked and expired keys."""
         return sorted(super().all(), key=lambda key: (key.created_us, key.id))
 
     def was_any_created(self) -> bool:
-        """Whether any key was ever created, even if it no longer exists."""
+        """Return whether any key was ever created, even if it no longer exists."""
         return bool(self._client.exists(CREATED_KEY))
 
     def note_use(self, key_id: str, now_us: int) -> None:
         self._client.hset(USED_KEY, key_id, str(now_us))
 
     def last_used_us(self) -> dict[str, int]:
-        """The time of each key's last noted use; keys that were never used are missing."""
+        """Return the time of each key's last use, by id. Keys that were never used are left out."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(USED_KEY))
         return {key_id.decode(): int(used_us) for key_id, used_us in fields.items()}

@@ -1,14 +1,14 @@
-"""The states of an operator, patterns included, and the actions that lead from one state to another.
+"""The life cycle of an operator (pattern, join, aggregate or tap): its states, and the actions that change the state.
 
     draft ──activate──► active ──pause──► paused
       │                  │  ◄──resume──     │
       └──────retire──────┴──────retire──────┘──► retired
     active ──(the pipeline)──► suspended ──resume──► active; ──retire──► retired
 
-A registration leads to a draft, or to an active or paused operator. Only an active operator sees events. A suspended
-operator cost too much work, and is resumed as its next version, so the pipeline's reports about the former version do
-not suspend the new version. A retired operator stays listed with all its results until its deletion, and never runs
-again.
+An operator is registered as a draft, as active or as paused. Only an active operator receives events. The pipeline
+suspends an operator that costs too much work. It is resumed as its next version, so that late reports about the former
+version do not suspend the new version. A retired operator never runs again. It is listed, with all its results, until
+it is deleted.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _MOVES: Mapping[Action, Mapping[State, State]] = {
 
 
 def moved(record: RegisteredOperator, action: Action, now_us: int | None = None) -> RegisteredOperator:
-    """The operator after an action; unchanged if it is in the resulting state already.
+    """Return the operator after an action. If it is in the resulting state already, return it unchanged.
 
-    ``now_us`` is the time of registration if the action begins a new version; None: the time of the former version. An
-    action that the state does not permit raises ``WrongPatternState``; for other kinds, ``WrongOperatorState``.
+    If the action creates a new version, ``now_us`` is its time of registration. With None, the new version has the time
+    of the former version. If the state does not permit the action, raise ``WrongPatternState`` for a pattern, or
+    ``WrongOperatorState`` for another operator.
     """
     state = _MOVES[action].get(record.state)
     if state is None:
@@ -53,10 +54,10 @@ def moved(record: RegisteredOperator, action: Action, now_us: int | None = None)
 def begun(
     record: RegisteredOperator, before: RegisteredOperator | None, now_us: int | None = None
 ) -> RegisteredOperator:
-    """The record of a version that begins to run, with the time at which its matching state began.
+    """Return the record of a version that starts to run, with the start of its matching state.
 
-    ``before``: the version whose matching state is continued; None: the version begins without state, at ``now_us`` or,
-    if None, its time of registration.
+    If ``before`` is given, the version continues the matching state of the version ``before``. Otherwise the version
+    starts without state, at ``now_us`` or, if that is None, at its time of registration.
     """
     if before is None:
         since_us = record.registered_us if now_us is None else now_us
@@ -65,7 +66,10 @@ def begun(
 
 
 def require_writable(record: RegisteredOperator, state: FirstState) -> None:
-    """Check that an operator may be registered again with a state: a retired one may not, a draft only as a draft."""
+    """Check that an operator may be registered again with a state.
+
+    A retired operator cannot be registered again, and only a draft can be registered as a draft.
+    """
     if record.state == "retired":
         raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])
     if state == "draft" and record.state != "draft":
@@ -75,7 +79,7 @@ def require_writable(record: RegisteredOperator, state: FirstState) -> None:
 def wrong_state(
     record: RegisteredOperator, reason: str, permitted: Sequence[str]
 ) -> WrongPatternState | WrongOperatorState:
-    """The error for an action that an operator's state does not permit."""
+    """Return the error for an action that an operator's state does not permit."""
     actions: list[Any] = [*permitted, "delete"]
     sentence = f"{record.name!r} is {record.state}: {reason}; possible actions: {', '.join(actions)}"
     if record.kind == PATTERN:

@@ -1,7 +1,6 @@
-"""The operators of a kind: they are registered, looked up, moved from state to state, and deleted, with all versions.
+"""The stores of registered operators, one for each kind, which also append the control records of each change.
 
-All kinds have the same life cycle. Patterns differ from the others in the form of their records, their control records
-and their errors.
+All kinds have the same life cycle (``life_cycle``). Patterns have records, control records and errors of their own.
 """
 
 from __future__ import annotations
@@ -45,7 +44,10 @@ OPERATORS_KEY = PREFIX + "operators"
 
 
 class Operators(Records[RegisteredOperator]):
-    """The operators of one kind; with an empty ``kind``, of all kinds but patterns, for reading only."""
+    """The registered operators of one kind, with all their versions.
+
+    If ``kind`` is empty, the store has the operators of all kinds except patterns, and must be used for reading only.
+    """
 
     key = OPERATORS_KEY
     versions_key = PREFIX + "operator-versions"
@@ -58,15 +60,18 @@ class Operators(Records[RegisteredOperator]):
         self.one = f"the {kind or 'operator'}"
 
     def put(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:
-        """Register an operator: a different draft becomes the next version, an equal one changes nothing.
+        """Register an operator. Return the operator after the call, and whether it changed.
 
-        Returns the operator after the call, and whether it changed.
+        If the draft differs from the registered operator, it becomes the next version, with the state of the draft,
+        even if the former version is paused. If the draft is equal, no version is created, but the state may change: a
+        stored draft is activated or paused, and an active operator is paused. A paused operator is not resumed. A
+        different severity alone changes the operator without a new version.
 
-        The next version has the state of the draft, also if the former version is paused. An equal draft activates or
-        pauses a stored draft, and pauses an active operator, but resumes no paused one. A new severity makes no next
-        version: the operator continues. ``Conflict`` if the name is used on another stream, or, with ``draft.creates``,
-        by a different operator; if the state permits no other version; or if the former version is to finish its
-        partial matches, but the new one listens by another key.
+        Raise a ``Conflict`` in these cases:
+
+        - The name is used on another stream or, with ``draft.creates``, by a different operator.
+        - The state of the operator permits no other version.
+        - The former version should complete its partial matches, but the new version reads events by another key.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -77,11 +82,11 @@ class Operators(Records[RegisteredOperator]):
         return self.apply(draft.name, change)
 
     def check_put(self, stream: str, draft: OperatorDraft) -> None:
-        """Raise the error with which ``put`` would refuse a draft at present; changes nothing."""
+        """Raise the error that ``put`` would raise for a draft at present, without changing anything."""
         self._registered(stream, draft, 0, self.stored(draft.name))
 
     def check_move(self, name: str, action: Action, condition: Condition = ANY) -> RegisteredOperator:
-        """The operator before an action; raises the error with which ``move`` would refuse the action at present."""
+        """Return the operator, or raise the error that ``move`` would raise for an action at present."""
         record = self.require(self.stored(name), name, condition)
         moved(record, action)
         return record
@@ -95,11 +100,11 @@ class Operators(Records[RegisteredOperator]):
         *,
         stops: bool = False,
     ) -> tuple[RegisteredOperator, bool]:
-        """Move an operator to another state; a suspended operator is resumed as its next version.
+        """Change the state of an operator by an action. Return the operator after the call, and whether it changed.
 
-        ``now_us`` is the time of registration if the action begins a version; None: the time of the former version.
-        With ``stops``, a paused operator sees none of the backlog, even if paused already. Returns the operator after
-        the call, and whether it changed.
+        A suspended operator is resumed as its next version. ``now_us`` is the time of registration of this version.
+        With None, the version has the time of the former version. With ``stops``, a pause takes effect before the
+        backlog, even if the operator was paused already, so that the operator receives no event of the backlog.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -112,7 +117,7 @@ class Operators(Records[RegisteredOperator]):
         return self.apply(name, change)
 
     def grade(self, name: str, severity: Severity, condition: Condition = ANY) -> RegisteredOperator:
-        """Change the severity of an operator's new alerts; the operator continues."""
+        """Change the severity of an operator's future alerts, without a new version."""
 
         def change(stored: RegisteredOperator | None) -> Change | None:
             record = self.require(stored, name, condition)
@@ -121,13 +126,13 @@ class Operators(Records[RegisteredOperator]):
         return self.apply(name, change)[0]
 
     def suspend(self, name: str, suspension: Mapping[str, Any]) -> bool:
-        """Suspend an operator in every shard after one shard reports that its version cost too much work.
+        """Suspend an operator in every shard, because a shard reports that the operator costs too much work.
 
-        In the other shards, the operator sees none of the backlog. The reporting shard has stopped the operator at the
-        position of the report, which has ``version`` and the reason.
+        ``suspension`` is the report, with the operator's ``version``, the ``shard`` and the reason. The reporting shard
+        has stopped the operator already. In the other shards, the operator receives no more events of the backlog.
 
-        Returns whether this report caused the suspension, which is false if another shard's report came first, or if
-        the operator has another version, is deleted, paused or retired.
+        Return whether this report caused the suspension. The report has no effect if another shard reported first, if
+        the operator has another version, or if the operator is deleted or not active.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -144,7 +149,7 @@ class Operators(Records[RegisteredOperator]):
         return record.suspension == suspension
 
     def remove(self, name: str, condition: Condition = ANY) -> RegisteredOperator:
-        """Delete an operator, and return it; its results are kept."""
+        """Delete an operator and return its record. Its results are retained."""
 
         def change(stored: RegisteredOperator | None) -> Change | None:
             record = self.require(stored, name, condition)
@@ -167,7 +172,7 @@ class Operators(Records[RegisteredOperator]):
     def _registered(
         self, stream: str, draft: OperatorDraft, now_us: int, stored: RegisteredOperator | None
     ) -> Change | None:
-        """The change that registers a draft in place of the stored record; None: nothing changes."""
+        """Return the change that registers a draft in place of the stored record, or None if nothing changes."""
         current = stored if stored is not None and stored.is_active else None
         draft.condition.check_record(current)
         if current is not None:
@@ -198,7 +203,11 @@ class Operators(Records[RegisteredOperator]):
     def _first_control(
         self, record: RegisteredOperator, start: Start, running: RegisteredOperator | None
     ) -> ControlRecord | None:
-        """The control record of a version that is registered: an inactive one only pauses an active former version."""
+        """Return the control record for registering a version.
+
+        If the version is active, the control record starts it. If only the former version is active, the control record
+        pauses the former version. Otherwise return None.
+        """
         if record.state == "active":
             return self._on(record, start)
         return self._pause(record.name) if running is not None and running.state == "active" else None
@@ -209,9 +218,11 @@ class Operators(Records[RegisteredOperator]):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """The effects on the log of an operator's parts; running parts that only the former version had are stopped.
+        """Return the effects of a change on the log for the operator's parts.
 
-        ``control`` is the operator's own control record, which does not pause parts that are new.
+        ``control`` is the operator's own control record, which is repeated for each part. However, parts that the
+        former version ``before`` does not have are not paused. Running parts that only the former version has are
+        stopped.
         """
         is_seeing = record.is_active and record.state == "active"
         parts = {(part.kind, part.name, part.stream): part for part in record.parts}
@@ -237,7 +248,11 @@ class Operators(Records[RegisteredOperator]):
             raise self._elsewhere(message, record)
 
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
-        """How the next version starts: as the draft wants, but ``fresh`` unless an active version follows another."""
+        """Return how the next version starts.
+
+        An active version that follows an active version starts as the draft requests. Any other version starts
+        ``fresh``, without the former version's state.
+        """
         if running is None or (running.state, draft.state) != ("active", "active"):
             return "fresh"
         if (start := draft.start_after(running)) == "fresh":
@@ -252,7 +267,7 @@ class Operators(Records[RegisteredOperator]):
         return start
 
     def _same_change(self, record: RegisteredOperator, draft: OperatorDraft) -> Change | None:
-        """The change for a draft that equals the operator: a new severity or state; None: nothing changes."""
+        """Return the change for a draft that is equal to the operator except in severity or state, or None."""
         graded = replace(record, severity=draft.severity or record.severity)
         if record.state == "draft" and draft.state == "paused":
             return self._change(replace(graded, stage="running", is_paused=True), None)
@@ -263,7 +278,7 @@ class Operators(Records[RegisteredOperator]):
         return None if graded == record else self._change(graded, None)  # the log does not have the severity
 
     def _moved_change(self, record: RegisteredOperator, action: Action, now_us: int | None = None) -> Change | None:
-        """The change that an action causes; None if the operator is in the resulting state already."""
+        """Return the change that an action causes, or None if the operator is in the resulting state already."""
         after = moved(record, action, now_us)
         if after == record:
             return None
@@ -280,7 +295,10 @@ class Operators(Records[RegisteredOperator]):
     def _change(
         self, record: RegisteredOperator, control: ControlRecord | None, before: RegisteredOperator | None = None
     ) -> Change:
-        """The change of an operator's record; the operator's route is stored only while the operator sees events."""
+        """Return the change that stores an operator's record and appends a control record.
+
+        The operator's route is stored only while the operator receives events.
+        """
         is_seeing = record.is_active and record.state == "active"
         user, route = self.prefix + record.name, record.route if is_seeing else ""
         log_change = LogChange(stream=record.stream, control=control, user=user, route=route)
@@ -292,7 +310,7 @@ class Operators(Records[RegisteredOperator]):
 
 
 class PatternOperators(Operators):
-    """The patterns; ``budget`` limits the work of patterns that are registered or resumed from now on."""
+    """The registered patterns. ``budget`` limits the work of each pattern that this store registers or resumes."""
 
     key = PATTERNS_KEY
     versions_key = PREFIX + "pattern-versions"
@@ -333,9 +351,10 @@ class PatternOperators(Operators):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """Control records for a new version's parts; a pause leaves parts running, as alerts may be under way (ADR 72).
+        """Return the control records for the parts of a new version.
 
-        The next version continues open incidents, or closes them (ADR 75).
+        A pause of the pattern does not pause its parts, because they may still have to process alerts (ADR 72). The
+        next version continues or closes open incidents (ADR 75).
         """
         parts = record.parts if isinstance(control, PatternOn) else ()
         return [_part_change(part, OperatorOn(part.definition(record.version), "keep"), "") for part in parts]
@@ -346,7 +365,7 @@ def _part_change(part: OperatorPart, control: ControlRecord | None, route: str) 
 
 
 def _part_control(control: ControlRecord | None, part: OperatorPart, version: int) -> ControlRecord | None:
-    """The operator's control record, rewritten for one of its parts."""
+    """Rewrite the control record of an operator for one of its parts. Return None if the part gets no record."""
     if isinstance(control, OperatorOn):
         return OperatorOn(part.definition(version), control.start)
     if isinstance(control, OperatorPause | OperatorOff):

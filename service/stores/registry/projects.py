@@ -1,4 +1,4 @@
-"""The resources created by each project, so that no project deletes another's resources."""
+"""The resources that each project has created, stored so that no project deletes the resources of another project."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ _MOST_PROJECTS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRecord:
-    """An applied project: kinds and names of its resources, and the time of its last change in microseconds UTC."""
+    """An applied project.
+
+    Attributes:
+        resources: Pairs of a kind and a name.
+        applied_us: Time of the project's last change, microseconds UTC.
+    """
 
     name: str
     resources: Sequence[tuple[str, str]]
@@ -24,7 +29,7 @@ class ProjectRecord:
 
 
 class ProjectStore(Records[ProjectRecord]):
-    """The projects of a service, by name."""
+    """The applied projects, by name."""
 
     key = PREFIX + "projects"
     one = "the project"
@@ -34,7 +39,7 @@ class ProjectStore(Records[ProjectRecord]):
         return UnknownProject(f"no project {name[:200]!r} was applied", name=name)
 
     def put(self, record: ProjectRecord) -> None:
-        """Store a project, or remove it if it has no resources. A full store raises ``TooManyProjects``."""
+        """Store a project, or remove it if it has no resources. If the store is full, raise ``TooManyProjects``."""
         if not record.resources:
             self._client.hdel(self.key, record.name)
             return

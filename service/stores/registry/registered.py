@@ -1,4 +1,4 @@
-"""Drafts and records of registered resources; older records lack members that have a default."""
+"""Drafts and records of registered resources. Members with a default may be missing in records of older releases."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _NOT_OF_PATTERNS = frozenset(("kind", "inputs", "body", "parts", "held_from", "h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPart:
-    """A part of an operator: an inner operator on one stream, registered together with the operator and never listed.
+    """A part of an operator: an inner operator on one stream, which is registered with the operator and never listed.
 
-    ``key`` is the further key by which the part listens, ``into`` the derived stream that the part feeds; either may be
-    empty.
+    Attributes:
+        key: The further key by which the part reads the stream, or empty for the correlation key.
+        into: The derived stream that the part feeds, or empty.
     """
 
     kind: str
@@ -46,17 +47,20 @@ class OperatorPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredOperator:
-    """An operator of any kind. The body of a pattern has ``text``, ``is_guarded`` and perhaps ``suppression``.
+    """The record of a registered operator of any kind.
 
     Attributes:
-        is_active: False if the operator is deleted; its version numbers continue if it is registered again.
-        inputs: All inputs, as pairs of a stream and the name of a further key (empty: correlation key).
-        route: Name of the further key of the first input; empty for the correlation key.
-        stage: ``draft`` before the operator first runs, ``running`` from then on, ``retired`` at the end.
-        suspension: The pipeline's report of the reason, if the operator is suspended.
-        held_from: The version with which the matching state began; 0: this version.
-        held_since_us: The time at which the matching state began, microseconds UTC; None: registration of this version.
-        former_feeds: The feeds of earlier versions that this version lacks: source, further key and derived stream.
+        is_active: False if the operator is deleted. If it is registered again, its version numbers continue.
+        inputs: All inputs, as pairs of a stream and the name of a further key (empty for the correlation key).
+        body: The operator's definition. For a pattern: ``text``, ``is_guarded`` and optionally ``suppression``.
+        route: Name of the further key of the first input, or empty for the correlation key.
+        stage: ``draft`` before the operator's first run, then ``running``, finally ``retired``.
+        suspension: The pipeline's report with the reason, if the operator is suspended.
+        into: The derived stream that the operator feeds, or empty.
+        held_from: The version that started the current matching state, or 0 for this version.
+        held_since_us: Start of the current matching state, microseconds UTC, or None for this version's registration.
+        former_feeds: Feeds of earlier versions that this version no longer has, each as a triple of source stream,
+            further key and derived stream.
     """
 
     kind: str
@@ -80,7 +84,7 @@ class RegisteredOperator:
 
     @property
     def state(self) -> State:
-        """The operator's state; see ``service.stores.registry.life_cycle``."""
+        """The operator's state (``service.stores.registry.life_cycle``)."""
         if self.stage != "running":
             return self.stage
         if self.suspension is not None:
@@ -89,7 +93,7 @@ class RegisteredOperator:
 
     @property
     def is_running(self) -> bool:
-        """Whether the operator sees events, or will when it is resumed."""
+        """Whether the operator receives events, or will receive events when it is resumed."""
         return self.is_active and self.stage == "running"
 
     @property
@@ -98,14 +102,17 @@ class RegisteredOperator:
 
     @property
     def is_guarded(self) -> bool:
-        """Whether the stream's constraints terminate partial matches of a pattern early."""
+        """Whether the stream's constraints prune the partial matches of a pattern."""
         return bool(self.body["is_guarded"])
 
     def tagged(self) -> dict[str, Any]:
-        """The stored members; a pattern has no kind, inputs or parts, and its body's members are at the top level."""
+        """Return the members to store.
+
+        A pattern is stored without kind, inputs and parts, and with the members of its body at the top level.
+        """
         fields: dict[str, Any] = asdict(self)
         if not self.former_feeds:
-            del fields["former_feeds"]  # so that records and entity tags are those of earlier releases
+            del fields["former_feeds"]  # keeps records and entity tags equal to those of earlier releases
         if self.kind != PATTERN:
             return fields
         shared = {name: value for name, value in fields.items() if name not in _NOT_OF_PATTERNS}
@@ -113,17 +120,17 @@ class RegisteredOperator:
 
     @property
     def is_continued(self) -> bool:
-        """Whether this version continues the state of an earlier version."""
+        """Whether this version continues the matching state of an earlier version."""
         return 0 < self.held_from < self.version
 
     @property
     def since_us(self) -> int:
-        """The time at which the operator's matching state began, microseconds UTC."""
+        """Start of the operator's current matching state, microseconds UTC."""
         return self.registered_us if self.held_since_us is None else self.held_since_us
 
     @property
     def feeders(self) -> tuple[OperatorPart, ...]:
-        """The operator, represented as a part, and its parts, as far as they feed derived streams."""
+        """The operator itself, as a part, and its parts, except those that feed no derived stream."""
         whole = OperatorPart(
             kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
@@ -131,14 +138,17 @@ class RegisteredOperator:
 
     @property
     def former_feeders(self) -> tuple[OperatorPart, ...]:
-        """The feeds of earlier versions, represented as parts without a body."""
+        """The feeds of earlier versions (``former_feeds``), as parts without a body."""
         return tuple(
             OperatorPart(kind=self.kind, name=self.name, stream=stream, key=key, into=into, body={})
             for stream, key, into in self.former_feeds
         )
 
     def after(self, stored: RegisteredOperator | None) -> RegisteredOperator:
-        """This version with the feeds of the stored version and of earlier ones; a draft has fed nothing."""
+        """Return this version with the feeds of all earlier versions as its ``former_feeds``.
+
+        ``stored`` is the last version. If that is a draft, it never ran, so its feeds are not added.
+        """
         if stored is None:
             return self
         last = () if stored.stage == "draft" else stored.feeders
@@ -161,20 +171,20 @@ RegisteredPattern: TypeAlias = RegisteredOperator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorDraft:
-    """An operator to be registered.
-
-    Raises ``OperatorRefused`` for the names ``.`` and ``..``.
+    """An operator to be registered. The names ``.`` and ``..`` raise ``OperatorRefused``.
 
     Attributes:
-        inputs: The streams and keys of the inputs; empty: the stream on which the operator is registered, by ``route``.
-        route: Name of the further key of the first input; empty for the correlation key.
-        severity: Severity of the alerts; None: as before, ``medium`` for a new operator.
-        keeps: A function of a former version's body: whether the operator can continue that version's state.
-        state: The state that the registration leads to: a ``draft`` is only stored, to run later; a ``paused``
-            operator sees no events until it is resumed.
-        creates: Whether replacing an operator of the same name is refused.
-        required: A function that reads the records that must be unchanged when the operator is stored (see ``Change``);
-            called for each attempt, and may raise.
+        inputs: Streams and keys of the inputs. If empty, the only input is the stream on which the operator is
+            registered, read by the key ``route``.
+        route: Name of the further key of the first input, or empty for the correlation key.
+        severity: Severity of the alerts. None means ``medium`` for a new operator, and no change for a registered one.
+        keeps: Function that decides from the body of a former version whether the operator continues its state.
+        start: How the operator starts if ``keeps`` is false for the former version.
+        state: State after the registration. A ``draft`` is only stored. A ``paused`` operator receives no events until
+            it is resumed.
+        creates: Whether the registration fails if a different operator has the same name.
+        required: Function that returns the records that must be unchanged when the operator is stored
+            (``Change.checks``). It is called for each attempt, and may raise.
     """
 
     kind: str
@@ -201,11 +211,11 @@ class OperatorDraft:
             )
 
     def start_after(self, record: RegisteredOperator) -> Start:
-        """How the operator starts after a running version: ``keep`` if it can continue with that version's state."""
+        """Return how the operator starts after a running version: ``keep`` if it continues that version's state."""
         return "keep" if self.keeps(record.body) else self.start
 
     def is_registered_as(self, record: RegisteredOperator) -> bool:
-        """Whether a record has the inputs, the body and the parts of this draft."""
+        """Return whether a record has the same inputs, body and parts as this draft."""
         return (record.inputs, record.body, record.parts) == (self._sources(record.stream), self.body, self.parts)
 
     def _sources(self, stream: str) -> tuple[tuple[str, str], ...]:
@@ -236,11 +246,16 @@ def pattern_draft(
     quiet: Mapping[str, Any] = MappingProxyType({}),
     **members: Any,
 ) -> OperatorDraft:
-    """A pattern to be registered.
+    """Return the draft of a pattern.
 
-    ``start``: partial matches of the version before are dropped (``fresh``), or that version completes them
-    (``migrate``). ``quiet``: the members ``suppress``, ``incident`` and ``resolves`` of the document. ``members``:
-    further members of ``OperatorDraft``.
+    Args:
+        name: Name of the pattern.
+        text: Text in the pattern language.
+        is_guarded: Whether the stream's constraints prune the pattern's partial matches.
+        start: What happens to partial matches of the former version: they are dropped (``fresh``), or the former
+            version completes them (``migrate``).
+        quiet: The members ``suppress``, ``incident`` and ``resolves`` of the pattern's document.
+        members: Further members of ``OperatorDraft``.
     """
     body = {"text": text, "is_guarded": is_guarded, **quiet}
     return OperatorDraft(kind=PATTERN, name=name, body=body, start=start, **members)
@@ -248,7 +263,11 @@ def pattern_draft(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """The workflow that a stream follows; ``auto`` uses the workflow's automaton, else the workflow's constraints."""
+    """The workflow that a stream follows.
+
+    The mode ``exact`` uses the workflow's automaton, ``tables`` its constraints, and ``auto`` the automaton if the
+    workflow has one, otherwise the constraints.
+    """
 
     workflow: str
     version: int
@@ -257,12 +276,13 @@ class Following:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintsDraft:
-    """A constraint set to be given to a stream.
+    """A constraint set to be registered for a stream.
 
     Attributes:
-        document: The set in canonical form: hand-written constraints, the constraints of the followed workflow, the
-            stream's end events.
-        notices: Sentences about ambiguous, contradictory or left-out parts of the upload.
+        document: The whole set in canonical form, with the hand-written constraints, the constraints of the followed
+            workflow, and the stream's end events.
+        notices: Sentences about parts of the upload that are ambiguous, contradictory or left out.
+        own: The hand-written constraints, in canonical form.
     """
 
     document: Mapping[str, Any]
@@ -273,12 +293,15 @@ class ConstraintsDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredConstraints:
-    """A version of a stream's constraint set, uploaded at a time in microseconds UTC.
+    """A registered version of a stream's constraint set.
 
-    ``document`` is in the canonical form of ``constraints.parse_constraints``, including the stream's end events and
-    the constraints of the followed workflow. ``own`` is the hand-written set, in the same form; None in records of
-    earlier releases, whose whole document is hand-written. ``notices``: sentences about ambiguous, contradictory or
-    left-out parts of the upload.
+    Attributes:
+        document: The whole set in the canonical form of ``constraints.parse_constraints``, with the stream's end events
+            and the constraints of the followed workflow.
+        notices: Sentences about parts of the upload that are ambiguous, contradictory or left out.
+        uploaded_us: Time of the upload, microseconds UTC.
+        own: The hand-written constraints, in the same form. None in records of earlier releases, whose whole document
+            is hand-written.
     """
 
     stream: str
@@ -291,7 +314,7 @@ class RegisteredConstraints:
 
     @property
     def written(self) -> Mapping[str, Any]:
-        """The hand-written set, in canonical form."""
+        """The hand-written constraints, in canonical form."""
         return self.document if self.own is None else self.own
 
     def equals(self, draft: ConstraintsDraft) -> bool:
@@ -300,10 +323,10 @@ class RegisteredConstraints:
 
 
 class StreamRecord(NamedTuple):
-    """A declared stream: the declaration, and whether events are checked against schemas.
+    """A declared stream, with its use of schemas.
 
-    ``since_ms``: time of the declaration by Redis' clock; 0 in records of older releases. A stream that is declared
-    again under the name of a removed one has another time, and its schemas are numbered from the beginning.
+    ``since_ms`` is the time of the declaration by Redis' clock, or 0 in records of older releases. It distinguishes a
+    stream from a removed stream of the same name. The versions of schemas count from the beginning in the new stream.
     """
 
     declaration: StreamDeclaration
@@ -311,12 +334,12 @@ class StreamRecord(NamedTuple):
     since_ms: int = 0
 
     def tagged(self) -> dict[str, Any]:
-        """All members that a change can set: the declaration, and ``schemas`` if events are checked."""
+        """Return all members that a change can set: the declaration's, and ``schemas`` if events are checked."""
         return asdict(self.declaration) | ({"schemas": "check"} if self.schemas.is_checked else {})
 
 
 def read_stream(body: bytes, name: str) -> StreamRecord:
-    """Read a stored stream."""
+    """Decode the stored record of a stream."""
     fields = decode(body, f"the stream {name!r}")
     try:
         declaration = StreamDeclaration.from_json(fields.get("declaration"))
@@ -326,7 +349,7 @@ def read_stream(body: bytes, name: str) -> StreamRecord:
 
 
 def read_pattern(body: bytes, name: str) -> RegisteredOperator:
-    """Read a stored pattern."""
+    """Decode the stored record of a pattern."""
     fields = decode(body, f"the pattern {name!r}")
     members = {"text": fields.pop("text"), "is_guarded": fields.pop("is_guarded", True)}
     members |= {SUPPRESSION: fields.pop(SUPPRESSION)} if SUPPRESSION in fields else {}
@@ -337,7 +360,7 @@ def read_pattern(body: bytes, name: str) -> RegisteredOperator:
 
 
 def pattern_parts(definition: Definition) -> tuple[OperatorPart, ...]:
-    """The parts of a pattern, which follow from its definition."""
+    """Derive the parts of a pattern from its definition."""
     return tuple(
         OperatorPart(kind=part.kind, name=part.name, stream=part.inputs[0].stream, key="", into="", body=part.body)
         for part in PatternKind().parts(definition)

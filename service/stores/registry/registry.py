@@ -1,7 +1,7 @@
-"""The registry: streams, patterns, other operators and constraint sets, each with its versions.
+"""The registry, which stores streams, patterns, other operators and constraint sets, with their versions.
 
-Every change is one atomic script that writes the registry and appends the control record to every shard of the log, so
-registry and log never disagree (``service.stores.record_books``).
+Every change is one atomic script that writes the registry and appends the control record to every shard of the event
+log. Therefore registry and log are always consistent (``service.stores.record_books``).
 """
 
 from __future__ import annotations
@@ -36,16 +36,19 @@ from service.stores.server_facts import server_time_us
 from service.stores.severities import USUAL_SEVERITY, Severity
 from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
 
-_MOST_READ = 256  # operators whose parsed records are kept for further questions
+_MOST_READ = 256  # operators whose parsed records are cached
 
 StreamChange: TypeAlias = Callable[
     [StreamDeclaration, RegisteredConstraints | None], tuple[StreamDeclaration, ConstraintsDraft | None]
 ]
-"""Computes a stream's new declaration and constraint set from the present ones; None: the set does not change."""
+"""Function that computes a stream's new declaration and constraint set from the current ones.
+
+It returns None in place of the constraint set to leave the set unchanged.
+"""
 
 
 class Registry:
-    """The registry, together with the log into which it writes control records."""
+    """The registry, with the event log to which it appends control records."""
 
     def __init__(self, client: Client, log: EventLog, budget: WorkBudget = USUAL_BUDGET) -> None:
         self._client = client
@@ -62,9 +65,11 @@ class Registry:
     def declare_stream(
         self, declaration: StreamDeclaration, condition: Condition = ANY, *, is_checked: bool | None = None
     ) -> bool:
-        """Declare a stream and return whether it is new; raises ``StreamExists`` if it has another declaration.
+        """Declare a stream, and return whether it is new.
 
-        ``is_checked``: whether events are checked against schemas; None: as before, unchecked for a new stream.
+        ``is_checked`` is whether events are checked against schemas. None means no checks for a new stream, and any
+        setting for an existing stream. If the stream exists with another declaration or setting, raise
+        ``StreamExists``.
         """
         since_ms = server_time_us(self._client) // 1_000
 
@@ -96,10 +101,10 @@ class Registry:
         *,
         is_checked: bool | None = None,
     ) -> StreamRecord:
-        """Change a stream's declaration for later entries of the log; an equal declaration changes nothing.
+        """Change a stream's declaration for later entries of the log. Return the stream after the call.
 
-        ``change`` makes the new declaration; it is called again if another writer intervenes, and may raise.
-        ``is_checked``: whether events are checked against schemas; None: as before. Returns the stream after the call.
+        ``change`` computes the new declaration and may raise. If another writer intervenes, it is called again.
+        ``is_checked`` turns schema checks on or off. With None, the setting does not change.
         """
         title = f"the stream {name!r}"
 
@@ -129,49 +134,49 @@ class Registry:
         return read_stream(self._book.apply(STREAMS_KEY, name, changed, title)[0], name)
 
     def stream(self, name: str) -> StreamDeclaration:
-        """The declaration of a stream; raises ``UnknownStream``."""
+        """Return the declaration of a stream. If it is not declared, raise ``UnknownStream``."""
         return self.stream_with_schemas(name)[0]
 
     def stream_with_schemas(self, name: str) -> StreamRecord:
-        """The declaration of a stream, and its use of schemas."""
+        """Return the declaration of a stream and its use of schemas. If it is not declared, raise ``UnknownStream``."""
         if (record := self.find_stream(name)) is None:
             raise UnknownStream.named(name)
         return record
 
     def find_stream(self, name: str) -> StreamRecord | None:
-        """The declaration of a stream, and its use of schemas; None if it is not declared."""
+        """Return the declaration of a stream and its use of schemas, or None if it is not declared."""
         body = self._book.get(STREAMS_KEY, name)
         return None if body is None else read_stream(body, name)
 
     def since_ms(self, name: str) -> int:
-        """The time of a stream's declaration, by Redis' clock; older entries belong to a former stream of this name.
+        """Return the time of a stream's declaration by Redis' clock: milliseconds UTC, or 0 for an older release.
 
-        Milliseconds UTC; 0 if an older release declared the stream.
+        Older entries of the log belong to a former stream of this name.
         """
         return self.stream_with_schemas(name).since_ms
 
     def streams(self) -> list[StreamDeclaration]:
-        """All streams, by name."""
+        """Return the declarations of all streams, sorted by name."""
         return [record.declaration for record in self.streams_with_schemas()]
 
     def streams_with_schemas(self) -> list[StreamRecord]:
-        """All streams, by name, each with its use of schemas."""
+        """Return the declaration and the use of schemas of all streams, sorted by name."""
         return [read_stream(body, name) for name, body in self._book.all(STREAMS_KEY)]
 
     def body(self, key: str, name: str) -> bytes | None:
-        """The stored record in a hash as bytes, for ``Change.checks``; None if there is none."""
+        """Return the bytes of a stored record, for ``Change.checks``, or None if there is no record."""
         return self._book.get(key, name)
 
     # Patterns
 
     def put_pattern(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:
-        """Register a pattern: another text, guard or key makes its next version, an equal draft changes nothing."""
+        """Register a pattern (``Operators.put``). Return the pattern after the call, and whether it changed."""
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
-        """Suspend an operator in every shard.
+        """Suspend an operator in every shard (``Operators.suspend``). Return whether the report had this effect.
 
-        ``suspension``: a shard's report, with the operator's name as ``pattern`` and its kind as ``operator``.
+        ``suspension`` is a shard's report, which has the operator's name in ``pattern`` and its kind in ``operator``.
         """
         return self.operators(suspension.get("operator", PATTERN)).suspend(suspension["pattern"], suspension)
 
@@ -179,23 +184,23 @@ class Registry:
         return self.pattern_operators.get(name)
 
     def patterns(self, stream: str | None = None) -> list[RegisteredOperator]:
-        """All patterns that are not deleted, in any state, by name."""
+        """Return all patterns of a stream (None: of all streams) that are not deleted, in any state, by name."""
         return [pattern for pattern in self.pattern_operators.all() if stream in (None, pattern.stream)]
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
-        """The patterns that feed a derived stream (``into``; None: any), by name, even paused and suspended ones."""
+        """Return the patterns that feed the derived stream ``into`` (None: any), even if paused or suspended."""
         patterns = [pattern for pattern in self.patterns() if pattern.is_running and pattern.into and not pattern.parts]
         return [pattern for pattern in patterns if into in (None, pattern.into)]
 
     def feeders(self) -> list[OperatorPart]:
-        """The operators and parts that feed derived streams, including paused and suspended operators."""
+        """Return the operators and parts that feed derived streams, even if paused or suspended."""
         return [feeder for operator in self.every_operator() if operator.is_running for feeder in operator.feeders]
 
     def timing_feeders(self) -> list[OperatorPart]:
-        """The feeders whose streams determine the time of derived streams.
+        """Return the feeders whose sources determine the event time of derived streams.
 
-        These are the result of ``feeders``, and retired, deleted or replaced feeders of streams that no active operator
-        feeds, because events that they made may still wait for time to pass.
+        These are the feeders of ``feeders``. If no active operator feeds a derived stream, its retired, deleted and
+        replaced feeders are included, because events that they derived may still wait for time to pass.
         """
         every_record = (*self.pattern_operators.ever(), *self.operators("").ever())
         records = [record for record in every_record if record.stage != "draft"]
@@ -208,7 +213,11 @@ class Registry:
         return [*current, *(feeder for feeder in former if feeder.into not in fed)]
 
     def severities(self, kind: str, names: Collection[str]) -> dict[str, Severity]:
-        """The severities of operators of a kind by name (at least one), also of deleted ones with alerts to come."""
+        """Return the severity of each named operator of a kind, by name.
+
+        Deleted operators are included, because some of their alerts may not be written yet. At least one name is
+        required.
+        """
         operators = self.operators(kind)
         fields = [operators.prefix + name for name in names]
         records = cast("list[bytes | None]", self._client.hmget(operators.key, fields))
@@ -221,19 +230,26 @@ class Registry:
     # Operators of every kind
 
     def every_operator(self) -> list[RegisteredOperator]:
-        """All operators that are not deleted, in any state: patterns by name, then the others by kind and name."""
+        """Return all operators that are not deleted, in any state.
+
+        Patterns are first, sorted by name, and then the other operators, sorted by kind and name.
+        """
         return [*self.patterns(), *self.operators("").all()]
 
     def operators(self, kind: str) -> Operators:
-        """The operators of a kind; with an empty ``kind``, of all kinds except patterns, for reading only."""
+        """Return the store of the operators of a kind.
+
+        If ``kind`` is empty, return a store of all kinds except patterns, which must be used for reading only.
+        """
         return self.pattern_operators if kind == PATTERN else Operators(self._book, kind)
 
     def operator_with_times(
         self, kind: str, name: str
     ) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes, int | None]:
-        """An operator that is not deleted, its stream, the stream's times, and the pipeline's last heartbeat.
+        """Read an operator, its stream, the stream's times, and the pipeline's last heartbeat atomically.
 
-        All are read atomically. The heartbeat is in microseconds UTC; None before the first.
+        The heartbeat is in microseconds UTC, or None before the first heartbeat. If the operator is unknown or deleted,
+        raise the error of ``Operators.unknown``.
         """
         operators = self.operators(kind)
         reply = self._read_operator(operators=operators.key, field=operators.prefix + name, parts=TIME_PARTS)
@@ -251,9 +267,9 @@ class Registry:
         return record, read_stream(stream, record.stream)[0]
 
     def named(self, name: str) -> list[RegisteredOperator]:
-        """The operators of all kinds with a name, which is unique only within a kind.
+        """Return the operators of all kinds that have a name, because a name is unique only within a kind.
 
-        Raises ``UnknownPatternName`` if there are none.
+        If no operator has the name, raise ``UnknownPatternName``.
         """
         operators = [operator for operator in self.operators("").all() if operator.name == name]
         pattern = self.pattern_operators.find(name)
@@ -282,7 +298,11 @@ class ConstraintSets(Records[RegisteredConstraints]):
         now_us: int,
         condition: Condition = ANY,
     ) -> tuple[RegisteredConstraints, bool]:
-        """Change a stream's constraint set unless the new set is equal; ``change`` may run again, and may raise."""
+        """Replace a stream's constraint set by the result of ``change``. An equal set changes nothing.
+
+        Return the set after the call, and whether it changed. ``change`` may raise. If another writer intervenes, it is
+        called again.
+        """
 
         def changed(registered: RegisteredConstraints | None) -> Change | None:
             condition.check_record(registered)
@@ -294,7 +314,7 @@ class ConstraintSets(Records[RegisteredConstraints]):
 def _next_constraints(
     stream: str, registered: RegisteredConstraints | None, draft: ConstraintsDraft, now_us: int
 ) -> Change | None:
-    """The next version of a constraint set; None if it is unchanged."""
+    """Return the change to the next version of a constraint set, or None if the draft equals the registered set."""
     if registered is not None and registered.equals(draft):
         return None
     version = 1 if registered is None else registered.version + 1

@@ -1,7 +1,8 @@
-"""The removal of a stream: everything that belongs to the stream is found, and removed by one script.
+"""The removal of a stream together with all its resources, such as patterns, webhooks and feeds, by one script.
 
-The resources of a stream are in hashes, one for each kind. A record about the stream contains the stream's name, so the
-script detects records that another caller has added or changed since they were read, and then removes nothing.
+Every record about a stream contains the stream's name. The removal first reads all these records and plans the changes.
+The script then searches the hashes for the name again. If another caller has added or changed a record meanwhile, the
+script removes nothing and the removal is planned again.
 """
 
 from __future__ import annotations
@@ -53,10 +54,15 @@ _Records: TypeAlias = Mapping[tuple[str, str], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUse:
-    """A resource of a stream, removed with the stream unless it ``feeds`` this stream, or concerns other streams too.
+    """A resource that uses a stream.
 
-    ``kind`` is ``pattern`` or the kind of another operator, ``constraints``, ``workflow``, ``webhook``, ``sink``,
-    ``event-type`` or ``feed``. A webhook without a name is named by its id; only operators have a state.
+    Attributes:
+        kind: Kind of an operator (such as ``pattern``), or ``constraints``, ``workflow``, ``webhook``, ``sink``,
+            ``event-type`` or ``feed``.
+        name: Name of the resource, or the id of a webhook without a name.
+        state: State of an operator, or empty for other resources.
+        feeds: Whether the resource cannot be removed with the stream, because it feeds the stream or, as an operator
+            other than a pattern, feeds any derived stream.
     """
 
     kind: str
@@ -66,13 +72,19 @@ class StreamUse:
 
     @property
     def is_in_the_way(self) -> bool:
-        """Whether the resource prevents the removal of the stream; a retired operator does not."""
+        """Whether the resource prevents the removal of the stream, as all resources except retired operators do."""
         return self.state != "retired"
 
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """The plan of a stream's removal: records to change (empty: to remove) and keys to drop."""
+    """The plan of a stream's removal.
+
+    Attributes:
+        uses: The resources of the stream.
+        changes: The new record for each hash and field, or empty bytes to remove the record.
+        dropped: Redis keys to delete.
+    """
 
     uses: list[StreamUse]
     changes: dict[tuple[str, str], bytes]
@@ -80,7 +92,7 @@ class _Removal:
 
 
 class StreamRemoval:
-    """Removes streams."""
+    """Removes streams with their resources."""
 
     def __init__(self, client: Client, log: EventLog) -> None:
         self._client = client
@@ -92,9 +104,10 @@ class StreamRemoval:
         return self._planned(stream, self._mentions(stream)).uses
 
     def remove(self, stream: str, condition: Condition, *, is_cascading: bool) -> list[StreamUse]:
-        """Remove a stream and return its resources; raises ``StreamInUse`` if a resource prevents the removal.
+        """Remove a stream with its resources, and return the resources.
 
-        With ``is_cascading``, only resources that feed the stream do.
+        If a resource prevents the removal, raise ``StreamInUse``. With ``is_cascading``, only resources whose ``feeds``
+        is true prevent the removal.
         """
         token = f"{PREFIX}removal:{uuid.uuid4().hex}"
         for _ in range(_ATTEMPTS):
@@ -111,11 +124,11 @@ class StreamRemoval:
         raise RegistryContended.over(f"the stream {stream!r}")
 
     def is_removed(self, stream: str) -> bool:
-        """Whether a stream was removed and not declared again."""
+        """Return whether a stream was removed and not declared again."""
         return self._client.hget(ROUTES_KEY, stream) == GONE
 
     def _checked(self, stream: str, condition: Condition) -> bytes:
-        """The stored record of a stream, which must meet the caller's condition."""
+        """Read the record of a stream, and check the caller's condition."""
         body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
         if body is None:
             raise UnknownStream.named(stream)
@@ -123,7 +136,7 @@ class StreamRemoval:
         return body
 
     def _mentions(self, stream: str) -> _Records:
-        """Every record that may be about a stream."""
+        """Return every record that contains a stream's name, by hash and field."""
         mentions: dict[tuple[str, str], bytes] = {}
         for key in _EXAMINED:
             records = cast("dict[bytes, bytes]", self._client.hgetall(key))
@@ -135,7 +148,7 @@ class StreamRemoval:
         return decider_fields(stream, [field.decode() for field in fields])
 
     def _planned(self, stream: str, mentions: _Records) -> _Removal:
-        """The plan of a removal, from the records that were read."""
+        """Plan a removal from the records that contain the stream's name."""
         removed = [
             (STREAM_VERSIONS_KEY, version_of(stream, 1)),
             (DUPLICATES_KEY, stream),
@@ -184,7 +197,7 @@ class StreamRemoval:
 
 
 def _mention(stream: str) -> bytes:
-    """The bytes that every record about a stream contains."""
+    """Return the bytes that every record about a stream contains: its name in quotes."""
     return b'"%b"' % stream.encode()
 
 

@@ -1,4 +1,4 @@
-"""Reference tables by name, with their versions; the content of a version is stored in pieces under its digest."""
+"""Reference tables and their versions. The rows of a version are stored in pieces, under the digest of the rows."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ _LATEST_MS = 600_000  # longest time between a version's record and its entry in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredTable:
-    """A version of a table.
+    """A registered version of a reference table.
 
     Attributes:
-        version: Counts from 1 for each name and never repeats.
+        version: Version number, which counts from 1 for each name and is never reused.
         size_bytes: Size of the rows when mapped into memory.
         changes: Number of changes of single rows since the version was registered.
-        since_ms: Time of registration, or deletion of the table, by the clock of Redis; 0 in records of older releases.
+        since_ms: Time of the registration or, if the table is deleted, of the deletion, by the clock of Redis. It is 0
+            in records of older releases.
     """
 
     name: str
@@ -51,7 +52,7 @@ class RegisteredTable:
 
     @property
     def tag(self) -> str:
-        """The entity tag, which identifies the rows among all versions of all tables."""
+        """The entity tag, which is different for different rows of any table and version."""
         return f"{self.name}@{self.version}.{self.changes}"
 
     @property
@@ -61,11 +62,14 @@ class RegisteredTable:
 
 
 ReadRow: TypeAlias = Callable[[RegisteredTable], tuple[str, tuple[Any, ...] | None]]
-"""Returns the key of a row, in the form of ``streams.tables.key_texts``, and its values; None: the row is removed."""
+"""Function that returns a row's key, in the form of ``streams.tables.key_texts``, and the row's new values.
+
+It returns None in place of the values to remove the row.
+"""
 
 
 class TableStore(Records[RegisteredTable]):
-    """The tables, by name."""
+    """The reference tables, by name."""
 
     key = PREFIX + "tables"
     versions_key = PREFIX + "table-versions"
@@ -86,9 +90,9 @@ class TableStore(Records[RegisteredTable]):
     def put(
         self, version: TableVersion, path: Path, now_us: int, condition: Condition = ANY
     ) -> tuple[RegisteredTable, bool]:
-        """Register the rows of a file as the next version, unless the table has the same rows.
+        """Register the rows of a file as the next version of a table. Equal rows change nothing.
 
-        Returns the current version afterwards, and whether it is new.
+        Return the current version after the call, and whether it is new.
         """
         self._keep(version.digest, path)
 
@@ -117,7 +121,10 @@ class TableStore(Records[RegisteredTable]):
         return record, is_new
 
     def change_row(self, name: str, read: ReadRow, condition: Condition) -> RegisteredTable:
-        """Set or remove one row; ``read`` returns it for the version that is changed, may run again, and may raise."""
+        """Set or remove one row of a table's current version, and return the version.
+
+        ``read`` returns the row for this version and may raise. If another writer intervenes, it is called again.
+        """
 
         def changed(stored: RegisteredTable | None) -> Change:
             record = self.require(stored, name, condition)
@@ -129,7 +136,7 @@ class TableStore(Records[RegisteredTable]):
         return self.apply(name, changed)[0]
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a table; its version numbers are not reused."""
+        """Delete a table. Its version numbers are not reused."""
 
         def changed(stored: RegisteredTable | None) -> Change:
             record = self.require(stored, name, condition)
@@ -140,18 +147,21 @@ class TableStore(Records[RegisteredTable]):
         self._forget_old()
 
     def versions(self, name: str) -> list[RegisteredTable]:
-        """The versions of a table that are still kept, the current one last; raises ``UnknownTable``."""
+        """Return the retained versions of a table, the current version last.
+
+        If the table is unknown or deleted, raise ``UnknownTable``.
+        """
         return [*super().versions(name)[:-1], self.get(name)]  # only the current record has changes of rows
 
     def changes(self, record: RegisteredTable) -> dict[str, Any]:
-        """The rows of a table version that were changed individually, by key; None: a removed row."""
+        """Return the rows of a table version that were changed individually, by key. A removed row is None."""
         rows = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
         return {key.decode(): orjson.loads(row) for key, row in rows.items()}
 
     def _forget_old(self) -> None:
-        """Forget versions that were replaced before the oldest entry of the log, so that no saved state can need them.
+        """Remove versions that were replaced before the oldest entry of the log, because no snapshot can need them.
 
-        Their content expires later, because a backtest may be about to read the content.
+        The rows of these versions expire later, because a backtest may be about to read them.
         """
         versions, needed_ms = self._every_version(), self._oldest_ms() - _LATEST_MS
         ends_ms = {
@@ -169,18 +179,21 @@ class TableStore(Records[RegisteredTable]):
         )
 
     def _every_version(self) -> list[RegisteredTable]:
-        """All versions of all tables that are not forgotten, by name and version."""
+        """Return all retained versions of all tables, sorted by name and version."""
         versions = [self.read(body, field) for field, body in self._book.all(self.versions_key)]
         return sorted(versions, key=lambda version: (version.name, version.version))
 
     def _oldest_ms(self) -> int:
-        """The time of the oldest entry of all shards, by the clock of Redis."""
+        """Return the time of the oldest entry of the log, by the clock of Redis, or 0 for an empty log."""
         firsts = [self._client.xrange(log_key(shard), count=1) for shard in range(self._log.layout.read().shards)]
         times = [int(cast("bytes", first[0][0]).partition(b"-")[0]) for first in firsts if first]
         return min(times, default=0)
 
     def _keep(self, digest: str, path: Path) -> None:
-        """Store the content of a file unless all its pieces are stored; it expires unless a version is registered."""
+        """Store the content of a file in pieces, unless all its pieces are stored.
+
+        The content expires after an hour unless a version with this digest is registered.
+        """
         key, draft, pieces = STORED + digest, f"{STORED}{digest}:{uuid4().hex}", piece_count(path)
         self._client.expire(key, _DRAFT_LIFE_S, gt=True)
         if self._client.llen(key) == pieces:

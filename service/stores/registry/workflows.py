@@ -1,6 +1,6 @@
-"""Workflows by name, with their versions: the record, the model as uploaded, and the results of its analysis.
+"""Workflows and their versions. A version has a record, the uploaded model, and the results of the model's analysis.
 
-Models and results can be large, so they are stored beside the record and read only when needed.
+Models and results can be large. Therefore they are stored apart from the record and read only when needed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,14 @@ WORKFLOW_FINDINGS_KEY = PREFIX + "workflow-findings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSummary:
-    """The summary of a model: its event types, the types that end a trace (``end``), and counts of constraints by kind.
+    """The summary of a workflow's model.
 
-    ``notices`` are pairs (element id or '', message) about elements that were left out.
+    Attributes:
+        method: How the constraints were extracted from the model.
+        events: The event types of the model.
+        end: The event types that end a trace.
+        counts: Number of extracted constraints by kind.
+        notices: Pairs of an element's id (or '') and a message, about elements that were left out.
     """
 
     title: str
@@ -40,9 +45,9 @@ class WorkflowSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredWorkflow:
-    """A version of a workflow; versions count from 1 for each name and never repeat.
+    """A registered version of a workflow. Version numbers count from 1 for each name and are never reused.
 
-    ``mapping`` has the event type of each task; None for a silent task.
+    ``mapping`` has the event type of each task, or None for a silent task.
     """
 
     name: str
@@ -57,7 +62,7 @@ class RegisteredWorkflow:
 
     @property
     def tag(self) -> str:
-        """The tag, which identifies the version among all versions of all workflows."""
+        """The entity tag, which is different for all versions of all workflows."""
         return f"{self.name}@{self.version}"
 
 
@@ -76,10 +81,10 @@ class WorkflowStore(Records[RegisteredWorkflow]):
     def put(
         self, workflow: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any], condition: Condition = ANY
     ) -> tuple[RegisteredWorkflow, bool]:
-        """Register a workflow and its uploaded model; if it differs from the stored workflow, it is the next version.
+        """Register a workflow with its uploaded model as the next version. An equal workflow changes nothing.
 
-        ``findings`` are the constraints and the automaton, as plain JSON. ``workflow.version`` is ignored. Returns the
-        workflow, and whether it changed.
+        ``findings`` are the constraints and the automaton, as plain JSON. ``workflow.version`` is ignored. Return the
+        workflow after the call, and whether it changed.
         """
 
         def changed(registered: RegisteredWorkflow | None) -> Change | None:
@@ -99,11 +104,11 @@ class WorkflowStore(Records[RegisteredWorkflow]):
         return self.apply(workflow.name, changed)
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a workflow; its versions are kept for streams that followed them, and their numbers are not reused."""
+        """Delete a workflow. Its versions are retained for streams that follow them. Version numbers are not reused."""
         self.change(name, lambda workflow: replace(workflow, is_active=False), condition)
 
     def followed(self, name: str, version: int) -> RegisteredWorkflow:
-        """A version of a workflow, even if the workflow is deleted."""
+        """Return a version of a workflow, even if the workflow is deleted."""
         body = self._book.get(self.versions_key, version_of(name, version))
         return self.require(None if body is None else self.read(body, name), name)
 
@@ -111,14 +116,14 @@ class WorkflowStore(Records[RegisteredWorkflow]):
         return cast("bytes", self._client.hget(WORKFLOW_MODELS_KEY, _field(record)))
 
     def findings(self, record: RegisteredWorkflow) -> Mapping[str, Any]:
-        """The constraints and the automaton, as plain JSON."""
+        """Return the constraints and the automaton of a workflow, as plain JSON."""
         body = cast("bytes", self._client.hget(WORKFLOW_FINDINGS_KEY, _field(record)))
         return decode(body, f"the findings in the workflow {record.name!r}")
 
     def _equals(
         self, registered: RegisteredWorkflow, workflow: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any]
     ) -> bool:
-        """Whether a stored workflow equals an uploaded one, whatever their versions and times."""
+        """Return whether a stored and an uploaded workflow are equal, ignoring version and time of registration."""
         if replace(workflow, version=registered.version, registered_us=registered.registered_us) != registered:
             return False
         stored = self._client.hget(WORKFLOW_FINDINGS_KEY, _field(registered))
