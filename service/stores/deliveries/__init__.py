@@ -1,1 +1,1 @@
-"""Webhooks in Redis: what each receives, the queue of deliveries, and the outcome of each attempt."""
+"""Webhooks and other sinks in Redis, with the queue of their deliveries and the outcome of each attempt."""

@@ -1,7 +1,7 @@
-"""Deliveries: each is one alert, correction or deviation on its way to one webhook.
+"""Deliveries, each of which sends a result (alert, correction or deviation) or a digest to a webhook.
 
-The script that writes a result also appends its deliveries to a list, from which the queue takes them
-(``service.stores.deliveries.delivery_queue``).
+The script that writes a result also appends its deliveries to a list. The queue moves them from this list to its own
+lists (``service.stores.deliveries.delivery_queue``).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from service.errors import RecordFormatError
 from service.stores.connection import PREFIX
 from service.stores.records import decode, encode
 
-DUE_KEY = PREFIX + "deliveries:due"  # new deliveries, and waiting ones of earlier releases
+DUE_KEY = PREFIX + "deliveries:due"  # new deliveries, and waiting deliveries of earlier releases
 RECORDS_KEY = PREFIX + "deliveries:records"
 
 DIGEST = "digest"
-"""The kind of a delivery of collected results."""
+"""The kind of a delivery whose body is a digest of collected results."""
 COLLECTED = "+"
-"""Prefix of the part after the webhook, in ids of deliveries that are collected."""
+"""Mark of collected deliveries in their ids, which have the form ``webhook:+result`` instead of ``webhook:result``."""
 
 Verdict = Literal["delivered", "retry", "dead", "dropped"]
 
@@ -31,9 +31,15 @@ _OPTIONAL = ("kind", "body", "traceparent")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One alert, correction or deviation on its way to one webhook, under the lease of a worker until ``lease_us``.
+    """A delivery of a result or digest to a webhook.
 
-    ``body``: the result as JSON; None for an alert, which the alert log holds.
+    Attributes:
+        alert: Id of the result or digest.
+        kind: Kind of the result, or ``digest``.
+        attempts: Number of failed attempts.
+        queued_us: Time at which the delivery was queued, microseconds UTC.
+        lease_us: End of the lease of the worker that has claimed the delivery, or 0 if it is not claimed.
+        body: The result as JSON, or None for an alert, which is read from the alert log.
     """
 
     id: str
@@ -47,7 +53,7 @@ class Delivery:
     traceparent: str | None = None
 
     def record(self, attempts: int) -> bytes:
-        """Encode the delivery as stored, with its number of failed attempts."""
+        """Encode the delivery for the store, with the given number of failed attempts."""
         optional = {"body": self.body, "traceparent": self.traceparent}
         return encode(
             webhook=self.webhook,
@@ -61,9 +67,12 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOutcome:
-    """The outcome of an attempt; ``dead``: the delivery is abandoned, ``dropped``: its webhook or result is gone.
+    """The outcome of a delivery attempt.
 
-    ``rest_us``: the receiver asked for no further attempt before this time.
+    Attributes:
+        verdict: ``delivered``; ``retry`` if the attempt failed and is repeated at ``next_us``; ``dead`` if it failed
+            and the delivery is abandoned; ``dropped`` if the webhook or the result no longer exists.
+        rest_us: Time before which the receiver asked for no further attempts, or None.
     """
 
     verdict: Verdict
@@ -76,7 +85,7 @@ class DeliveryOutcome:
 
 
 def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
-    """Read a stored delivery; raises ``RecordFormatError`` if its record is damaged or has another format."""
+    """Decode a stored delivery. If its record is damaged or has another format, raise ``RecordFormatError``."""
     title = f"the delivery {delivery_id}"
     fields = decode(record, title)
     wrong = [name for name, form in _REQUIRED.items() if not isinstance(fields.get(name), form)]
@@ -89,5 +98,5 @@ def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
 
 
 def _kind_of(body: str | None) -> Any:
-    """The kind of result in a delivery record of an earlier release, which names no kind."""
+    """Return the kind of a delivery whose record, written by an earlier release, does not contain the kind."""
     return "alert" if body is None else orjson.loads(body).get("type", "correction")

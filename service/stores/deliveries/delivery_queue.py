@@ -1,20 +1,24 @@
-"""The durable queue of webhook deliveries: one queue for each webhook, served in turn.
+"""The durable queue of deliveries, which has one queue per webhook and serves the webhooks in turn.
 
-A delivery is in the queue from the writing of its result until the receiver accepts the delivery or it is abandoned. A
-worker claims a delivery under a lease; when the lease runs out, because the worker died, the delivery is due again. A
-failure counts only while the worker still holds the lease, a success while the delivery is queued.
+A delivery is queued when its result is written. It leaves the queue when the receiver accepts it or when it is
+abandoned. A worker claims a delivery under a lease. If the worker dies, the lease expires and the delivery is due
+again. A failed attempt counts only if the worker still holds the lease. A successful attempt counts as long as the
+delivery is queued.
 
-Webhooks take turns: each call serves all webhooks with due deliveries in rounds of one delivery each, beginning with
-the webhooks that have waited longest. So a webhook with a hundred thousand due deliveries delays no other webhook. A
-webhook has at most ``target_concurrency`` attempts in progress. After ``circuit_failures`` failed attempts in a row its
-circuit is open: its deliveries wait, and one attempt per ``circuit_pause_s`` probes whether the receiver is back; the
-first success closes the circuit. The deliveries of a disabled webhook wait until the webhook is enabled; the deliveries
-of a deleted webhook are dropped.
+Each claim serves the webhooks with due deliveries round robin, one delivery per round, and begins with the webhooks
+that have waited longest. So a webhook with a hundred thousand due deliveries does not delay other webhooks. A webhook
+has at most ``target_concurrency`` attempts in progress.
 
-A delivery whose record cannot be read is abandoned when it is claimed or its digest is made, and its record is kept.
+Each webhook has a circuit breaker. After ``circuit_failures`` failed attempts in a row the circuit opens, and the
+webhook's deliveries wait. Then one attempt per ``circuit_pause_s`` probes the receiver, and the first success closes
+the circuit. The deliveries of a disabled webhook wait until it is enabled. The deliveries of a deleted webhook are
+dropped.
 
-A webhook may collect results for a digest. Such deliveries wait outside the queue until the digest is due, and then
-become one delivery (``service.delivery.digests``).
+A delivery whose record cannot be read is abandoned when it is claimed, or when its digest is made. Its record is
+retained.
+
+A webhook can collect results for a digest. The collected deliveries wait outside the queue until the digest is due.
+Then one delivery replaces them (``service.delivery.digests``).
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ from streams import ScriptInput
 WAITING_KEY = PREFIX + "deliveries:waiting:"
 SENDING_KEY = PREFIX + "deliveries:sending:"
 COLLECTED_KEY = PREFIX + "deliveries:collected:"
-DIGESTS_KEY = PREFIX + "deliveries:digests"  # when the digest of each webhook is due
+DIGESTS_KEY = PREFIX + "deliveries:digests"  # webhooks by the time at which their digest is due
 _KEYS = {
     "new": DUE_KEY,
     "records": RECORDS_KEY,
@@ -71,12 +75,12 @@ _WEBHOOK_KEYS = {  # prefixes of keys, completed by a webhook's id
     "collected": COLLECTED_KEY,
 }
 _LOG_PAGE = 500
-_MOST_LOGGED = 250_000  # characters; a longer body is kept only while its delivery waits or is abandoned
+_MOST_LOGGED = 250_000  # characters; longer bodies are not logged, but stored while the delivery waits or is abandoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A delivery attempt; the verdict ``dead`` means that it was the last."""
+    """A logged delivery attempt. The verdict ``dead`` means that the last attempt has failed."""
 
     delivery: str
     kind: str
@@ -92,10 +96,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
-    """The circuit of a webhook: its failed attempts since the last success.
+    """The circuit breaker of a webhook.
 
-    No attempt is made before ``until_us``, because the circuit is open or the receiver asked for a pause; None: no
-    wait.
+    Attributes:
+        failures: Number of failed attempts since the last success.
+        since_us: Time of the first of these failures.
+        until_us: Time before which no attempt is made, because the circuit is open or the receiver asked for a pause;
+            None if attempts can be made now.
     """
 
     failures: int = 0
@@ -104,9 +111,10 @@ class Circuit:
 
 
 class DeliveryStore:
-    """The queue of deliveries, and the log of attempts; ``settings`` limit the attempts for each webhook.
+    """The queue of deliveries and the log of attempts.
 
-    For each webhook, ``given_up_kept`` abandoned deliveries are kept, so that they can be sent again.
+    ``settings`` limit the attempts for each webhook. Up to ``given_up_kept`` abandoned deliveries per webhook are
+    retained, so that users can send them again.
     """
 
     def __init__(self, client: Client, settings: WebhookSettings, *, given_up_kept: int) -> None:
@@ -128,10 +136,10 @@ class DeliveryStore:
         close: Callable[[str], object] = lambda _: None,
         report: Callable[[RecordFormatError], object] = lambda _: None,
     ) -> list[Delivery]:
-        """Claim due deliveries for ``lease_us`` microseconds, from each webhook in turn, the longest due first.
+        """Claim up to ``limit`` due deliveries, from each webhook in turn, for ``lease_us`` microseconds.
 
-        ``close`` is called with the id of each webhook whose digest is due, ``report`` with the error of each delivery
-        that is abandoned because its record cannot be read.
+        ``close`` is called with the id of each webhook whose digest is due. A delivery whose record cannot be read is
+        abandoned, and ``report`` is called with the error.
         """
         end_us = now_us + lease_us
         settings = self._settings
@@ -154,7 +162,10 @@ class DeliveryStore:
     def collected(
         self, webhook_id: str, limit: int, now_us: int, report: Callable[[RecordFormatError], object] = lambda _: None
     ) -> list[Delivery]:
-        """The results that a webhook has collected, the oldest first; ``report`` as in ``claim``."""
+        """Return up to ``limit`` deliveries that a webhook has collected, oldest first.
+
+        A delivery whose record cannot be read is abandoned, and ``report`` is called with the error.
+        """
         ids = cast("list[bytes]", self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
         records = cast("list[bytes | None]", self._client.hmget(RECORDS_KEY, ids)) if ids else []
         stored = dict(zip(ids, records, strict=True))
@@ -163,7 +174,10 @@ class DeliveryStore:
         return self._read([(id_, record) for id_, record in stored.items() if record is not None], 0, now_us, report)
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
-        """Replace collected results by a digest, or drop them (no ``body``); False if another call took any of them."""
+        """Replace collected deliveries by one delivery of a digest. If ``body`` is None, drop them without a digest.
+
+        If another call has replaced or dropped any of the deliveries already, change nothing and return False.
+        """
         delivery = Delivery(
             id=f"{webhook_id}:{digest}",
             webhook=webhook_id,
@@ -185,14 +199,18 @@ class DeliveryStore:
         return bool(is_closed)
 
     def postpone_digest(self, webhook_id: str, until_us: int) -> None:
-        """Postpone a webhook's digest until ``until_us``, because the digest cannot be made now."""
+        """Postpone a webhook's digest to the time ``until_us``, because the digest cannot be made now."""
         self._client.zadd(DIGESTS_KEY, {webhook_id: until_us}, xx=True)
 
     def count_collected(self, webhook_id: str) -> int:
         return self._client.zcard(COLLECTED_KEY + webhook_id)
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome) -> bool:
-        """Record an attempt's outcome; returns False if it does not count, such as a failure after the lease's end."""
+        """Record the outcome of an attempt, and return whether it counts.
+
+        For example, a failure after the end of the lease does not count, because another worker may have claimed the
+        delivery.
+        """
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
@@ -221,7 +239,7 @@ class DeliveryStore:
         now_us: int,
         report: Callable[[RecordFormatError], object],
     ) -> list[Delivery]:
-        """The deliveries with these ids and records; a delivery whose record cannot be read is abandoned."""
+        """Decode deliveries from pairs of an id and a record. Abandon and report deliveries that cannot be decoded."""
         deliveries = []
         for id_, record in entries:
             try:
@@ -232,7 +250,7 @@ class DeliveryStore:
         return deliveries
 
     def _abandon_unreadable(self, delivery_id: str, record: bytes, lease_us: int, reason: str, now_us: int) -> None:
-        """Abandon a claimed or collected delivery whose record cannot be read; counts no attempt and no failure."""
+        """Abandon a claimed or collected delivery whose record cannot be read, without counting a failed attempt."""
         self._settled(
             delivery_id.partition(":")[0],
             id=delivery_id,
@@ -249,7 +267,7 @@ class DeliveryStore:
         )
 
     def _settled(self, webhook_id: str, **inputs: ScriptInput) -> bool:
-        """Run the script that ends an attempt at a webhook; returns whether the outcome counts."""
+        """Run the script that records an outcome, and return whether the outcome counts."""
         settings = self._settings
         is_counted = self._settle(
             **_keys_of(webhook_id, "waiting sending collected stats circuit log given_up given_up_records"),
@@ -264,10 +282,10 @@ class DeliveryStore:
         return bool(is_counted)
 
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
-        """Queue deliveries of a webhook again, due now and with no failed attempts, and return their number.
+        """Queue deliveries of a webhook again, due now and with no failed attempts. Return their number.
 
-        This includes waiting deliveries, and those whose lease has run out; deliveries that are being sent are
-        unchanged; collected deliveries leave their digest.
+        A waiting delivery becomes due now, and so does a delivery whose lease has expired. A collected delivery is
+        removed from its digest. A delivery that is being sent is not changed and not counted.
         """
         queued = self._again(
             **_keys_of(webhook_id, "waiting sending given_up given_up_records collected"),
@@ -278,7 +296,7 @@ class DeliveryStore:
         return int(queued)
 
     def wake(self, webhook_id: str, now_us: int) -> None:
-        """Reset the failures of a changed webhook and give it a turn."""
+        """Reset the failures of a changed webhook, and schedule its next turn now."""
         self._client.delete(CIRCUIT_KEY + webhook_id)
         self.send_again(webhook_id, [], now_us)
 
@@ -292,15 +310,18 @@ class DeliveryStore:
         return Circuit(**fields)
 
     def waiting(self, webhook_id: str) -> int:
-        """The number of deliveries in a webhook's queue, including those that are being sent."""
+        """Return the number of deliveries in a webhook's queue, including deliveries that are being sent."""
         return self._client.zcard(WAITING_KEY + webhook_id) + self._client.zcard(SENDING_KEY + webhook_id)
 
     def queued(self) -> int:
-        """The number of deliveries in the queue, including those under a lease."""
+        """Return the number of deliveries of all webhooks, including deliveries that are being sent."""
         return self._client.hlen(RECORDS_KEY)
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
-        """A webhook's queued, abandoned or finished delivery, if still stored; else raises ``UnknownDelivery``."""
+        """Return a webhook's queued, abandoned or finished delivery.
+
+        If the delivery is neither in the queue nor in the log, raise ``UnknownDelivery``.
+        """
         is_of_webhook = delivery_id.startswith(webhook_id + ":")
         for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if is_of_webhook else ():
             record = cast("bytes | None", self._client.hget(key, delivery_id))
@@ -318,7 +339,10 @@ class DeliveryStore:
         )
 
     def given_up(self, webhook_id: str, since_us: int, limit: int) -> list[Delivery]:
-        """Deliveries abandoned since a time, oldest first, except those whose records cannot be read."""
+        """Return up to ``limit`` deliveries that were abandoned since a time, oldest first.
+
+        Deliveries whose records cannot be read are skipped.
+        """
         first = 0
         while page := self._client.zrangebyscore(GIVEN_UP_KEY + webhook_id, since_us, "+inf", start=first, num=limit):
             ids = cast("list[bytes]", page)
@@ -329,7 +353,7 @@ class DeliveryStore:
         return []
 
     def count_given_up(self, webhook_id: str, since_us: int = 0) -> int:
-        """The number of deliveries abandoned since a time and not sent again."""
+        """Return the number of deliveries that were abandoned since a time and not sent again."""
         return self._client.zcount(GIVEN_UP_KEY + webhook_id, since_us, "+inf")
 
     def _rows(self, webhook_id: str, until: str, limit: int) -> list[tuple[bytes, dict[bytes, bytes]]]:
@@ -338,7 +362,7 @@ class DeliveryStore:
 
 
 def _readable(ids: Sequence[bytes], records: Sequence[bytes | None]) -> Iterator[Delivery]:
-    """The deliveries among stored records that can be read."""
+    """Yield the deliveries whose records can be decoded."""
     for id_, record in zip(ids, records, strict=True):
         with suppress(RecordFormatError):
             if record is not None:

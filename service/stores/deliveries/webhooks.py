@@ -1,4 +1,4 @@
-"""Registered webhooks, which receive results, and the state of their deliveries."""
+"""Registered webhooks and other sinks, which receive results, and statistics of their deliveries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from service.stores.severities import Severity, is_as_grave
 from shards import USUAL_KINDS
 
 WEBHOOKS_KEY = PREFIX + "webhooks"
-WEBHOOKS_READ_KEY = PREFIX + "webhooks-read"  # a random mark that a reader sets, and every change deletes
+WEBHOOKS_READ_KEY = PREFIX + "webhooks-read"  # random mark, set by readers and deleted by every change
 NAMES_KEY = PREFIX + "webhook-names"
 TURNS_KEY = PREFIX + "deliveries:turns"
 STATS_KEY = PREFIX + "webhook-stats:"
@@ -30,7 +30,7 @@ LOG_KEY = PREFIX + "webhook-log:"
 GIVEN_UP_KEY = PREFIX + "webhook-given-up:"
 GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
-_FORMER_KINDS = ("alert", "correction")  # kinds of records without this member
+_FORMER_KINDS = ("alert", "correction")  # value of ``kinds`` in records that lack the member
 
 _READ_AGAIN_S = 60
 _UNREAD = ("DEL", WEBHOOKS_READ_KEY)
@@ -39,7 +39,7 @@ _WEBHOOK_KEYS = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiringSecret:
-    """A secret that was replaced; messages are also signed with it until ``until_us`` (microseconds UTC)."""
+    """A replaced secret. Until ``until_us`` (microseconds UTC), messages are signed with it as well."""
 
     secret: str
     until_us: int
@@ -47,7 +47,13 @@ class RetiringSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestRules:
-    """The interval at which a webhook sends digests, and the least severity of results that it gets ``at_once``."""
+    """The rules by which a webhook receives digests.
+
+    Attributes:
+        every: Interval between digests, as the user wrote it.
+        every_us: The same interval in microseconds.
+        at_once: Least severity of results that are sent at once instead of in a digest, or None for no such results.
+    """
 
     every: str
     every_us: int
@@ -56,12 +62,18 @@ class DigestRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredWebhook:
-    """A receiver of alerts and other results. Members with a default are missing in older records.
+    """A webhook or another sink, which receives results. Members with a default may be missing in older records.
 
-    ``secret`` is ``whsec_`` and the base64 of the signing key; ``retiring`` has earlier secrets, the latest first.
-    Without ``min_severity``, results of any severity, and deviations, are sent. With ``key``, only results with this
-    key are sent: the key of a transaction, or of a row of a table. If the receiver is not a webhook but another sink,
-    ``sink`` has its ``kind`` and further members, ``secret`` is its password, and ``url`` is only shown.
+    Attributes:
+        url: Address of the webhook. For another sink, a text that is only displayed.
+        secret: ``whsec_`` and the base64 of the signing key. For another sink, its password.
+        stream: Stream whose results are sent, or None for all streams.
+        pattern: Pattern whose results are sent, or None for all patterns.
+        min_severity: Least severity of results that are sent. With None, results of any severity, and deviations, are
+            sent.
+        retiring: Earlier secrets, the latest first.
+        sink: Kind and further members of a sink that is not a webhook, or None for a webhook.
+        key: Key of a transaction, or of a row of a table, to which the results are restricted, or None for all keys.
     """
 
     id: str
@@ -84,17 +96,23 @@ class RegisteredWebhook:
     key: str | None = None
 
     def takes(self, pattern: str | None, severity: str) -> bool:
-        """Whether a result passes ``min_severity``; if it is set, a deviation, which has no pattern, does not pass."""
+        """Return whether a result passes the filter ``min_severity``.
+
+        ``pattern`` is None for a deviation, which passes only if ``min_severity`` is None.
+        """
         return self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
 
     def collects(self, pattern: str | None, severity: str) -> bool:
-        """Whether a selected result waits for the next digest; a deviation always waits if the webhook has digests."""
+        """Return whether a result is collected for the next digest instead of being sent at once.
+
+        ``pattern`` is None for a deviation. If the webhook has digests, every deviation is collected.
+        """
         if self.digest is None or self.digest.at_once is None:
             return self.digest is not None
         return pattern is None or not is_as_grave(severity, self.digest.at_once)
 
     def secrets_at(self, now_us: int) -> list[str]:
-        """The secrets with which a message is signed at a time: the current one, then the retiring ones."""
+        """Return the secrets with which a message is signed at a time: the current, then the retiring secrets."""
         return [
             self.secret,
             *(retiring_secret.secret for retiring_secret in self.retiring if now_us < retiring_secret.until_us),
@@ -102,17 +120,17 @@ class RegisteredWebhook:
 
 
 class Webhooks(list[RegisteredWebhook]):
-    """Registered webhooks, oldest first, with an index, so that each result is compared with few webhooks."""
+    """Registered webhooks, oldest first, with an index that finds the webhooks for a result."""
 
     @classmethod
     def of(cls, webhooks: Sequence[RegisteredWebhook]) -> Webhooks:
-        """Index webhooks; an object that is a ``Webhooks`` already is returned unchanged, with its index."""
+        """Convert a sequence of webhooks. If it is a ``Webhooks`` already, return it, so that its index is reused."""
         return webhooks if isinstance(webhooks, cls) else cls(webhooks)
 
     def wanting(
         self, kind: str, stream: str, pattern: str | None, severity: str, body: bytes
     ) -> Iterator[RegisteredWebhook]:
-        """The webhooks that select a result of a kind, stream and pattern; ``pattern`` is None for a deviation."""
+        """Return the enabled webhooks whose filters select a result. ``pattern`` is None for a deviation."""
         key = orjson.loads(body).get("key") if kind in self._kinds_by_key else None
         places = product((kind,), (stream, None), {pattern, None}, {key, None})
         numbers = sorted(number for place in places for number in self._index.get(place, ()))
@@ -120,7 +138,7 @@ class Webhooks(list[RegisteredWebhook]):
 
     @cached_property
     def _index(self) -> Mapping[tuple[str | None, ...], list[int]]:
-        """The list indexes of enabled webhooks by kind, stream, pattern and key; None: any."""
+        """The list indexes of enabled webhooks, by kind, stream, pattern and key (None: any value)."""
         numbers: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
         for number, webhook in enumerate(self):
             for kind in set(webhook.kinds) if webhook.is_enabled else ():
@@ -129,13 +147,13 @@ class Webhooks(list[RegisteredWebhook]):
 
     @cached_property
     def _kinds_by_key(self) -> frozenset[str]:
-        """The kinds of results for which some webhook filters by key."""
+        """The kinds of results that at least one webhook filters by key."""
         return frozenset(kind for webhook in self if webhook.key is not None for kind in webhook.kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryStats:
-    """Totals of the deliveries to a webhook; the last HTTP status is None if there was no answer."""
+    """Totals of the deliveries to a webhook. ``last_status`` is None if the last attempt got no answer."""
 
     delivered: int = 0
     failed_attempts: int = 0
@@ -146,7 +164,7 @@ class DeliveryStats:
 
 
 class WebhookStore(Records[RegisteredWebhook]):
-    """The registered webhooks, and other sinks, by id."""
+    """The registered webhooks and other sinks, by id."""
 
     key = WEBHOOKS_KEY
     one = "the webhook"
@@ -154,7 +172,7 @@ class WebhookStore(Records[RegisteredWebhook]):
     def __init__(self, client: Client) -> None:
         super().__init__(client)
         self._put = register(client, "registry/put_webhook")
-        self._cached: tuple[str, Webhooks] | None = None  # the webhooks, with the mark under which they were read
+        self._cached: tuple[str, Webhooks] | None = None  # the mark when the webhooks were read, and the webhooks
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownWebhook:
         return UnknownWebhook(f"there is no webhook {name!r}", webhook=name)
@@ -163,7 +181,7 @@ class WebhookStore(Records[RegisteredWebhook]):
         return read_webhook(body, name)
 
     def put(self, webhook: RegisteredWebhook) -> None:
-        """Store a webhook under its id; raises ``WebhookNameTaken`` if another webhook has its name."""
+        """Store a webhook under its id. If another webhook has its name, raise ``WebhookNameTaken``."""
         record = encode(**asdict(webhook))
         keys = {"webhooks": WEBHOOKS_KEY, "names": NAMES_KEY, "mark": WEBHOOKS_READ_KEY}
         if not self._put(**keys, id=webhook.id, name=webhook.name, record=record):
@@ -173,13 +191,13 @@ class WebhookStore(Records[RegisteredWebhook]):
             )
 
     def all(self) -> Webhooks:
-        """All webhooks, oldest first, cached until a change, and for at most a minute.
+        """Return all webhooks, oldest first, from a cache that is valid until a change, and for at most a minute.
 
-        Processes of earlier releases, which run beside this one during an update, change webhooks without resetting the
-        cache.
+        The limit of a minute is needed during an update, because processes of earlier releases change webhooks without
+        invalidating the cache.
         """
         mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY))
-        if mark is None:  # set before reading, so that a change in between is noticed
+        if mark is None:  # set the mark before reading, so that a change in between deletes it
             self._client.set(WEBHOOKS_READ_KEY, uuid.uuid4().hex, nx=True, ex=_READ_AGAIN_S)
             mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY)) or b""
         if not mark or self._cached is None or self._cached[0] != mark.decode():
@@ -190,7 +208,7 @@ class WebhookStore(Records[RegisteredWebhook]):
     def apply(
         self, name: str, change: Callable[[RegisteredWebhook | None], Change | None]
     ) -> tuple[RegisteredWebhook, bool]:
-        """Change a webhook as ``Records.apply`` does, and let every process read the webhooks again."""
+        """Change a webhook as ``Records.apply`` does, and invalidate the caches of all processes."""
 
         def changed(registered: RegisteredWebhook | None) -> Change | None:
             update = change(registered)
@@ -199,14 +217,17 @@ class WebhookStore(Records[RegisteredWebhook]):
         return super().apply(name, changed)
 
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
-        """The webhook, or with ``is_sink`` the other sink, with an id; raises ``UnknownWebhook`` or ``UnknownSink``."""
+        """Return the webhook with an id or, if ``is_sink``, the other sink with this id.
+
+        If there is none, raise ``UnknownWebhook`` or ``UnknownSink``.
+        """
         webhook = self.find(webhook_id)
         if webhook is None or (webhook.sink is not None) != is_sink:
             raise UnknownSink(f"there is no sink {webhook_id!r}") if is_sink else self.unknown(webhook_id)
         return webhook
 
     def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
-        """Delete a webhook, its statistics and its log; its queued deliveries are dropped at its next turn."""
+        """Delete a webhook, its statistics and its log. Its queued deliveries are dropped at its next turn."""
         dropped = ("DEL", *belongings_of(webhook_id))
         self.drop(webhook_id, condition, dropped, ("ZADD", TURNS_KEY, 0, webhook_id), _UNREAD)
 
@@ -221,10 +242,10 @@ class WebhookStore(Records[RegisteredWebhook]):
 
 
 def belongings_of(webhook_id: str) -> list[str]:
-    """The Redis keys of a webhook's data other than its record."""
+    """Return the Redis keys of a webhook's statistics, circuit breaker, log and abandoned deliveries."""
     return [key + webhook_id for key in _WEBHOOK_KEYS]
 
 
 def read_webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
-    """Read a stored webhook."""
+    """Decode the stored record of a webhook."""
     return read_record(RegisteredWebhook, body, f"the webhook {webhook_id!r}", kinds=_FORMER_KINDS)

@@ -1,1 +1,1 @@
-"""The event log in Redis: its layout, control records, the progress of feeds, dead letters, and counters."""
+"""The event log in Redis, with its layout, control records, derived events, feeds, dead letters and counters."""

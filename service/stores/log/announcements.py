@@ -1,6 +1,7 @@
-"""Control records that register nothing: announcements (of event time, or of the end of traces) and questions.
+"""Announcements and questions, which are control records that register nothing.
 
-The shards' answers to questions are kept until the asking process takes them.
+An announcement reports event time or the end of traces to the shards. A question is answered by the shards. Their
+answers are stored until the process that sent the question reads them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Announcements:
         self._ask = register(client, "log/ask")
 
     def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
-        """Append a record to every shard or only to that of ``key``, all or nothing; returns the number of shards."""
+        """Append a record to every shard, or only to the shard of ``key``, atomically. Return the number of shards."""
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
         body = encode_control(record)
         _, reached = self._call_script(
@@ -40,10 +41,10 @@ class Announcements:
         return reached
 
     def ask(self, stream: str, questions: Sequence[Ask], life_s: float, key: str | None = None) -> int:
-        """Send questions to every shard or only to the shard of ``key``; returns the number of shards that will answer.
+        """Send questions to every shard, or only to the shard of ``key``. Return the number of shards that will answer.
 
-        Continuous tasks answer between two steps; if no such tasks run, the questions are appended to the log.
-        Unanswered questions are dropped after ``life_s`` seconds.
+        Continuous tasks answer between two steps, and drop questions that are older than ``life_s`` seconds. If no
+        continuous tasks run, the questions are appended to the log.
         """
         arguments: Mapping[str, ScriptInput] = {
             "life_ms": round(1_000 * life_s),
@@ -55,7 +56,7 @@ class Announcements:
     def _call_script(
         self, script: Callable[..., Any], stream: str, key: str | None, arguments: Mapping[str, ScriptInput]
     ) -> tuple[Any, int]:
-        """Call a script for every shard or only the shard of ``key``; returns its reply, and the number of shards."""
+        """Call a script for every shard, or for the shard of ``key``. Return the reply and the number of shards."""
         reached = 0
 
         def send(shards: int) -> Any:
@@ -75,7 +76,10 @@ class Announcements:
 
 
 class QuestionStore:
-    """Keeps answers until the asking process takes them, for ``life_ms`` at most; the same answer may be kept twice."""
+    """Stores answers to questions until a process reads them, for at most ``life_ms`` milliseconds.
+
+    An answer may be stored twice, for example after a crash of the pipeline.
+    """
 
     def __init__(self, client: Client, *, life_ms: int = _LIFE_MS) -> None:
         self._client = client
@@ -91,7 +95,7 @@ class QuestionStore:
         pipe.execute()
 
     def take(self, question: str, wait_s: float) -> list[Mapping[str, Any]]:
-        """Take the stored answers to a question; if none is stored, wait up to ``wait_s`` seconds for an answer."""
+        """Remove and return the stored answers to a question. If there are none, wait up to ``wait_s`` seconds."""
         reply = cast(
             "tuple[bytes, list[bytes]] | None",
             self._client.blmpop(wait_s, 1, answers_key(question), direction="LEFT", count=_PAGE),

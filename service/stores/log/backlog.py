@@ -1,13 +1,12 @@
-"""The counters of the log: the appended volume, the matched volume, and the drain rate.
+"""The counters of the log, from which the backlog and the drain rate are computed.
 
-The backlog consists of the events that are appended and not matched yet, counted in events and in bytes of their log
-entries. The backlog is bounded: beyond a limit the log refuses events (``LogFull``) until the pipeline has caught up a
-little.
+The backlog consists of the events that are appended and not matched yet. It is measured in events and in bytes of their
+log entries. If the backlog exceeds a limit, the log refuses further events (``LogFull``) until the pipeline catches up.
 
-The script that appends events counts them per shard, writes the running totals into each entry, and refuses events
-beyond the limits (``event_log``). The sink stores the position up to which a shard is matched (``pipeline_status``);
-the totals in the entry at that position are the matched volume. So the counters are right however often a micro-batch
-is written. In a log older than the counters, they become right when a shard is matched to its end.
+The script that appends events counts them per shard, and writes the running totals into each entry (``event_log``). The
+sink stores the position up to which a shard is matched (``pipeline_status``). The matched volume is the totals in the
+entry at this position, so the counters are correct even if a micro-batch is written twice. In a log that is older than
+the counters, the counters of a shard become correct when the shard is matched to its end.
 """
 
 from __future__ import annotations
@@ -32,12 +31,15 @@ LONGEST_RETRY_S = 60
 _UNKNOWN_RETRY_S = 10
 _FRESH_US = 60_000_000
 _SECOND_US = 1_000_000
-_TARGET_SHARE = 0.95  # share of the limit; at this level, most repeated requests are accepted
+_TARGET_SHARE = 0.95  # share of the limit to which the backlog should drain before a refused request is repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """A volume of the log: entries, events (each counts once per key that routes the event), and bytes of bodies."""
+    """A volume of the log: the number of entries, of events, and of bytes of the entries' bodies.
+
+    An event counts once for each key (correlation key or further key) by which it is appended.
+    """
 
     entries: int = 0
     events: int = 0
@@ -46,7 +48,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The volumes appended to the log, and matched, since the log began."""
+    """The volumes that were appended to the log, and matched, since the log was created."""
 
     appended: Volume
     matched: Volume
@@ -63,7 +65,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainMark:
-    """The volume matched by one micro-batch, which ended at ``time_us``, microseconds UTC."""
+    """The volume that one micro-batch has matched. The micro-batch ended at ``time_us`` (microseconds UTC)."""
 
     time_us: int
     matched: Volume
@@ -77,12 +79,12 @@ class BacklogStore:
         self._read_marks = register(client, "log/read_drain")
 
     def read(self) -> Backlog:
-        """The appended and the matched volume; their difference is the backlog."""
+        """Return the appended and the matched volume, whose difference is the backlog."""
         appended, matched = self._read(matched=MATCHED_KEY)
         return Backlog(appended=_volume(appended), matched=_volume(matched))
 
     def drain_rate(self) -> Volume | None:
-        """The volume matched per second in the last minute; None if unknown."""
+        """Return the volume that was matched per second in the last minute, or None if it is unknown."""
         (seconds, micros), texts = self._read_marks(marks=MARKS_KEY)
         marks = []
         for text in texts:
@@ -91,9 +93,9 @@ class BacklogStore:
         return drain_rate(marks, int(seconds) * 1_000_000 + int(micros))
 
     def refusal(self, unit: str, total: int, waiting: int, limit: int) -> LogFull:
-        """The error for a request that would exceed a limit of the backlog.
+        """Return the error for a request that would exceed a limit of the backlog.
 
-        ``unit``: ``events`` or ``bytes``; ``total`` and ``waiting``: the backlog with and without the request.
+        ``unit`` is ``events`` or ``bytes``. ``total`` and ``waiting`` are the backlog with and without the request.
         """
         rate = self.drain_rate()
         pause_s = retry_after_s(total, limit, None if rate is None else getattr(rate, unit))
@@ -115,7 +117,10 @@ def _volume(values: Sequence[bytes | int | None]) -> Volume:
 
 
 def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
-    """The volume matched per second in the last minute, by ``marks`` (newest first); None for fewer than two marks."""
+    """Compute the volume that was matched per second in the last minute from ``marks``, which are newest first.
+
+    If fewer than two marks are in the last minute, return None.
+    """
     recent = [mark for mark in marks if now_us - mark.time_us <= _FRESH_US]
     if len(recent) < 2 or recent[0].time_us <= recent[-1].time_us:
         return None
@@ -129,7 +134,10 @@ def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
 
 
 def retry_after_s(total: int, limit: int, rate: int | None) -> int:
-    """Seconds (1 to 60) until the backlog with the request, ``total``, will probably fit; 10 if the rate is unknown."""
+    """Estimate the seconds (1 to 60) after which a refused request will be accepted.
+
+    ``total`` is the backlog with the request, ``rate`` the drain rate. If the rate is unknown, return 10.
+    """
     if rate is None:
         return _UNKNOWN_RETRY_S
     excess = max(0.0, total - _TARGET_SHARE * limit)

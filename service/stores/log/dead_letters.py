@@ -1,4 +1,4 @@
-"""Dead letters: events and log entries that could not be processed, the reasons, and the results of resending them."""
+"""Dead letters: events and log entries that could not be processed, with the reason and the result of resending."""
 
 from __future__ import annotations
 
@@ -27,25 +27,28 @@ class ReplayOutcome:
 
 
 class DeadLetterStore(RecentStore):
-    """Recent dead letters of the intake and of the pipeline, counted by reason."""
+    """The list of recent dead letters from the intake and the pipeline, and their counters by reason."""
 
     def __init__(self, client: Client, *, kept: int = 10_000) -> None:
         super().__init__(client, DEAD_LETTER, kept=kept)
         self._note_outcome = register(client, "results/note_outcome")
 
     def counts(self, **criteria: str) -> list[dict[str, Any]]:
-        """The number of dead letters with the values in ``criteria`` since the store began, by stream and code."""
+        """Return the numbers of dead letters since the store was created, one object per stream and code.
+
+        ``criteria`` restricts the counted dead letters to the given values.
+        """
         sums: Counter[tuple[str, str]] = Counter()
         for counter in super().counts(**criteria):
             sums[counter["stream"], counter["code"]] += counter["count"]
         return [{"stream": stream, "code": code, "count": count} for (stream, code), count in sums.items()]
 
     def counts_by_pattern(self) -> list[dict[str, Any]]:
-        """Count the dead letters that are about a pattern: one object per stream, code and pattern."""
+        """Return the numbers of dead letters that concern a pattern, one object per stream, code and pattern."""
         return [counter for counter in super().counts() if counter["pattern"]]
 
     def get(self, letter_id: str) -> dict[str, Any]:
-        """A dead letter that is kept; else raises ``UnknownDeadLetter``."""
+        """Return a retained dead letter. If there is none with this id, raise ``UnknownDeadLetter``."""
         for letter in self.all():
             if letter["id"] == letter_id:
                 return letter
@@ -55,11 +58,11 @@ class DeadLetterStore(RecentStore):
         )
 
     def all(self) -> Iterator[dict[str, Any]]:
-        """Every dead letter that is kept, newest first."""
+        """Return an iterator over all retained dead letters, newest first."""
         return (record for _, record in self.newest_first())
 
     def note_outcome(self, letter_id: str, outcome: ReplayOutcome) -> None:
-        """Store the result of resending a letter; results are kept at least as long as their letters."""
+        """Store the result of resending a letter. The result is retained at least as long as the letter."""
         self._note_outcome(
             outcomes=self.key + ":replayed",
             times=self.key + ":replayed:times",
@@ -70,7 +73,7 @@ class DeadLetterStore(RecentStore):
         )
 
     def outcomes(self, letter_ids: list[str]) -> list[ReplayOutcome | None]:
-        """The result of each letter's last resending; None for letters that were not resent."""
+        """Return the result of each letter's last resending, or None for a letter that was not resent."""
         if not letter_ids:
             return []
         bodies = cast("list[bytes | None]", self._client.hmget(self.key + ":replayed", letter_ids))
@@ -79,13 +82,16 @@ class DeadLetterStore(RecentStore):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A dead letter of the intake, to be appended with its batch, and the name of the counter that it raises."""
+    """A dead letter of the intake, which is appended together with its batch.
+
+    ``counter`` is the name of the counter that the dead letter increments.
+    """
 
     record: bytes
     counter: bytes
 
     @classmethod
     def of(cls, *, id: str, stream: str, code: str, reason: str, **fields: Any) -> DeadLetter:
-        """A dead letter for the reason ``code``, with more fields as plain JSON."""
+        """Build a dead letter with the error code and the text of the reason. ``fields`` are further JSON members."""
         record = {"id": id, "stream": stream, "code": code, "reason": reason, **fields}
         return cls(encode(**record), DEAD_LETTER.counter_of(record).encode())

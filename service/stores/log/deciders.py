@@ -1,4 +1,4 @@
-"""The states of deciders, which merge the observations of all shards into decisions (``shards.deciding``)."""
+"""The stored states of deciders, which merge the observations of all shards into decisions (``shards.deciding``)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streams import ControlRecord
 
 DECIDERS_KEY = PREFIX + "deciders"
 
-_KEPT = 20  # decisions
+_KEPT = 20  # number of retained decisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A decision of a decider, with its time by the driver's clock, microseconds UTC."""
+    """A decision of a decider. ``at_us`` is its time by the driver's clock, microseconds UTC."""
 
     at_us: int
     record: Mapping[str, Any]
@@ -27,9 +27,15 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeciderRecord:
-    """The record of a decider: its state, the position up to which it has observed each shard, and its decisions.
+    """The record of a decider of a stream.
 
-    ``stored``: the record as bytes; empty for a new decider, whose ``state`` is None.
+    Attributes:
+        state: State of the decider, or None for a new decider.
+        positions: Position up to which the decider has read the observations of each shard.
+        total: Number of all decisions.
+        decisions: The latest decisions, oldest first.
+        stored: The record's bytes in Redis, or empty for a new decider.
+        since: Time of the stream's declaration, in the format of ``since_of``.
     """
 
     state: Mapping[str, Any] | None = None
@@ -40,7 +46,7 @@ class DeciderRecord:
     since: str = ""
 
     def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decision: Decision | None) -> DeciderRecord:
-        """The record after more observations; ``positions``: the new position of each observed shard."""
+        """Return the record after more observations, with the new position of each observed shard."""
         new = () if decision is None else (decision,)
         return DeciderRecord(
             state=state,
@@ -51,12 +57,12 @@ class DeciderRecord:
 
 
 def decider_fields(stream: str, fields: Sequence[str]) -> list[str]:
-    """The fields, out of the given hash fields, that belong to deciders of a stream."""
+    """Select the hash fields that belong to deciders of a stream."""
     return [name for name in fields if name.partition(" ")[0] == stream]
 
 
 class DeciderStore:
-    """Stores deciders by stream and name."""
+    """Stores the records of deciders, by stream and name."""
 
     def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
@@ -64,19 +70,22 @@ class DeciderStore:
         self._decide = register(client, "log/decide")
 
     def get(self, stream: str, name: str) -> DeciderRecord:
-        """The record of a decider; ``RecordFormatError`` if it is damaged or was written by a newer release."""
+        """Return the record of a decider, which is empty for a new decider.
+
+        Raise ``RecordFormatError`` if the record is damaged or was written by a newer release.
+        """
         since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
         return replace(DeciderRecord() if stored is None else _read(stored, stream, name), since=since)
 
     def unread(self, stream: str, name: str) -> DeciderRecord:
-        """An empty record, with which ``put`` replaces an unreadable one."""
+        """Return an empty record, with which ``put`` can replace an unreadable record."""
         since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
         return DeciderRecord(stored=stored or b"", since=since)
 
     def totals(self, name: str) -> dict[str, int]:
-        """The number of decisions of each decider with a name, by stream."""
+        """Return the number of decisions of the decider ``name`` of each stream, by stream."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(DECIDERS_KEY))
         pairs = [(field.decode().partition(" "), stored) for field, stored in fields.items()]
         return {
@@ -88,7 +97,10 @@ class DeciderStore:
     def put(
         self, stream: str, name: str, before: DeciderRecord, after: DeciderRecord, record: ControlRecord | None
     ) -> bool:
-        """Store a decider, and append its decision to every shard; False if record or stream has changed meanwhile."""
+        """Store a decider's record, and append its decision to every shard.
+
+        If the record or the stream was changed since ``before`` was read, change nothing and return False.
+        """
         body = encode(
             state=after.state,
             positions=after.positions,

@@ -1,9 +1,11 @@
-"""Appending derived events to the log: marks prevent duplicates, promises advance the time of derived streams.
+"""The store that appends derived events to the log, exactly once, and advances the time of derived streams.
 
-A *mark* says, for a derived stream and a source shard, which part of the latest micro-batch is in the log: the position
-after which the shard's range begins, and the number of events from this range that were appended. The script that
-appends the events moves the mark. A *promise* is the time before which a shard adds nothing more to a derived stream;
-None while the shard cannot promise anything.
+A *mark* prevents duplicates. For a derived stream and a source shard, it records how much of the latest micro-batch is
+in the log: the position after which the shard's range starts, and the number of events from this range that were
+appended. The script that appends the events also updates the mark.
+
+A *promise* is a watermark: the time before which a shard adds no more events to a derived stream. It is None while the
+shard cannot promise a time.
 """
 
 from __future__ import annotations
@@ -24,18 +26,21 @@ from streams import DERIVED_PROMISES_KEY, EventBatch, Tick, encode_control, is_o
 
 CHUNK_EVENTS = 5_000
 
-_Move: TypeAlias = tuple[str, str]  # a mark's expected value (empty: no mark), and its new value
-_Promised: TypeAlias = tuple[str, Sequence[tuple[int, str, str]]]  # a stream; its shards, each with promise and end
+_Move: TypeAlias = tuple[str, str]  # the old value of a mark (empty: no mark), and its new value
+_Promised: TypeAlias = tuple[str, Sequence[tuple[int, str, str]]]  # a stream, and (shard, promise, end) of its shards
 
 _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"time":%d')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DerivedPart:
-    """Events of a derived stream from one shard in one micro-batch: from the entries after ``after`` up to ``until``.
+    """The events of a derived stream that a shard derived in one micro-batch.
 
-    ``positions`` has for each event the position of its source entry in the shard's log; empty: no event belongs to a
-    former stream of the same name.
+    Attributes:
+        after: Position after which the micro-batch's range of the shard's log starts.
+        until: Last position of the range.
+        positions: Position of each event's source entry. Empty if no event can belong to a former stream of the same
+            name.
     """
 
     shard: int
@@ -47,7 +52,7 @@ class DerivedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The number of appended events, and the number of derived streams whose time has advanced."""
+    """The result of a write: the number of appended events, and of derived streams whose time has advanced."""
 
     events: int
     ticks: int
@@ -55,7 +60,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _StreamState:
-    """The time of a derived stream's declaration, and the stream's marks by shard."""
+    """The state of a derived stream: the time of its declaration (``since_of``), and its mark for each shard."""
 
     since: str
     marks: Mapping[int, str]
@@ -63,10 +68,12 @@ class _StreamState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Chunk:
-    """Events of a derived stream that are appended together, with the old and new mark of each shard.
+    """A chunk of a derived stream's events, which are appended together.
 
-    ``size`` also counts events of a former stream, which are left out. ``is_last``: this is the stream's last chunk of
-    the micro-batch.
+    Attributes:
+        moves: The old and the new mark of each shard.
+        size: Number of events that the chunk covers, including events of a former stream, which are left out.
+        is_last: Whether this is the stream's last chunk of the micro-batch.
     """
 
     since: str
@@ -81,7 +88,7 @@ class _Chunk:
 
 
 class DerivedEventStore:
-    """Appends each derived event once, and appends ticks to advance the time of derived streams."""
+    """Appends derived events to the log, each exactly once, and ticks that advance the time of derived streams."""
 
     def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
@@ -95,18 +102,22 @@ class DerivedEventStore:
         promises: Mapping[str, Mapping[int, int | None]] = MappingProxyType({}),
         ends: Mapping[int, str] = MappingProxyType({}),
     ) -> Written:
-        """Append the events of derived streams that are not in the log yet, then store the promises to derived streams.
+        """Append derived events that are not in the log yet, then store the promises to derived streams.
 
-        Events appended by an earlier attempt are skipped. Events of entries already recorded as matched are skipped
-        too, because a new checkpoint reads the log again in other ranges. Events derived before the declaration of the
-        stream are left out, because they belong to a former stream of the same name. Each part holds all events of its
-        shard in the micro-batch.
+        These events are skipped:
 
-        A promise is in microseconds by shard, None where the shard promises nothing yet. ``ends`` has the position up
-        to which each shard had read its log: a shard that had not reached the present declaration promises nothing. If
-        the time of a stream has advanced, every shard gets a tick.
+        - Events that an earlier attempt has appended.
+        - Events from entries that are recorded as matched, which a new checkpoint reads again in other ranges.
+        - Events derived before the declaration of the stream, because they belong to a former stream of the same name.
 
-        Raises ``LogResharding`` also if the log was resharded since this process read its layout.
+        If the time of a stream has advanced, a tick is appended to every shard. If the log is being resharded, or was
+        resharded since this process read its layout, raise ``LogResharding``.
+
+        Args:
+            parts: Parts by derived stream. Each part has all events of its shard in the micro-batch.
+            promises: Promises by derived stream and shard, in microseconds, or None if the shard promises nothing yet.
+            ends: Position up to which each shard has read its log. The promise of a shard that has not reached the
+                current declaration of the stream is ignored.
         """
         appended, ticks, promised = 0, 0, [(stream, _promises(by_shard, ends)) for stream, by_shard in promises.items()]
         while True:
@@ -120,20 +131,26 @@ class DerivedEventStore:
                 return Written(events=appended, ticks=ticks)
 
     def promises(self, stream: str) -> list[int | None]:
-        """The latest promise of each shard to a derived stream; None where it promises nothing yet."""
+        """Return the latest promise of each shard to a derived stream, or None if the shard promises nothing yet."""
         since = since_of(self._client, stream)
         bodies = cast("list[bytes | None]", self._client.hmget(DERIVED_PROMISES_KEY, self._fields(stream)))
         return [_promised((body or b"").decode(), since) for body in bodies]
 
     def forget(self, stream: str) -> None:
-        """Drop the promises to a deleted stream; its marks stay, as positions of the log are never reused."""
+        """Drop the promises to a deleted stream.
+
+        The stream's marks need not be dropped, because positions of the log are never reused.
+        """
         self._client.hdel(DERIVED_PROMISES_KEY, *self._fields(stream))
 
     def _fields(self, stream: str) -> list[str]:
         return [_field(stream, shard) for shard in range(self._layout.known().shards)]
 
     def _next_chunks(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[dict[str, _Chunk], bool]:
-        """The next chunk of each stream, and whether these are the last; at most ``CHUNK_EVENTS`` events in all."""
+        """Return the next chunk of each stream, and whether these are the last chunks.
+
+        All chunks together cover at most ``CHUNK_EVENTS`` events.
+        """
         states, matched = self._state(parts)
         chunks: dict[str, _Chunk] = {}
         events_left, is_whole = CHUNK_EVENTS, True
@@ -151,7 +168,7 @@ class DerivedEventStore:
     def _state(
         self, parts: Mapping[str, Sequence[DerivedPart]]
     ) -> tuple[Mapping[str, _StreamState], Mapping[int, str]]:
-        """The state of the derived streams, and the position up to which each shard is matched."""
+        """Read the state of the derived streams, and the position up to which each shard is matched."""
         shards = sorted({part.shard for stream_parts in parts.values() for part in stream_parts})
         reply = cast(
             "list[Any]",
@@ -169,7 +186,7 @@ class DerivedEventStore:
         return states, dict(zip(shards, (position.decode() for position in reply[len(parts) :]), strict=True))
 
     def _send(self, chunks: Mapping[str, _Chunk], promised: Sequence[_Promised]) -> tuple[list[int], int]:
-        """Append chunks and store promises; returns whether each chunk was appended, and the number of ticks."""
+        """Append chunks and store promises. Return whether each chunk was appended, and the number of ticks."""
         shards = self._layout.known().shards
         appends, bodies = [], []
         for stream, chunk in chunks.items():
@@ -203,7 +220,7 @@ class DerivedEventStore:
 
 
 def _chunk(stream: str, state: _StreamState, parts: Sequence[DerivedPart], events_left: int) -> _Chunk:
-    """The next events of a stream, and each shard's old and new mark; marks also count events of a former stream."""
+    """Build the chunk with the next events of a stream, and with the new marks, which count left-out events too."""
     moves: dict[int, _Move] = {}
     batches: list[EventBatch] = []
     size, is_last = 0, True
@@ -229,7 +246,10 @@ def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> li
 
 
 def _done(mark: str, part: DerivedPart) -> int:
-    """How many of a part's events the log has, according to the mark; all, if the mark is of a later micro-batch."""
+    """Return how many events of a part are in the log according to the mark.
+
+    If the mark belongs to a later micro-batch, these are all events of the part.
+    """
     if not mark:
         return 0
     position, number = mark.split()
@@ -243,9 +263,9 @@ def _field(stream: str, shard: int) -> str:
 
 
 def _promised(text: str, since: str) -> int | None:
-    """The time in a stored promise to the stream declared at ``since``, else None.
+    """Return the time in a stored promise, or None if the promise was not made to the stream declared at ``since``.
 
-    Promises of older releases name no declaration, and count for any.
+    A promise of an older release does not contain the time of a declaration, and is accepted for every declaration.
     """
     time_us, _, life = text.partition("@")
     return int(time_us) if time_us and life in ("", since) else None

@@ -1,6 +1,6 @@
-"""Pages of a derived stream's events, read from the list of all derived events.
+"""Pages of a derived stream's events, which are read from the list of all derived events.
 
-The log lacks derived events without a key of their own.
+They are not read from the event log, because the log does not contain derived events that have no key of their own.
 """
 
 from __future__ import annotations
@@ -25,21 +25,28 @@ _MEMBERS = ("id", "type", "time", "key", "data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEvents:
-    """Events of a derived stream with their places in the list, oldest first; ``is_whole``: none has been removed."""
+    """The listed events of a derived stream, as pairs of a place in the list and an event, oldest first.
+
+    ``is_whole`` is true if no event of the stream has been trimmed.
+    """
 
     records: Sequence[tuple[str, dict[str, Any]]]
     is_whole: bool
 
 
 class DerivedEventPages:
-    """Pages of derived streams; a page reads at most 5,000 events of the list that all derived streams share."""
+    """Reads pages of derived streams.
+
+    All derived streams share one list, of which at most 5,000 events are read for a page. Therefore a page can have
+    fewer events than requested although more events follow.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._listed = RecentList(client, list_key(DERIVED), kept=0)
 
     def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
-        """The events after a cursor, or the newest events if ``after`` is None; cursor ``0`` is before all events."""
+        """Return the events after a cursor (``0``: from the beginning), or the newest events if ``after`` is None."""
         if after is None:
             return self._newest(event_filter, limit)
         if after not in (_BEGINNING, _FIRST):
@@ -55,11 +62,11 @@ class DerivedEventPages:
             if len(items) == limit or examined == _EXAMINED:
                 has_more = True
                 break
-        trimmed_us = self._trimmed_us(begin)  # after reading, so that it includes trimming meanwhile
+        trimmed_us = self._trimmed_us(begin)  # is read after the events, so that it covers trimming meanwhile
         return Page(items=items, cursors=cursors, after=place, next=place if has_more else None, trimmed_us=trimmed_us)
 
     def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
-        """The listed events of a stream declared at ``since_ms`` (Redis' clock); the whole list is read."""
+        """Read the whole list, and return the events of the stream that was declared at ``since_ms`` (Redis' clock)."""
         event_filter = EventFilter(stream=stream, since_ms=since_ms)
         records = [
             (place, record)
@@ -82,7 +89,7 @@ class DerivedEventPages:
         return Page(items=[event for _, event in records], cursors=[place for place, _ in records], after=end or _FIRST)
 
     def _trimmed_us(self, begin: str) -> int | None:
-        """Arrival time of the oldest kept event, if events after the cursor ``begin`` were trimmed; else None."""
+        """Return the arrival time of the oldest retained event if events after the cursor ``begin`` were trimmed."""
         first = cast("list[tuple[bytes, Any]]", self._client.xrange(self._listed.key, count=1))
         if not first or position_order(begin.partition(".")[0]) >= position_order(oldest := first[0][0].decode()):
             return None
@@ -92,7 +99,7 @@ class DerivedEventPages:
 
 
 def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str], bool]) -> EventPages:
-    """A function that reads pages of any stream, posted or derived."""
+    """Return a function that reads pages of any stream, whether its events are posted or derived."""
     posted, derived = LogEventPages(client, layout), DerivedEventPages(client)
 
     def pages(event_filter: EventFilter, after: str | None, limit: int) -> Page:

@@ -1,4 +1,4 @@
-"""The event log: appends and reads entries, whose form ``docs/log-format.md`` describes."""
+"""The event log, to which batches of events are appended. ``docs/log-format.md`` describes the form of its entries."""
 
 from __future__ import annotations
 
@@ -33,20 +33,21 @@ _Entries: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A posted batch on its way into the log.
+    """A posted batch that is to be appended to the log.
 
     Attributes:
-        answer: The answer to the request, plain JSON; a repetition of the batch gets the same answer.
-        idempotency_key: The client's name for the batch; None makes every call a new batch.
+        answer: Answer to the request, as plain JSON. A repetition of the request gets the same answer.
+        fingerprint: Digest of the batch, by which a different batch under the same idempotency key is detected.
+        token: Unique token of this call, which prevents a second append if Redis' reply is lost.
+        idempotency_key: The client's idempotency key, or None if every call is a new batch.
+        step: Step of a feed if the batch is from a feed. It replaces ``idempotency_key`` and ``token``.
         keys: Attribute paths of the stream's further keys, by the name of the key.
-        fingerprint: Digest of the batch, by which a repetition is recognised.
-        token: Unique to this call; prevents a second append when Redis' reply is lost.
-        step: The feed's step, if the batch comes from a feed; replaces ``idempotency_key`` and ``token``.
-        ids: For each event the digest of its identity, without repetitions, or None for an event without an identity;
-            empty if the stream does not drop repeated events.
-        dropped: The number of events left out because the batch or the log has them already.
-        since_ms: When the stream was declared, as in its record; None: not compared. Nothing is appended to another
-            stream of this name, and answers to batches of a former one do not count.
+        context: Trace context of the request, or None if it is not traced.
+        ids: For each event the digest of its identity, or None for an event without identity. The digests are distinct.
+            Empty if the stream does not drop repeated events.
+        dropped: Number of events that are left out because they are repeated in the batch or already in the log.
+        since_ms: Time of the stream's declaration, as in its record. If a stream of this name was declared at another
+            time, nothing is appended to it, and its stored answers are ignored. None skips this check.
     """
 
     stream: str
@@ -64,7 +65,7 @@ class Submission:
     since_ms: int | None = None
 
     def without(self, numbers: Sequence[int]) -> Submission:
-        """The submission without known events; ``numbers``: indexes as in ``known_rows``."""
+        """Return the submission without the repeated events, whose indexes are ``numbers`` as in ``known_rows``."""
         known_events = set(known_rows(self.ids, numbers))
         rows = [row for row in range(len(self.batch)) if row not in known_events]
         dropped = self.dropped + len(known_events)
@@ -79,10 +80,13 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The result of a submission: the position of its last entry in each shard, or the ``earlier`` answer.
+    """The result of a submission.
 
-    ``fingerprint`` is the digest of the batch first appended under the idempotency key; ``dropped`` is the number of
-    events that this call left out.
+    Attributes:
+        positions: Position of the submission's last entry in each shard.
+        earlier: Answer to an earlier submission of the batch, or None if the batch is new.
+        fingerprint: Digest of the batch that was first appended under the idempotency key.
+        dropped: Number of events that were left out.
     """
 
     positions: Mapping[int, str]
@@ -93,7 +97,12 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """A batch's events for one shard by one key; ``seen``: ids and times of traced events, alternating."""
+    """The part of a batch for one shard and one key, which becomes an entry of the log.
+
+    Attributes:
+        route: Further key by which the events are divided, or empty for the correlation key.
+        seen: Ids and times of the events, alternating, or empty if the request is not traced.
+    """
 
     shard: int
     route: str
@@ -103,7 +112,7 @@ class _Part:
 
 
 class EventLog:
-    """The shards of the event log. Their number, ``shards``, applies to a new log only."""
+    """The event log, which consists of shards. ``shards`` is the number of shards with which a new log is created."""
 
     def __init__(
         self, client: Client, shards: int, limits: Limits = _USUAL_LIMITS, tracing: TracingSettings = _USUAL_TRACING
@@ -114,35 +123,40 @@ class EventLog:
         self._backlog = BacklogStore(client)
         self._append_events = register(client, "log/append_events")
         self.layout = LayoutStore(client, shards)
-        self._routes: dict[str, tuple[str, ...]] = {}  # may be outdated: the script checks them
+        self._routes: dict[str, tuple[str, ...]] = {}  # may be outdated, because the script checks them
 
     def shards(self) -> int:
-        """The number of shards when this process last read the layout."""
+        """Return the number of shards in the cached layout."""
         return self.layout.known().shards
 
     def keys(self) -> list[str]:
         return [log_key(shard) for shard in range(self.shards())]
 
     def routed(self) -> frozenset[str]:
-        """The streams whose operators use further keys, besides the correlation key."""
+        """Return the streams that have routes, because their operators use further keys."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(ROUTES_KEY))
         return frozenset(stream.decode() for stream, routes in fields.items() if routes not in (b"", GONE))
 
     def duplicates(self) -> dict[str, int]:
-        """The number of events dropped as repetitions, by stream; streams without any are left out."""
+        """Return the number of events that were dropped as repetitions, by stream, if there are any."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(DUPLICATES_KEY))
         return {stream.decode(): int(count) for stream, count in sorted(fields.items())}
 
     def append_events(self, submission: Submission) -> Receipt:
-        """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
+        """Append a batch and its dead letters atomically, once per idempotency key or step of a feed.
 
-        Events are appended to the shard of their correlation key, and again, for each route in use, to the shard of the
-        route's key. Events whose ids the stream knows are left out. The script itself decides this, so of two
-        simultaneous requests with the same event only one appends the event.
+        Each event is appended to the shard of its correlation key. For each route of the stream, it is also appended to
+        the shard of its further key. Events whose ids the stream has already accepted are left out. The script makes
+        this decision, so that only one of two simultaneous requests appends the same event.
 
-        Raises ``FeedMisplaced`` if the feed's mark is not where the step begins, ``LogFull`` if the backlog would
-        exceed a limit (never for a batch that was appended before), ``LogResharding``, ``UnknownStream``, or
-        ``RegistryContended`` if the routes in use keep changing. After an error nothing was appended.
+        Nothing is appended if an error is raised.
+
+        Raises:
+            FeedMisplaced: The feed's mark is not at the start of the step.
+            LogFull: The backlog would exceed a limit. This is not checked for a batch that was appended before.
+            LogResharding: The log is being resharded.
+            UnknownStream: The stream is not declared, or was declared again.
+            RegistryContended: The routes or the known ids changed at each of several attempts.
         """
         for _ in range(_ATTEMPTS):
             parts, reply = self._send(submission)
@@ -170,7 +184,7 @@ class EventLog:
         )
 
     def _send(self, submission: Submission) -> tuple[Sequence[_Part], Any]:
-        """Send a submission; returns its parts, and the script's reply to them."""
+        """Divide a submission into parts and send them to the script. Return the parts and the script's reply."""
         routes = self._routes.get(submission.stream, ())
         parts: list[_Part] = []
 
@@ -242,13 +256,13 @@ class EventLog:
         )
 
     def read_range(self, shard: int, *, after: str = "0-0", until: str = "+") -> Iterator[LogEntry]:
-        """Entries of a shard after ``after`` up to ``until``, oldest first."""
+        """Yield the entries of a shard after the position ``after`` up to the position ``until``, oldest first."""
         while page := self._read_page(shard, after, until):
             yield from page
             after = page[-1].position
 
     def newest_first(self, shard: int, since_ms: int = 0) -> Iterator[LogEntry]:
-        """The kept entries of a shard, newest first, without entries before ``since_ms`` by the clock of Redis."""
+        """Yield the entries of a shard, newest first, back to the time ``since_ms`` by the clock of Redis."""
         until = "+"
         while page := cast(_Entries, self._client.xrevrange(log_key(shard), until, str(since_ms), count=_PAGE_ENTRIES)):
             for position, fields in page:
@@ -256,7 +270,7 @@ class EventLog:
             until = "(" + page[-1][0].decode()
 
     def is_whole(self, shard: int) -> bool:
-        """Whether no entry of a shard has been trimmed; also False if the server does not report it."""
+        """Return whether a shard still has all its entries. If the server does not report this, return False."""
         try:
             facts = self._client.xinfo_stream(log_key(shard))
         except ResponseError:  # the shard has no entries yet
@@ -269,7 +283,7 @@ class EventLog:
 
 
 def log_entry(position: bytes, fields: Mapping[bytes, bytes]) -> LogEntry:
-    """The entry of a shard at a position, decoded from its fields in Redis."""
+    """Decode an entry of a shard from its position and its fields in Redis."""
     return LogEntry(
         position=position.decode(),
         kind=RecordKind(fields[b"kind"].decode()),
@@ -280,7 +294,7 @@ def log_entry(position: bytes, fields: Mapping[bytes, bytes]) -> LogEntry:
 
 
 def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list[_Part]:
-    """The parts of a submission, one for each shard with events: first by correlation key, then by each route."""
+    """Divide a submission into one part per key and shard, first by the correlation key, then by each route."""
     if undeclared := sorted(set(routes) - set(submission.keys)):
         raise RecordFormatError(
             f"patterns of the stream {submission.stream!r} use the further keys {', '.join(undeclared)}, which its "
@@ -309,7 +323,10 @@ def _earlier_receipt(submission: Submission, body: bytes) -> Receipt:
 
 
 def _require_taken(step: FeedStep, body: bytes) -> None:
-    """Check that the log already contains a feed's step, after Redis' reply to an earlier attempt was lost."""
+    """Check that the stored mark is the end of a feed's step, so that an earlier attempt has appended the step.
+
+    Otherwise raise ``FeedMisplaced``.
+    """
     if body != step.after.to_bytes():
         raise FeedMisplaced(
             f"feed {step.feed!r} should continue at row {step.before.row} of its micro-batch {step.before.batch}, "

@@ -1,9 +1,9 @@
-"""Pages of a stream's events, read from the log: all shards together, in the order of their positions.
+"""Pages of a stream's events, which are read from all shards of the log and merged by position.
 
-The positions of entries with events rise over all shards together (``append_events.lua``), so a cursor is a position
-and its shard, whatever the number of shards. A page ends at the newest position when reading began; entries appended
-later have higher positions than the page's cursors. A cursor stays valid for ever, even when the log is divided into
-more shards. Cursors of earlier releases have a position for each shard.
+Positions of entries with events increase across all shards (``append_events.lua``). Therefore a cursor consists of one
+position and its shard, and is still valid after the log is divided into more shards. A page ends at the position that
+was newest when reading started, so entries that are appended meanwhile are after the page's cursors. A cursor of an
+earlier release has a position for each shard.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLACE = r"[0-9]{1,19}-[0-9]{1,19}(?:\.[0-9]{1,9})?"
 _SHARDS_CURSOR = re.compile(rf"0|{_PLACE}(?:_{_PLACE}){{0,4095}}")
 _LOG_CURSOR = re.compile("e[A-Za-z0-9_-]{30}")
 _FORM = struct.Struct(">QQHI")  # milliseconds, number, shard, rows
-_WHOLE = 2**32 - 1  # as a number of rows: all
+_WHOLE = 2**32 - 1  # number of rows in a cursor that means all rows of the entry
 _LAST_SHARD = 2**16 - 1
 _MOST_NUMBER = 2**63 - 1
 _BEGINNING = "0"
@@ -44,10 +44,10 @@ _Read: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Selects events by stream, transaction and type; None: any.
+    """Selects events by stream, transaction (``key``) and event type. None selects any value.
 
-    ``since_ms``: only events appended at this time by Redis' clock or later; older events belong to a former stream of
-    the same name.
+    ``since_ms`` is the time of the stream's declaration by Redis' clock. Events that were appended before belong to a
+    former stream of the same name and are not selected.
     """
 
     stream: str
@@ -57,15 +57,21 @@ class EventFilter:
 
 
 EventPages: TypeAlias = Callable[[EventFilter, "str | None", int], Page]
-"""The pages of a stream's events, by filter, cursor (None: the newest events) and the largest number of events.
+"""Function that returns a page of a stream's events for a filter, a cursor (None: the newest events) and a limit.
 
-Lists and listeners only use this type, so a stream whose events are not in the log needs just another such function.
+Lists and listeners depend on this type only. So a stream whose events are not in the log only needs another such
+function.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A position in a shard: the id of the last entry read, and how many of the entry's rows were read (None: all)."""
+    """A reading position in a shard.
+
+    Attributes:
+        order: Id of the last entry that was read.
+        rows: Number of the entry's rows that were read, or None for all rows.
+    """
 
     order: tuple[int, int] = _FIRST
     rows: int | None = None
@@ -76,19 +82,19 @@ class _Place:
         return cls(position_order(position), int(rows) if rows else None)
 
     def is_before(self, end: tuple[int, int]) -> bool:
-        """Whether a shard may have entries between this place and the shard's ``end``."""
+        """Return whether a shard may have entries, or rows of an entry, between this place and ``end``."""
         return self.order < end or (self.order == end and self.rows is not None)
 
     @property
     def next_id(self) -> str:
-        """The id from which reading continues."""
+        """The lower bound of the ids from which reading continues."""
         milliseconds, number = self.order
         return f"{'(' if self.rows is None else ''}{milliseconds}-{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    """A position in the whole log, after an entry or some of its rows; entries are ordered by position, then shard."""
+    """A reading position in the whole log, whose entries are ordered by position and then by shard."""
 
     place: _Place
     shard: int
@@ -103,7 +109,7 @@ class _Cursor:
         return cls(_Place((milliseconds, number), None if rows == _WHOLE else rows), shard)
 
     def place_of(self, shard: int) -> _Place:
-        """The position in one shard that corresponds to this cursor."""
+        """Return the place in one shard that corresponds to this cursor."""
         if shard == self.shard:
             return self.place
         milliseconds, number = self.place.order
@@ -119,7 +125,7 @@ class _Entry:
     fields: Mapping[bytes, bytes]
 
     def events(self, event_filter: EventFilter) -> EventBatch | None:
-        """The events of the filter's stream in this entry, keyed by the correlation key; None without such events."""
+        """Return the entry's events if it has events of the filter's stream by the correlation key, otherwise None."""
         is_selected = (
             self.fields[b"kind"] == RecordKind.EVENTS.value.encode()
             and self.fields[b"stream"] == event_filter.stream.encode()
@@ -130,7 +136,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Budget:
-    """The budget of one page: how much of the log it may read."""
+    """The volume of the log that may still be read for one page."""
 
     entries: int = _MOST_ENTRIES
     size_bytes: int = _MOST_BYTES
@@ -146,7 +152,7 @@ class _Budget:
 
 @dataclass(slots=True)
 class _Page:
-    """A page that is read forward; ``cursor`` follows the last entry or row that was read."""
+    """A page that is being read, oldest events first. ``cursor`` follows the last entry or row that was read."""
 
     places: list[_Place]
     cursor: str
@@ -158,7 +164,7 @@ class _Page:
         self.cursor = str(_Cursor(place, shard))
 
     def take(self, entry: _Entry, event_filter: EventFilter, limit: int) -> None:
-        """Add an entry's selected events to the page, until it has ``limit`` events."""
+        """Add the selected events of an entry to the page, until the page has ``limit`` events."""
         place, batch = self.places[entry.shard], entry.events(event_filter)
         if batch is not None:
             rows = _rows(batch, event_filter, (place.rows or 0) if place.order == entry.order else 0)
@@ -174,7 +180,7 @@ class _Page:
 
 
 class LogEventPages:
-    """The pages of streams whose events are in the log."""
+    """Reads pages of streams whose events are in the log."""
 
     def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
@@ -182,10 +188,10 @@ class LogEventPages:
         self._kept = register(client, "log/read_kept")
 
     def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
-        """The events after a cursor, or the newest events if ``after`` is None; the cursor ``0`` precedes all events.
+        """Return the events after a cursor (``0``: from the beginning), or the newest events if ``after`` is None.
 
-        At most some thousand entries of the log, and some megabytes, are read for a page, so it may have fewer events
-        than ``limit`` although more follow.
+        At most 5,000 entries or 16 MB of the log are read for a page. Therefore a page can have fewer events than
+        ``limit`` although more events follow.
         """
         shards = self._layout.read().shards
         shard_ranges, newest = self._kept(shards=[log_key(shard) for shard in range(shards)])
@@ -200,7 +206,10 @@ class LogEventPages:
         return Page(items=page.events, cursors=page.cursors, after=page.cursor, next=following, trimmed_us=trimmed_us)
 
     def _forward(self, page: _Page, event_filter: EventFilter, ends: Sequence[tuple[int, int]], limit: int) -> bool:
-        """Fill a page with events after its position in each shard, up to ``ends``; returns whether more may follow."""
+        """Fill a page with the events from its places up to the ``ends`` of the shards.
+
+        Return whether more events may follow.
+        """
         unfinished = [shard for shard, end in enumerate(ends) if page.places[shard].is_before(end)]
         open_shards = self._shards(event_filter, unfinished)
         at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(open_shards)))
@@ -220,7 +229,7 @@ class LogEventPages:
     def _newest(
         self, event_filter: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int
     ) -> Page:
-        """A page of the newest events; each has the cursor of the log's end, because its own cursor is unknown."""
+        """Return a page of the newest events, whose cursors are all at the end of the log."""
         budget, groups = _Budget(), list[list[dict[str, Any]]]()
         count = 0
         shards = self._shards(event_filter, range(len(ends)))
@@ -241,21 +250,21 @@ class LogEventPages:
         return Page(items=newest, cursors=[cursor] * len(newest), after=cursor)
 
     def _shards(self, event_filter: EventFilter, shards: Sequence[int]) -> list[int]:
-        """The shards, out of the given ones, that may hold events of the filter's key."""
+        """Select the shards that may have events with the filter's key."""
         if event_filter.key is None:
             return list(shards)
         homes = set(self._layout.known().homes(key_hash(event_filter.key)))
         return [shard for shard in shards if shard in homes]
 
     def _first_pages(self, page: _Page, shards: Sequence[int], count: int) -> list[_Read]:
-        """The next ``count`` entries of each shard, read in one round trip."""
+        """Read the next ``count`` entries of each shard in one round trip."""
         pipe = self._client.pipeline(transaction=False)
         for shard in shards:
             pipe.xrange(log_key(shard), min=page.places[shard].next_id, count=count)
         return cast("list[_Read]", pipe.execute())
 
     def _after(self, shard: int, entries: _Read, count: int) -> Iterator[_Entry]:
-        """The entries of a shard in order: first ``entries``, which are already read, then the following entries."""
+        """Yield the given entries, which are already read, and then the following entries of the shard."""
         while entries:
             for position, fields in entries:
                 yield _Entry(position_order(position.decode()), shard, fields)
@@ -271,7 +280,10 @@ class LogEventPages:
 
 
 def _places(after: str, shards: int) -> list[_Place]:
-    """The position in each shard at a cursor; if an older cursor lacks shards, these are read from their beginning."""
+    """Parse a cursor into the place in each shard.
+
+    A cursor of an earlier release may have fewer shards. The other shards are read from their beginning.
+    """
     if _LOG_CURSOR.fullmatch(after):
         cursor = _Cursor.read(after)
         return [cursor.place_of(shard) for shard in range(shards)]
@@ -287,7 +299,7 @@ def _at_least(place: _Place, since_ms: int) -> _Place:
 
 
 def _trimmed_us(places: Sequence[_Place], shard_ranges: Sequence[tuple[bytes, bytes, bytes]]) -> int | None:
-    """The time since which every entry is kept, if entries after the positions ``places`` were removed; else None."""
+    """Return the time since which all entries are retained, or None if no entries after ``places`` were trimmed."""
     positions = [
         position_order((first or last).decode())
         for place, (first, last, is_trimmed) in zip(places, shard_ranges, strict=True)
@@ -297,7 +309,7 @@ def _trimmed_us(places: Sequence[_Place], shard_ranges: Sequence[tuple[bytes, by
 
 
 def _rows(batch: EventBatch, event_filter: EventFilter, begin: int) -> NDArray[np.int64]:
-    """The rows of a batch that a filter selects, from row ``begin`` on."""
+    """Return the rows of a batch that a filter selects, starting at the row ``begin``."""
     rows = np.arange(begin, len(batch))
     if event_filter.key is not None:
         rows = rows[batch.key_hashes[rows] == key_hash(event_filter.key)]

@@ -1,6 +1,7 @@
-"""The progress of feeds: one mark per feed, moved by the script that appends the feed's rows.
+"""The progress of feeds, stored as one mark per feed.
 
-A mark names the next row to read. Unlike an idempotency key, a mark never expires.
+A mark is the row that the feed reads next. The script that appends rows of the feed also advances the mark. Unlike an
+idempotency key, a mark never expires.
 """
 
 from __future__ import annotations
@@ -16,14 +17,20 @@ FEED_STREAMS_KEY = PREFIX + "feed-streams"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedMark:
-    """The row that a feed reads next: index of the micro-batch, index of the row in it, and id of the checkpoint."""
+    """The row that a feed reads next.
+
+    Attributes:
+        checkpoint: Id of the feed's checkpoint.
+        batch: Index of the micro-batch.
+        row: Index of the row in the micro-batch.
+    """
 
     checkpoint: str
     batch: int = 0
     row: int = 0
 
     def to_bytes(self) -> bytes:
-        """Encode the mark; equal marks have equal bytes."""
+        """Encode the mark. Equal marks have equal bytes, so that scripts can compare them."""
         return encode(checkpoint=self.checkpoint, batch=self.batch, row=self.row)
 
     @classmethod
@@ -33,7 +40,7 @@ class FeedMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedStep:
-    """A feed's step from one mark to the next; nothing is appended unless the stored mark is ``before``."""
+    """A step of a feed from one mark to the next. It is appended only if the stored mark is ``before``."""
 
     feed: str
     before: FeedMark
@@ -45,22 +52,22 @@ class FeedStep:
 
 
 def mark_key(feed: str) -> str:
-    """Redis key of a feed's mark."""
+    """Return the Redis key of a feed's mark."""
     return f"{PREFIX}feed:{feed}"
 
 
 class FeedStore:
-    """The marks of all feeds."""
+    """Stores the marks of feeds."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def mark(self, feed: str) -> FeedMark | None:
-        """The mark of a feed; None if the log does not know the feed."""
+        """Return the mark of a feed, or None if the feed is unknown."""
         body = self._client.get(mark_key(feed))
         return None if body is None else FeedMark.from_bytes(cast(bytes, body))
 
     def begin(self, feed: str, mark: FeedMark, stream: str) -> None:
-        """Store the stream of a feed, and the feed's first mark; an existing mark is kept."""
+        """Store the stream and the first mark of a feed. An existing mark is not changed."""
         self._client.hset(FEED_STREAMS_KEY, feed, encode(stream=stream))
         self._client.set(mark_key(feed), mark.to_bytes(), nx=True)

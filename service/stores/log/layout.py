@@ -1,8 +1,8 @@
-"""The layout of the log: the number of its shards, and how it is changed.
+"""The layout of the log, that is, the number of its shards and its generation.
 
-A process that appends divides events among the shards that it knows, and passes their number to the script. The script
-does nothing if the number has changed, or while the log is being resharded; then the process reads the layout again. So
-no entry is appended to a wrong shard, however old the layout in a process's memory.
+A process divides events among the shards of its cached layout, and passes the number of shards to the script that
+appends them. If the number has changed, the script does nothing and the process reads the layout again. While the log
+is being resharded, the script does nothing either. So no event is appended to a wrong shard.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ _MOVED, _RESHARDING = b"moved", b"resharding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The layout of a log; ``identity`` distinguishes the log from all others.
+    """The layout of a log.
 
-    ``generation`` is 0 for the original shards, otherwise the number of shards after the last resharding. ``former``
-    has the earlier numbers of shards, oldest first.
+    Attributes:
+        shards: Number of shards.
+        identity: Random id of the log, which distinguishes it from all other logs.
+        generation: 0 before the first resharding, then the number of shards after the last resharding.
+        former: Earlier numbers of shards, oldest first.
     """
 
     shards: int
@@ -42,16 +45,19 @@ class Layout:
 
     @property
     def former_generations(self) -> tuple[int, ...]:
-        """The generations before this one."""
+        """The earlier generations of the layout, oldest first."""
         return (0, *self.former[1:]) if self.former else ()
 
     def homes(self, hashed_key: int) -> list[int]:
-        """The shards that may hold events of a key, without repetition: its shards under former layouts first."""
+        """Return the distinct shards that may have events of a key, under the former layouts and the current layout."""
         return list(dict.fromkeys(hashed_key % shards for shards in (*self.former, self.shards)))
 
 
 class LayoutStore:
-    """The layout of the log, cached until a script reports a change; ``token``: set while this object holds the log."""
+    """Reads and changes the layout of the log. The layout is cached until a script reports a change.
+
+    ``token`` is not empty while this object holds the log (``hold``).
+    """
 
     def __init__(self, client: Client, shards: int) -> None:
         self.token = ""
@@ -63,13 +69,16 @@ class LayoutStore:
         self._cached: Layout | None = None
 
     def known(self) -> Layout:
-        """The cached layout; before it is cached, the result of ``read``, which creates a missing log."""
+        """Return the cached layout. If it is not cached yet, read it, which creates a missing log."""
         if self._cached is None:
             self._cached = self.read()
         return self._cached
 
     def read(self) -> Layout:
-        """The present layout; raises ``RecordFormatError`` for a log in a format that this release does not know."""
+        """Read the current layout. If the log does not exist, create it.
+
+        If the log has a format that this release does not support, raise ``RecordFormatError``.
+        """
         reply = self._open(format=FORMAT_VERSION, shards=self._initial_shards, identity=uuid.uuid4().hex)
         form, shards, identity, generation, former = reply
         if int(form) not in _FORMATS:
@@ -86,9 +95,9 @@ class LayoutStore:
         return self._cached
 
     def fitted(self, append: Callable[[int], Any]) -> Any:
-        """Call ``append``, which runs a script, with the present number of shards, and return the script's reply.
+        """Call ``append``, which runs a script, with the current number of shards. Return the script's reply.
 
-        Raises ``LogResharding`` while the log is being resharded; then nothing was appended.
+        While the log is being resharded, nothing is appended, and ``LogResharding`` is raised.
         """
         for _ in range(_ATTEMPTS):
             reply = append(self.known().shards)
@@ -100,7 +109,7 @@ class LayoutStore:
         raise RegistryContended("the number of shards is being changed; try again")
 
     def append(self, script: Callable[..., Any], **arguments: Any) -> Any:
-        """Call a script that appends to every shard, by ``fitted``; ``arguments``: further keys and arguments."""
+        """Call a script that appends to every shard (``fitted``). ``arguments`` are its further keys and arguments."""
 
         def append(shards: int) -> Any:
             places = [log_key(shard) for shard in range(shards)]
@@ -109,33 +118,36 @@ class LayoutStore:
         return self.fitted(append)
 
     def require(self, reply: object) -> None:
-        """Check a script's reply; raises ``LogResharding`` if the log is being resharded or its layout has changed."""
+        """Raise ``LogResharding`` if a script replied that the log is being resharded or has another layout."""
         if reply in (_RESHARDING, _MOVED):
             raise _resharding()
 
     def require_settled(self) -> None:
-        """Check that the log is not being resharded; raises ``LogResharding``."""
+        """Raise ``LogResharding`` if the log is being resharded."""
         if self._client.hexists(LAYOUT_KEY, "resharding"):
             raise _resharding()
 
     def hold(self) -> str:
-        """Prevent appends until ``release`` or ``switch`` is called with the returned token; ends any other hold."""
+        """Prevent all appends to the log until ``release`` or ``switch`` is called with the returned token.
+
+        If another process holds the log, its token becomes invalid.
+        """
         token = uuid.uuid4().hex
         self._client.hset(LAYOUT_KEY, "resharding", token)
         self.token = token
         return token
 
     def release(self, token: str) -> None:
-        """Allow appending again, under the unchanged layout; has no effect if another process holds the log."""
+        """Permit appends again, under the unchanged layout. If another process holds the log, this has no effect."""
         if token == self.token:
             self.token = ""
         self._release(token=token)
 
     def switch(self, token: str, rows: Sequence[OutputRow]) -> Layout:
-        """Switch the log to another number of shards, and release it.
+        """Switch the log to another number of shards, release it, and return the new layout.
 
-        ``token`` is the result of ``hold``; ``LogResharding`` if another process holds the log. ``rows`` has for each
-        new shard a row of the kind ``stats``; the shard continues after the row's position.
+        ``token`` is the result of ``hold``. ``rows`` has a row of the kind ``stats`` for each new shard. The shard
+        continues after the row's position. If another process holds the log, raise ``LogResharding``.
         """
         before, shards = self.known().shards, len(rows)
         is_switched = self._switch(
@@ -149,12 +161,12 @@ class LayoutStore:
             starts=[part for row in sorted(rows, key=lambda row: row.shard) for part in (row.position, report_of(row))],
         )
         if not is_switched and self.read().generation != shards:
-            raise _resharding()  # unless the reply was lost: then the layout shows the switch
+            raise _resharding()  # neither this attempt nor an earlier one, whose reply was lost, has switched
         return self.read()
 
 
 def arguments_of(control: ControlRecord | None) -> dict[str, str | bytes]:
-    """The arguments ``kind`` and ``body`` of a script that appends a control record; both are empty for None."""
+    """Return the arguments ``kind`` and ``body`` of a script that appends a control record, both empty for None."""
     if control is None:
         return {"kind": "", "body": ""}
     return {"kind": control.KIND.value, "body": encode_control(control)}

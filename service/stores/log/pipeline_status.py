@@ -1,9 +1,9 @@
-"""The pipeline's reports: the matched events of each shard, the progress of the latest micro-batch, and totals.
+"""The pipeline's reports about its shards, its latest micro-batch, its executors and the costs of its operators.
 
-A shard's report is written with the rows of its micro-batch, before Spark commits the micro-batch; one script stores
+A shard's report is written with the rows of its micro-batch, before Spark commits the micro-batch. One script stores
 the report and updates the counters of the log. A micro-batch that is written again after a crash is recognised by its
-positions and changes nothing. The duration of a micro-batch is reported after its commit, and lost if the process dies
-in between.
+positions and is not counted again. The duration of a micro-batch is reported after the commit. If the process dies in
+between, the duration is lost.
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ _LATE = "late_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamReport:
-    """The state of one stream in one shard; values that the shard does not report are None.
+    """The state of one stream in one shard. A value that the shard does not report is None.
 
-    ``held`` is the number of bound events in partial matches. ``late`` counts late events by their treatment; the
-    counts of ``operators`` are named ``<kind>_<what is counted>``.
+    Attributes:
+        held: Number of bound events in partial matches.
+        waiting: Number of events in the reorder buffer.
+        late: Number of late events by treatment.
+        operators: Counts of operators, whose names have the form ``<kind>_<counted noun>``.
     """
 
     watermark_us: int | None
@@ -52,9 +55,13 @@ class StreamReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardReport:
-    """The latest report of a shard: its position in its log, the size of its saved state, and its streams by name.
+    """The latest report of a shard.
 
-    ``process`` names the machine and the process id of the process that matched the shard; empty: unknown.
+    Attributes:
+        position: Position up to which the shard is matched.
+        state_bytes: Size of the shard's saved state, or None if it is not reported.
+        streams: Reports of the streams, by name.
+        process: Machine and process id of the process that matched the shard, or empty if unknown.
     """
 
     shard: int
@@ -66,10 +73,10 @@ class ShardReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCost:
-    """The measured cost of the operators of a kind that listen to a stream by the same key, in one shard.
+    """The measured cost of a host: all operators of one kind that read a stream by the same key, in one shard.
 
-    The counts and ``cpu_ns`` are sums over ``seconds``, in which older time counts less. ``operators``: the number of
-    results by operator.
+    The counts and ``cpu_ns`` are sums over the last ``seconds``, with less weight for older measurements. ``operators``
+    has the number of results by operator.
     """
 
     shard: int
@@ -85,7 +92,12 @@ class HostCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorReport:
-    """The executors of a cluster: the number of running ones, and the machines of executors lost since the start."""
+    """The executors of a Spark cluster.
+
+    Attributes:
+        running: Number of running executors.
+        missing: Machines of the executors that were lost since the start.
+    """
 
     running: int
     missing: tuple[str, ...]
@@ -100,9 +112,9 @@ class PipelineStatus:
         self._keep = register(client, "log/keep_progress")
 
     def note(self, rows: Sequence[OutputRow]) -> list[bool]:
-        """Count the matched events of a micro-batch, and store the shards' reports; ``rows`` are of the kind ``stats``.
+        """Count the matched events of a micro-batch, and store its shards' reports. ``rows`` are of the kind ``stats``.
 
-        Returns whether each row was counted; a row is not counted if its shard had reached the row's position before.
+        Return for each row whether it was counted. A row is not counted if its shard had already reached its position.
         """
         if not rows:
             return []
@@ -122,20 +134,20 @@ class PipelineStatus:
         return [bool(is_counted) for is_counted in replies]
 
     def begin(self, now_us: int) -> None:
-        """Store that the pipeline starts now."""
+        """Store the time at which the pipeline starts."""
         self._client.set(STARTED_KEY, now_us)
 
     def started_us(self) -> int | None:
-        """When the pipeline was last started, microseconds UTC; None if it never was."""
+        """Return the time of the pipeline's last start in microseconds UTC, or None if it was never started."""
         time_us = cast("bytes | None", self._client.get(STARTED_KEY))
         return None if time_us is None else int(time_us)
 
     def keep_executors(self, report: ExecutorReport) -> None:
-        """Store the report of executors, which expires after a minute."""
+        """Store the report about executors, which expires after a minute."""
         self._client.set(EXECUTORS_KEY, encode(running=report.running, missing=report.missing), ex=_EXECUTORS_S)
 
     def executors(self) -> ExecutorReport | None:
-        """The report of executors; None if Spark is local, or the pipeline does not run."""
+        """Return the report about executors, or None if Spark is local or the pipeline does not run."""
         body = cast("bytes | None", self._client.get(EXECUTORS_KEY))
         if body is None:
             return None
@@ -154,17 +166,17 @@ class PipelineStatus:
         )
 
     def latest(self) -> dict[str, Any] | None:
-        """Progress of the latest micro-batch; None before the first."""
+        """Return the progress of the latest micro-batch, or None before the first micro-batch."""
         body = cast("bytes | None", self._client.get(LATEST_KEY))
         return None if body is None else decode(body, "the latest micro-batch")
 
     def totals(self) -> dict[tuple[str, ...], int]:
-        """Totals over all micro-batches; keys are a name and labels: ``("batches",)`` and ``("batch_us", part)``."""
+        """Return totals over all micro-batches: their number ``("batches",)``, and times ``("batch_us", part)``."""
         totals = cast("dict[bytes, bytes]", self._client.hgetall(TOTALS_KEY))
         return {tuple(orjson.loads(field)): int(count) for field, count in totals.items()}
 
     def costs(self) -> list[HostCost]:
-        """The measured costs of operators, by shard, stream and kind."""
+        """Return the measured costs of operators, one item per shard, stream and kind."""
         bodies = cast("dict[bytes, bytes]", self._client.hgetall(COSTS_KEY))
         return [
             HostCost(
@@ -182,20 +194,20 @@ class PipelineStatus:
         ]
 
     def ends(self, shards: int) -> list[str]:
-        """The position of the newest entry of each shard's log; ``0-0`` for an empty shard."""
+        """Return the position of each shard's newest entry, or ``0-0`` for an empty shard."""
         pipe = self._client.pipeline(transaction=False)
         for shard in range(shards):
             pipe.xrevrange(log_key(shard), count=1)
         return [entries[0][0].decode() if entries else "0-0" for entries in pipe.execute()]
 
     def owners(self) -> dict[int, str]:
-        """The name of the continuous task that holds each shard; empty if no such tasks run."""
+        """Return the name of the continuous task that holds each shard. If no continuous tasks run, return no names."""
         owners = cast("dict[bytes, bytes]", self._client.hgetall(TASKS_OWNERS_KEY))
         is_running = self._client.exists(TASKS_JOB_KEY)
         return {int(shard): task.decode() for shard, task in owners.items()} if is_running else {}
 
     def shards(self) -> list[ShardReport]:
-        """The latest report of each shard; shards that never reported are left out."""
+        """Return the latest report of each shard that has ever reported."""
         records = cast("dict[bytes, bytes]", self._client.hgetall(SHARDS_KEY))
         reports = [
             _report(decode(record, f"the report of shard {shard.decode()}")) for shard, record in records.items()
@@ -204,7 +216,7 @@ class PipelineStatus:
 
 
 def report_of(row: OutputRow) -> bytes:
-    """A shard's report in its stored form."""
+    """Encode a shard's report for the store."""
     members = {name: value for name, value in orjson.loads(row.body).items() if name not in ("observed", "costs")}
     return encode(**{**members, "shard": row.shard, "position": row.position})
 

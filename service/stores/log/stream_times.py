@@ -1,6 +1,6 @@
-"""The progress of each stream's event time: its newest event, its last append, and its newest tick.
+"""The progress of each stream's event time.
 
-Times before the declaration of a stream belong to a former stream of the same name.
+If a stored time is before the declaration of its stream, it belongs to a former stream of the same name.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ TIME_PARTS = (":newest", ":appended", ":ticked", ":risen")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTimes:
-    """The times of a stream, in us UTC.
+    """The times of a stream, in microseconds UTC.
 
     Attributes:
-        newest_us: The time of the newest event; None: no event yet.
-        appended_us: When events were appended last, by the clock of Redis.
-        ticked_us: The newest tick.
-        risen_us: When ``newest_us`` last rose, by the clock of Redis; None: an earlier release stored no such time.
+        newest_us: Event time of the newest event, or None before the first event.
+        appended_us: Time of the last append of events, by the clock of Redis.
+        ticked_us: Event time of the newest tick.
+        risen_us: Time at which ``newest_us`` last increased, by the clock of Redis. None if an earlier release, which
+            did not store this time, appended the events.
     """
 
     newest_us: int | None
@@ -44,7 +45,7 @@ class StreamTimes:
 
 
 def times_of(stream: str) -> list[str]:
-    """The hash fields of a stream's times."""
+    """Return the hash fields of a stream's times."""
     return [stream + part for part in TIME_PARTS]
 
 
@@ -57,7 +58,7 @@ class StreamTimesStore:
         self._tick = register(client, "log/tick")
 
     def read(self) -> tuple[int, dict[str, StreamTimes]]:
-        """The clock of Redis in us UTC, and the times of every stream that has had events or ticks."""
+        """Return the time of Redis' clock (microseconds UTC), and the times of all streams that had events or ticks."""
         (seconds, micros), pairs = self._read()
         fields = cast("list[bytes]", pairs)
         values = {name.decode(): int(value) for name, value in zip(fields[::2], fields[1::2], strict=True)}
@@ -68,20 +69,26 @@ class StreamTimesStore:
         return int(seconds) * 1_000_000 + int(micros), times
 
     def sinces(self) -> dict[str, str]:
-        """When each stream was declared, in the format of ``since_of``; must be read before the streams' times."""
+        """Return the time of each stream's declaration, in the format of ``since_of``.
+
+        Callers must read it before the streams' times.
+        """
         bodies = cast("dict[bytes, bytes]", self._client.hgetall(STREAMS_KEY))
         return {stream.decode(): _since(body, stream.decode()) for stream, body in bodies.items()}
 
     def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, since: str = ANY_LIFE) -> bool:
-        """Append a tick to every shard if the tick is newer than the stream's last; returns whether it was appended.
+        """Append a tick to every shard if it is newer than the stream's last tick. Return whether it was appended.
 
-        ``since`` is the time of the stream's declaration; a stream of this name that was declared later gets no tick.
+        ``since`` is the time of the stream's declaration. If a stream of this name was declared later, it gets no tick.
         """
         return bool(layout.append(self._tick, stream=stream, time_us=tick.time_us, since=since, **arguments_of(tick)))
 
 
 def since_of(client: Client, stream: str) -> str:
-    """The time of a stream's declaration, as text: ms UTC by the clock of Redis; empty if it is not declared."""
+    """Return the time of a stream's declaration by the clock of Redis, as text.
+
+    The text is in milliseconds UTC, or empty if the stream is not declared.
+    """
     body = cast("bytes | None", client.hget(STREAMS_KEY, stream))
     return "" if body is None else _since(body, stream)
 

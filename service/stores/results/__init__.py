@@ -1,1 +1,1 @@
-"""Results in Redis: alerts with acknowledgements and notes, and the latest of every other kind of result."""
+"""Results in Redis: the alert log with acknowledgements and notes, and capped lists of all other kinds of results."""

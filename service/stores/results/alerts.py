@@ -1,12 +1,14 @@
-"""The alert log: every alert once, with its queued webhook deliveries.
+"""The alert log, which stores every alert exactly once, together with its queued deliveries.
 
-Alerts are numbered in the order of writing, and written in chunks; the bodies of each stream in a chunk are one block.
-Indexes name the chunks that have alerts of a stream or of a pattern, by the number of the chunk's last alert. An
-alert's place, stored under its id, is the name of its block and its row in the block.
+Alerts are numbered in the order of writing and written in chunks. In a chunk, the alerts of one stream form a block. A
+chunk is identified by the number of its last alert. One index lists all chunks, and further indexes list the chunks
+with alerts of a stream or of a pattern. An alert's place, which is stored under its id, consists of the name of its
+block and the row in the block.
 
-A limited number of a stream's alerts is kept; writing new blocks removes the oldest ones, with everything that belongs
-to them. A micro-batch may be written twice if the pipeline dies between sink and checkpoint, so the ids removed during
-the latest micro-batch are remembered until the next one begins: a removed alert is not stored again.
+A limited number of alerts per stream is retained. When new blocks are written, the oldest blocks are trimmed, with
+everything that belongs to their alerts. A micro-batch may be written twice if the pipeline dies between sink and
+checkpoint. Therefore the ids that the latest micro-batch has trimmed are remembered until the next micro-batch, so that
+a trimmed alert is not stored again.
 """
 
 from __future__ import annotations
@@ -43,27 +45,27 @@ TRIMMED_KEY = PREFIX + "alerts:trimmed"
 TRIMMED_COUNTS_KEY = PREFIX + "alerts:trimmed:counts"
 
 MOST_ALERTS = 200  # in a chunk
-_PARTS_KEPT = 10  # chunks have at most 1/10 of the kept alerts, because whole blocks are removed
-_TRIMMED_AT_ONCE = 1_000  # more than a chunk adds, so that a lowered limit is reached in the end
+_PARTS_KEPT = 10  # a chunk has at most 1/10 of the retained alerts, because whole blocks are trimmed
+_TRIMMED_AT_ONCE = 1_000  # more than a chunk adds, so that a lowered limit is reached eventually
 _PAGE_ALERTS = 500
 _EXAMINED = 5_000
 _MOST_CHUNKS = 256  # read at once
-_UNMARKED: Order = "asc"  # the order of cursors without a mark
+_UNMARKED: Order = "asc"  # the order of cursors without a letter
 _LOST = b'"would_be_lost":true'
 
 _PlacedAlert: TypeAlias = tuple[str, dict[str, Any]]
-"""The cursor after an alert, and the alert."""
+"""The number of an alert, which is also the cursor after the alert, and the alert as JSON."""
 
 _Chunks: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
-"""Entries of an index: a chunk's place, and its streams, each with the number of its alerts in this index."""
+"""Entries of an index, one per chunk: the entry's id, and the number of the chunk's indexed alerts by stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFilter:
-    """Selects alerts by stream, pattern, transaction and acknowledgement; None: any.
+    """Selects alerts by stream, pattern, transaction (``key``), times and acknowledgement. None selects any value.
 
-    Also selects by detection time, from ``since_us`` up to but excluding ``until_us``, and by discovery time, from
-    ``created_since_us`` up to but excluding ``created_until_us``.
+    The detection time is at or after ``since_us`` and before ``until_us``. The time at which the alert was stored is
+    at or after ``created_since_us`` and before ``created_until_us``.
     """
 
     stream: str | None = None
@@ -76,7 +78,7 @@ class AlertFilter:
     is_acknowledged: bool | None = None
 
     def wants(self, alert: Mapping[str, Any]) -> bool:
-        """Whether an alert has the filter's key, and times in the filter's ranges."""
+        """Return whether an alert has the filter's key, and times within the filter's ranges."""
         if self.key is not None and alert.get("key") != self.key:
             return False
         return _is_within(alert.get("detected_at"), self.since_us, self.until_us) and _is_within(
@@ -85,7 +87,7 @@ class AlertFilter:
 
 
 class AlertStore:
-    """The alert log; keeps the newest ``kept`` alerts of each stream (0: all), and a few older ones."""
+    """The alert log. It retains at least the newest ``kept`` alerts of each stream, or all alerts if ``kept`` is 0."""
 
     def __init__(self, client: Client, *, kept: int = 0) -> None:
         self._client = client
@@ -103,10 +105,17 @@ class AlertStore:
         traceparents: Mapping[str, str] = MappingProxyType({}),
         severities: Mapping[str, str] | None = None,
     ) -> int:
-        """Write new alerts in the given order, and queue deliveries to webhooks; returns the number of new alerts.
+        """Write alerts in the given order, queue their deliveries, and return the number of new alerts.
 
-        ``epoch`` is the number of the micro-batch; deliveries are due at ``now_us``. ``traceparents`` has the spans of
-        alerts by id; the deliveries carry them. ``severities``: as in ``Writing``.
+        Alerts that are already stored are skipped.
+
+        Args:
+            rows: The alerts.
+            webhooks: The webhooks to which alerts may be delivered.
+            now_us: Time of storing, at which the deliveries are due.
+            epoch: Number of the micro-batch.
+            traceparents: Trace contexts of alerts, by id, which their deliveries continue.
+            severities: Severities of alerts by pattern (``Writing``).
         """
         writing = Writing(
             epoch=epoch,
@@ -119,7 +128,10 @@ class AlertStore:
         return write_rows(rows, self._most, partial(self._append_chunk, writing))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
-        """Write a chunk, unless some of its alerts are stored already; returns the stored alerts' indexes, from 1."""
+        """Write a chunk and return an empty list.
+
+        If some of its alerts are stored already, write nothing and return the indexes of these alerts, counted from 1.
+        """
         by_stream: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
             by_stream.setdefault(row.stream, []).append(index)
@@ -152,12 +164,12 @@ class AlertStore:
         return stored_numbers
 
     def body(self, alert_id: str) -> bytes:
-        """The alert as JSON, byte for byte as it was written; raises ``UnknownAlert`` if it is not kept."""
+        """Return an alert as JSON, byte for byte as it was written. If it is not stored, raise ``UnknownAlert``."""
         block, name, row = self._place(alert_id)
         return unpack_body(block, name, row)
 
     def numbered(self, alert_ids: Sequence[str]) -> dict[str, StoredAlert]:
-        """The alerts with some ids, by id; alerts that are no longer kept are left out."""
+        """Return the alerts with the given ids, by id. Alerts that are not stored are left out."""
         if not alert_ids:
             return {}
         places = cast("list[bytes | None]", self._client.hmget(PLACES_KEY, list(alert_ids)))
@@ -173,7 +185,7 @@ class AlertStore:
         }
 
     def _place(self, alert_id: str) -> tuple[bytes, str, int]:
-        """The block of an alert, the name of the block, and the row of the alert in the block, from 1."""
+        """Return an alert's block, the name of the block, and the alert's row in the block, counted from 1."""
         place = cast("bytes | None", self._client.hget(PLACES_KEY, alert_id))
         row, _, name = (place or b"").decode().partition(":")
         block = cast("bytes | None", self._client.hget(BLOCKS_KEY, name))
@@ -185,11 +197,11 @@ class AlertStore:
         return cast("dict[str, Any]", orjson.loads(self.body(alert_id)))
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """The number of alerts by stream and pattern, including those that are no longer kept."""
+        """Return the number of alerts by stream and pattern, including alerts that were trimmed."""
         return self._counted(COUNTS_KEY)
 
     def lost_counts(self) -> dict[tuple[str, str], int]:
-        """The number of alerts that pruning in the mode ``shadow`` would have lost, by stream and pattern."""
+        """Return the number of alerts that pruning in ``shadow`` mode would have lost, by stream and pattern."""
         return self._counted(LOST_COUNTS_KEY)
 
     def _counted(self, key: str) -> dict[tuple[str, str], int]:
@@ -199,17 +211,17 @@ class AlertStore:
         }
 
     def last(self, stream: str, pattern: str) -> dict[str, Any] | None:
-        """The newest alert of a pattern; None if no alert of the pattern is kept."""
+        """Return the newest alert of a pattern, or None if no alert of the pattern is stored."""
         alert = next(self._before(AlertFilter(stream=stream, pattern=pattern), None), None)
         return None if alert is None else cast("dict[str, Any]", orjson.loads(alert.body))
 
     def trimmed(self) -> dict[str, int]:
-        """The number of alerts removed because their stream exceeded the number to keep, by stream."""
+        """Return the number of trimmed alerts by stream."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(TRIMMED_COUNTS_KEY))
         return {stream.decode(): int(count) for stream, count in sorted(fields.items())}
 
     def newest(self) -> str:
-        """Cursor after the newest of all alerts."""
+        """Return the cursor after the newest of all alerts."""
         return str(int(cast("bytes | None", self._client.get(NUMBER_KEY)) or 0))
 
     def page(
@@ -220,18 +232,20 @@ class AlertStore:
         order: Order | None = None,
         limit: int = 100,
     ) -> Page:
-        """A page of alerts after a cursor, in the cursor's order; without a cursor, from the beginning in ``order``.
+        """Return a page of the alerts that a filter selects.
 
-        The default order is newest first. Acknowledged alerts have the member ``acknowledged``. If alerts are selected
-        by more than stream and pattern, a page may have fewer alerts than match, because only some thousands are
-        examined.
+        The page starts after the cursor ``after`` and has its order. If ``after`` is None, the page starts at the first
+        alert in ``order``, by default at the newest alert. Acknowledged alerts have the member ``acknowledged``.
+
+        At most 5,000 alerts of the stream and pattern are examined for a page. Therefore, if the filter selects by
+        other members too, a page can have fewer alerts than ``limit`` although more alerts follow.
         """
         begin = Cursor.read(after, order, NUMBER, _UNMARKED)
         is_upward = begin.order == "asc"
         stored = (
             self._stored(alert_filter, int(begin.place or 0)) if is_upward else self._before(alert_filter, begin.place)
         )
-        # Read first, so that alerts written meanwhile are after it.
+        # This cursor is read before the alerts, so that alerts that are written meanwhile are after the cursor.
         end_cursor = begin.place or ("0" if is_upward else self.newest())
         page_alerts: list[_PlacedAlert] = []
         first, last, has_more = None, begin.place, False
@@ -257,7 +271,7 @@ class AlertStore:
         )
 
     def _marked(self, stored: Iterator[StoredAlert], alert_filter: AlertFilter, limit: int) -> Iterator[_PlacedAlert]:
-        """Pairs of an alert's number and the alert as JSON, with its acknowledgement if any."""
+        """Yield the number of each alert, and the alert as JSON, with the acknowledgement if there is one."""
         is_plain = alert_filter == AlertFilter(stream=alert_filter.stream, pattern=alert_filter.pattern)
         while alerts := list(islice(stored, limit if is_plain else _PAGE_ALERTS)):
             acknowledgements = self.marks.acknowledgements([alert.id for alert in alerts])
@@ -266,7 +280,7 @@ class AlertStore:
                 yield str(alert.number), members if mark is None else {**members, "acknowledged": asdict(mark)}
 
     def _stored(self, alert_filter: AlertFilter, after: int) -> Iterator[StoredAlert]:
-        """The alerts of a stream and pattern with a number above ``after``, in order."""
+        """Yield the alerts of a stream and pattern whose numbers are above ``after``, oldest first."""
         last, count = f"{after}-0", 1
         index = _index(alert_filter.stream, alert_filter.pattern)
         while chunks := cast(_Chunks, self._client.xrange(index, min=f"({last}", count=count)):
@@ -277,7 +291,7 @@ class AlertStore:
             count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
 
     def _before(self, alert_filter: AlertFilter, before: str | None) -> Iterator[StoredAlert]:
-        """The alerts of a stream and pattern with a number below ``before`` (None: all), newest first."""
+        """Yield the alerts of a stream and pattern whose numbers are below ``before`` (None: all), newest first."""
         index, until, count = _index(alert_filter.stream, alert_filter.pattern), "+", 1
         if before is not None:
             above = cast(_Chunks, self._client.xrange(index, min=f"{int(before)}-0", count=1))
@@ -295,7 +309,10 @@ class AlertStore:
     def _of_chunks(
         self, chunks: _Chunks, alert_filter: AlertFilter, *, newest_first: bool = False
     ) -> Iterator[StoredAlert]:
-        """The alerts of a stream and pattern in some chunks; each chunk in ascending order, or ``newest_first``."""
+        """Yield the alerts of a stream and pattern from the given chunks.
+
+        Within a chunk, the alerts are sorted by number, oldest first or ``newest_first``.
+        """
         names = [
             [
                 f"{place.decode()}:{stream.decode()}"
@@ -314,7 +331,7 @@ class AlertStore:
 
 
 def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], writing: Writing) -> bytes:
-    """Encode a chunk of alerts for the script; ``by_stream``: the indexes of each stream's rows."""
+    """Encode the argument that describes a chunk to the script. ``by_stream`` has the row indexes of each stream."""
     counts, lost = (
         Counter(row.counter for row in group) for group in (rows, [row for row in rows if _is_lost(row.body)])
     )
@@ -338,7 +355,10 @@ def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], wr
 
 
 def _is_within(time: str | None, since_us: int | None, until_us: int | None) -> bool:
-    """Whether a time is in a range, whose end is excluded; an unknown time is only in a range without bounds."""
+    """Return whether a time is at or after ``since_us`` and before ``until_us``.
+
+    A missing time is only within a range without bounds.
+    """
     if since_us is None and until_us is None:
         return True
     if time is None:
@@ -352,6 +372,6 @@ def _is_lost(body: bytes) -> bool:
 
 
 def _index(stream: str | None, pattern: str | None) -> str:
-    """The Redis key of an index: of the alerts of the pattern in all streams, else of the stream, else of all."""
+    """Return the Redis key of the most selective index: of the pattern, else of the stream, else of all alerts."""
     kind, name = ("stream", stream) if pattern is None else ("pattern", pattern)
     return INDEX_KEY if name is None else f"{INDEX_KEY}:{kind}:{name}"

@@ -1,7 +1,8 @@
-"""The stored backtests: the question, the progress and the result of each.
+"""The stored backtests, each with its question, its progress and its result.
 
-A backtest is one record that changes by compare-and-set, and two further values, its summary and its alerts, which are
-written before the record becomes ``done``. So the record stays true if a process dies in between.
+A backtest has a record, which is changed by compare-and-set, a summary, and a list of alerts. Summary and alerts are
+written before the record becomes ``done``. So a backtest that is ``done`` has a complete result, even if a process dies
+in between.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ _CHUNK_ALERTS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backtest:
-    """A backtest; its ``question`` has the form of ``service.backtests.questions``.
+    """The record of a backtest.
 
-    ``path``: the file or folder that is read, below the configured folder; None: the log.
+    Attributes:
+        question: The question, in the form of ``service.backtests.questions``.
+        path: File or folder to read, relative to the configured folder, or None to read the event log.
+        progress: Finished share of the work, from 0 to 1.
     """
 
     id: str
@@ -54,7 +58,10 @@ class Backtest:
 
 
 class BacktestStore(Records[Backtest]):
-    """The backtests by id; if a new backtest exceeds ``kept``, the oldest ended backtests are removed."""
+    """The backtests, by id.
+
+    If there are more than ``kept`` backtests after a backtest is added, the oldest ended backtests are removed.
+    """
 
     key = PREFIX + "backtests"
     one = "the backtest"
@@ -69,7 +76,7 @@ class BacktestStore(Records[Backtest]):
         return UnknownBacktest(f"there is no backtest {name!r}; GET /v1/backtests lists them", id=name)
 
     def add(self, backtest: Backtest) -> None:
-        """Queue a backtest; raises ``TooManyBacktests`` if the store is full and too few backtests have ended."""
+        """Queue a backtest. If the store is full of backtests that have not ended, raise ``TooManyBacktests``."""
         stored = self.all()
         ended = surplus(stored[::-1], self._kept, lambda candidate: candidate.is_over)
         if ended is None:
@@ -82,13 +89,13 @@ class BacktestStore(Records[Backtest]):
         self.insert(backtest.id, backtest, ("ZADD", ORDER_KEY, self._client.incr(NUMBER_KEY), backtest.id))
 
     def all(self) -> list[Backtest]:
-        """All backtests, newest first."""
+        """Return all backtests, newest first."""
         by_id = {backtest.id: backtest for backtest in super().all()}
         ids = cast("list[bytes]", self._client.zrevrange(ORDER_KEY, 0, -1))
         return [by_id[name.decode()] for name in ids if name.decode() in by_id]
 
     def advance(self, backtest_id: str, expected: Sequence[BacktestStatus], **fields: Any) -> Backtest | None:
-        """Change fields of a backtest whose status is one of ``expected``; None for any other status."""
+        """Change members of a backtest and return it. If its status is not ``expected``, return None."""
 
         def changed(stored: Backtest | None) -> Change | None:
             record = self.require(stored, backtest_id)
@@ -99,7 +106,7 @@ class BacktestStore(Records[Backtest]):
         return changed_form if is_changed else None
 
     def keep_result(self, backtest_id: str, summary: Mapping[str, Any], alerts: Sequence[Mapping[str, Any]]) -> None:
-        """Store the result of a backtest, which replaces the result of an earlier attempt."""
+        """Store the result of a backtest. It replaces the result of an earlier attempt."""
         key = BACKTEST_KEY + backtest_id
         with self._client.pipeline(transaction=True) as commands:
             commands.delete(f"{key}:alerts")
@@ -109,12 +116,12 @@ class BacktestStore(Records[Backtest]):
             commands.execute()
 
     def summary(self, backtest_id: str) -> dict[str, Any] | None:
-        """The summary of a backtest; None before it has a result."""
+        """Return the summary of a backtest, or None if it has no result yet."""
         stored = cast("bytes | None", self._client.get(f"{BACKTEST_KEY}{backtest_id}:summary"))
         return None if stored is None else decode(stored, f"the summary of the backtest {backtest_id!r}")
 
     def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> Page:
-        """Alerts of a backtest after a cursor, in the order of storing."""
+        """Return a page of a backtest's alerts after a cursor, in the order in which they were stored."""
         require_cursor(after, NUMBER)
         first = int(after)
         key = f"{BACKTEST_KEY}{backtest_id}:alerts"
@@ -132,5 +139,5 @@ class BacktestStore(Records[Backtest]):
             commands.execute()
 
     def lease(self, holder: str, life_ms: int) -> bool:
-        """Take or renew the exclusive right to run backtests; returns whether the holder has it now."""
+        """Acquire or renew the lease for running backtests, and return whether ``holder`` has the lease."""
         return bool(self._lease(lease=LEASE_KEY, holder=holder, life_ms=life_ms))

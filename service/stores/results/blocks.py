@@ -1,7 +1,8 @@
-"""Blocks: the JSON texts of some results as one compressed value.
+"""Blocks, which store the JSON texts of several results as one compressed value.
 
-A block begins with a header, a line of JSON that scripts can read; the texts follow, one per line, so a text has no
-line break. A block of alerts has the alerts of one stream in one chunk of the alert log.
+The first line of a block is its header, an uncompressed JSON object that scripts can read. The other lines are the
+texts, one per line, so that a text must not contain a line break. A block of alerts has the alerts of one stream in one
+chunk of the alert log.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from service.stores.records import decode, encode
 from shards import OutputRow
 
 MOST_BYTES = 256_000
-"""Approximate limit of the bytes of a block's texts, so that reading a single text stays cheap."""
+"""Approximate maximum size of a block's texts in bytes, which limits the cost of reading a single text."""
 
 _COMPRESSED_FROM = 200  # bytes; shorter texts do not shrink
 _LEVEL = 1
@@ -27,7 +28,7 @@ _Item = TypeVar("_Item")
 
 
 def pack(texts: Sequence[bytes], **header: Any) -> bytes:
-    """A block of at least one text; further members of the header are plain JSON."""
+    """Encode a block of at least one text. ``header`` has further members of the header, as plain JSON."""
     body = b"\n".join(texts)
     is_short = len(body) < _COMPRESSED_FROM
     if not is_short:
@@ -36,7 +37,10 @@ def pack(texts: Sequence[bytes], **header: Any) -> bytes:
 
 
 def unpack(block: bytes, title: str) -> list[bytes]:
-    """The texts of a block; ``RecordFormatError`` about ``title`` if it is damaged or of an unknown format."""
+    """Return the texts of a block.
+
+    If the block is damaged or has an unknown format, raise ``RecordFormatError``. ``title`` names the block in errors.
+    """
     header, _, body = block.partition(b"\n")
     size = decode(header, title)["size"]
     try:
@@ -47,13 +51,13 @@ def unpack(block: bytes, title: str) -> list[bytes]:
 
 
 def header_of(block: bytes, title: str) -> dict[str, Any]:
-    """The header of a block."""
+    """Return the header of a block."""
     return decode(block.partition(b"\n")[0], title)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAlert:
-    """An alert of a block; ``body`` is the alert as JSON."""
+    """An alert from a block. ``body`` is the alert as JSON."""
 
     number: int
     id: str
@@ -62,7 +66,10 @@ class StoredAlert:
 
 
 def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequence[bytes]) -> bytes:
-    """The block of some alerts; ``backs``: the number of the chunk's last alert, less each alert's number."""
+    """Encode alerts as a block.
+
+    ``backs`` has for each alert the difference between the number of the chunk's last alert and the alert's number.
+    """
     patterns = list(dict.fromkeys(row.subject for row in rows))
     codes = {pattern: code for code, pattern in enumerate(patterns)}
     members = orjson.dumps({"backs": backs, "patterns": [codes[row.subject] for row in rows]})
@@ -70,7 +77,7 @@ def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequenc
 
 
 def unpack_alerts(block: bytes, name: str) -> list[StoredAlert]:
-    """The alerts of the block with this name, in order."""
+    """Return the alerts of a block, in ascending order. Their numbers are computed from the block's name."""
     title = _title_of(name)
     header = header_of(block, title)
     members, *bodies = unpack(block, title)
@@ -83,7 +90,7 @@ def unpack_alerts(block: bytes, name: str) -> list[StoredAlert]:
 
 
 def unpack_body(block: bytes, name: str, row: int) -> bytes:
-    """The body of one alert of a block; rows begin with 1."""
+    """Return the body of the alert in a row of a block. Rows are counted from 1."""
     return unpack(block, _title_of(name))[row]
 
 
@@ -92,7 +99,10 @@ def _title_of(name: str) -> str:
 
 
 def in_parts(items: Sequence[_Item], sizes: Sequence[int], most: int) -> Iterator[Sequence[_Item]]:
-    """Split items, in order, into parts of at most ``most`` items and ``MOST_BYTES``; a larger item is its own part."""
+    """Split items into consecutive parts of at most ``most`` items and at most ``MOST_BYTES``.
+
+    An item that is larger than ``MOST_BYTES`` is a part of its own.
+    """
     begin = total = 0
     for index, size in enumerate(sizes):
         if index > begin and (index - begin == most or total + size > MOST_BYTES):

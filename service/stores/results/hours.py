@@ -1,4 +1,4 @@
-"""Counts of results by hour of event time and operator; the scripts that write results also write these counts."""
+"""Counts of results by hour of event time and operator, which are written by the scripts that write the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _MOST_COUNTS = 20_000  # in one answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourCount:
-    """The number of results of an operator whose event time is in the hour that begins at ``hour_us``."""
+    """The number of an operator's results with event times in the hour that starts at ``hour_us``.
+
+    ``subject`` is the name of the operator.
+    """
 
     hour_us: int
     stream: str
@@ -32,12 +35,15 @@ class HourCount:
 
 
 def hours_key(kind: ResultKind) -> str:
-    """Redis key that holds the hours for which results of a kind are counted."""
+    """Return the Redis key of the sorted set of hours that have counts of a kind of result."""
     return f"{PREFIX}{kind.plural}:hours"
 
 
 def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str, int]]:
-    """Counts of rows as (hour, counter, count), for the scripts; empty for kinds that are not counted by hour."""
+    """Count rows by hour and operator, as (hour, counter, count) for the scripts.
+
+    If results of this kind are not counted by hour, return an empty list.
+    """
     if not kind.timed_by:
         return []
     name = kind.timed_by
@@ -50,7 +56,10 @@ def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str,
 
 
 def _hour(text: str) -> int | None:
-    """The hour of a time in UTC; None if the text is not a time, so that the result counts in the totals only."""
+    """Parse a text such as ``2026-01-01T00`` into the number of hours since the epoch, or None if it is not a time.
+
+    A result without a valid time is counted in the totals only.
+    """
     try:
         return parse_time(f"{text}:00:00Z") // HOUR_US
     except EventRejected:
@@ -66,10 +75,11 @@ class HourlyCounts:
     def read(
         self, kind: ResultKind, criteria: Mapping[str, str | None], since_us: int | None, until_us: int
     ) -> tuple[list[HourCount], int | None]:
-        """The counts before ``until_us``, the oldest first, and the time from which they are complete.
+        """Return the counts from ``since_us`` to ``until_us``, oldest first, and the time from which they are complete.
 
-        The default for ``since_us`` is 48 hours before the newest hour with selected counts. At most ``_MOST_COUNTS``
-        counts are read, those of the newest hours. ``criteria``: ``stream`` and ``subject``; None: any.
+        ``criteria`` selects counts by ``stream`` and ``subject``, where None selects any value. If ``since_us`` is
+        None, the 48 hours up to the newest hour with selected counts are read. At most 20,000 counts are read. If there
+        are more, the counts of the oldest hours are left out.
         """
         key = hours_key(kind)
         last = -(-until_us // HOUR_US) - 1

@@ -1,7 +1,6 @@
-"""The incidents, each in the state after its newest change.
+"""The store of incidents, which has each incident in the state after its newest change.
 
-The shards decide about incidents (ADR 75), so the store only applies the changes that they report. Beyond the number to
-keep, the oldest closed incidents are removed; open ones stay.
+The shards decide about incidents (ADR 75). The store only applies the changes that the shards report.
 """
 
 from __future__ import annotations
@@ -31,7 +30,11 @@ _CHUNK = 200
 
 
 class IncidentStore:
-    """Stores the incidents; beyond about ``kept`` incidents, the oldest closed ones are removed."""
+    """Stores the incidents.
+
+    If there are more than about ``kept`` incidents, the oldest closed incidents are removed. Open incidents are never
+    removed.
+    """
 
     def __init__(self, client: Client, *, kept: int) -> None:
         self._client = client
@@ -39,7 +42,10 @@ class IncidentStore:
         self._note = register(client, "results/note_incidents", **_KEYS)
 
     def note(self, changes: Sequence[bytes]) -> None:
-        """Apply changes of incidents, JSON objects, in any order; a change older than the stored one has no effect."""
+        """Apply changes of incidents, which are JSON objects, in any order.
+
+        A change has no effect if its revision is older than the stored revision of the incident.
+        """
         incidents = [orjson.loads(body) for body in changes]
         for first in range(0, len(incidents), _CHUNK):
             chunk = incidents[first : first + _CHUNK]
@@ -51,14 +57,17 @@ class IncidentStore:
             self._note(kept=self._kept, rest=arguments)
 
     def get(self, incident_id: str) -> dict[str, Any]:
-        """An incident after its newest change; raises ``UnknownIncident``."""
+        """Return an incident in its current state. If there is none with this id, raise ``UnknownIncident``."""
         body = cast("bytes | None", self._client.hget(INCIDENTS_KEY, incident_id))
         if body is None:
             raise UnknownIncident(f"there is no incident {incident_id!r}", id=incident_id)
         return _read(body, incident_id)
 
     def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **members: Any) -> Page:
-        """A page of incidents with the given members (None: any), after a cursor or from the beginning in ``order``."""
+        """Return a page of the incidents that have the given ``members`` (None: any value).
+
+        The page starts after the cursor ``after``, or at the first incident in ``order``.
+        """
         begin = Cursor.read(after, order, NUMBER, "desc")
         criteria = {name: value for name, value in members.items() if value is not None}
         return page_of(self._listed(begin), criteria, limit, begin)
@@ -71,7 +80,7 @@ class IncidentStore:
         ]
 
     def _listed(self, begin: Cursor) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Pairs of an incident's number and the incident, after the cursor ``begin`` and in the cursor's order."""
+        """Yield pairs of an incident's number and the incident, after the cursor ``begin`` and in its order."""
         is_upward = begin.order == "asc"
         read_range = self._client.zrangebyscore if is_upward else self._client.zrevrangebyscore
         end = "+inf" if is_upward else "-inf"

@@ -1,7 +1,4 @@
-"""People's marks on alerts: acknowledgements and notes.
-
-The alert log removes an alert's marks together with the alert.
-"""
+"""Acknowledgements of alerts and notes on alerts, which are removed when the alert log trims the alert."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ MOST_NOTES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
-    """The acknowledgement of an alert by a person, as named by the caller; ``at_us`` is the time of the first one."""
+    """The first acknowledgement of an alert, at the time ``at_us``. ``by`` is the person whom the caller names."""
 
     at_us: int
     by: str | None = None
@@ -29,7 +26,7 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A text on an alert; ``by`` is the author, as named by the caller."""
+    """A note on an alert. ``by`` is the author whom the caller names."""
 
     id: str
     at_us: int
@@ -38,7 +35,7 @@ class Note:
 
 
 class AlertMarks:
-    """Stores acknowledgements and notes; ``places_key``: the Redis key with the ids of all alerts."""
+    """Stores acknowledgements and notes. ``places_key`` is the Redis hash of all alerts' places, by id."""
 
     def __init__(self, client: Client, places_key: str) -> None:
         self._client = client
@@ -47,7 +44,10 @@ class AlertMarks:
         self._note = register(client, "results/add_note")
 
     def acknowledge(self, alert_id: str, mark: Acknowledgement) -> Acknowledgement:
-        """Acknowledge an alert; returns the first acknowledgement, which stays. Raises ``UnknownAlert``."""
+        """Acknowledge an alert, unless it is acknowledged already. Return its first acknowledgement.
+
+        If the alert is not stored, raise ``UnknownAlert``.
+        """
         record = encode(**asdict(mark))
         stored = self._acknowledge(places=self._places_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
         if stored is None:
@@ -55,7 +55,10 @@ class AlertMarks:
         return _acknowledgement(stored, alert_id)
 
     def add_note(self, alert_id: str, note: Note) -> None:
-        """Add a note to an alert; raises ``UnknownAlert``, or ``TooManyNotes`` at the maximum."""
+        """Add a note to an alert.
+
+        If the alert is not stored, raise ``UnknownAlert``. If it has the maximum of notes, raise ``TooManyNotes``.
+        """
         record = encode(**asdict(note))
         written = self._note(
             places=self._places_key, notes=NOTES_KEY + alert_id, id=alert_id, record=record, most=MOST_NOTES
@@ -66,7 +69,7 @@ class AlertMarks:
             raise TooManyNotes(f"the alert {alert_id!r} has {MOST_NOTES} notes, the maximum", limit=MOST_NOTES)
 
     def acknowledgements(self, alert_ids: Sequence[str]) -> list[Acknowledgement | None]:
-        """The acknowledgement of each alert; None for alerts without acknowledgement."""
+        """Return the acknowledgement of each alert, or None for an alert that is not acknowledged."""
         if not alert_ids:
             return []
         bodies = cast("list[bytes | None]", self._client.hmget(ACKNOWLEDGED_KEY, list(alert_ids)))
@@ -80,7 +83,7 @@ class AlertMarks:
 
 
 def unknown_alert(alert_id: str) -> UnknownAlert:
-    """The error for an unknown id."""
+    """Return the error for an alert that is not stored."""
     return UnknownAlert(
         f"there is no alert {alert_id!r}; it was never found, or it is older than what is kept", alert=alert_id
     )

@@ -1,10 +1,10 @@
-"""Capped lists of recent records with counters that are never reset: timeouts, early terminations, deviations etc.
+"""Capped lists of recent records, such as timeouts and deviations, and their counters, which are never reset.
 
-An entry of a list holds a record or a block of records. The place of a record, by which cursors name it, is the entry's
-id; in a block, a dot and the record's index follow (``1700000000000-0.3``).
+An entry of a list contains one record or a block of records. Cursors identify a record by its place, which is the
+entry's id or, in a block, the entry's id, a dot and the record's index (``1700000000000-0.3``).
 
-A micro-batch may be written twice if the pipeline dies between its sink and its checkpoint. So the ids of the latest
-micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted nor delivered again.
+A micro-batch may be written twice if the pipeline dies between sink and checkpoint. Therefore the ids of the latest
+micro-batch are remembered until the next micro-batch. A record with a remembered id is skipped.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from service.stores.results.hours import by_hour
 from service.stores.results.writing import Writing, write_rows
 from shards import OutputRow, ResultKind
 
-COUNTS_SUFFIX = ":counts"  # appended to the key of a list: the key of its counters
-SIZE_SUFFIX = ":size"  # likewise for the number of its records, which lists of earlier releases lack
+COUNTS_SUFFIX = ":counts"  # with the key of a list: key of the list's counters
+SIZE_SUFFIX = ":size"  # with the key of a list: key of the number of records, missing for lists of earlier releases
 
 _BEFORE_ALL = "0-0"
 _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
-_PARTS_KEPT = 10  # blocks have at most 1/10 of the kept records, because whole blocks are removed
+_PARTS_KEPT = 10  # a block has at most 1/10 of the retained records, because whole blocks are trimmed
 
 _PlacedRecord: TypeAlias = tuple[str, dict[str, Any]]
-"""A record with its place."""
+"""The place of a record, and the record."""
 
 _Entries: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 
 
 class RecentList:
-    """A capped list of about ``kept`` records, newest first."""
+    """A list of records that retains about the ``kept`` newest records."""
 
     def __init__(self, client: Client, key: str, *, kept: int) -> None:
         self._client = client
@@ -57,10 +57,11 @@ class RecentList:
         order: Order | None = None,
         **members: str | None,
     ) -> Page:
-        """A page of records after a cursor, in the cursor's order; without a cursor, from the beginning in ``order``.
+        """Return a page of the records that have the given ``stream`` and ``members`` (None: any value).
 
-        The default order is newest first. Only records with the values in ``members`` are listed; None: any value. A
-        cursor stays valid while records are added, or removed because the list is full.
+        The page starts after the cursor ``after`` and has its order. If ``after`` is None, the page starts at the first
+        record in ``order``, by default at the newest record. A cursor is still valid after records are added or
+        trimmed.
         """
         begin = Cursor.read(after, order, ROW_PLACE, "desc")
         criteria = {name: value for name, value in {"stream": stream, **members}.items() if value is not None}
@@ -70,7 +71,10 @@ class RecentList:
         return page_of(self.newest_first(rows, begin.place), criteria, limit, begin)
 
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_PlacedRecord]:
-        """Pairs of place and record, newest first, before the place ``after``; reads about ``page_rows`` at once."""
+        """Yield records with their places, newest first, starting before the place ``after`` (None: at the newest).
+
+        About ``page_rows`` records are read from Redis at once.
+        """
         end, row = _entry_of(after)
         until, count = ("+" if end is None else f"{'(' if row is None else ''}{end}"), 1
         while page := cast(_Entries, self._client.xrevrange(self.key, max=until, count=count)):
@@ -81,7 +85,10 @@ class RecentList:
             until, count = "(" + page[-1][0].decode(), _next_count(count, page, page_rows)
 
     def oldest_first(self, after: str, page_rows: int = _PAGE_ROWS) -> Iterator[_PlacedRecord]:
-        """Pairs of place and record, oldest first, after the place ``after``; reads about ``page_rows`` at once."""
+        """Yield records with their places, oldest first, starting after the place ``after``.
+
+        About ``page_rows`` records are read from Redis at once.
+        """
         begin, row = _entry_of(after)
         start, count = f"{'(' if row is None else ''}{begin}", 1
         while page := cast(_Entries, self._client.xrange(self.key, min=start, count=count)):
@@ -93,7 +100,7 @@ class RecentList:
 
 
 class RecentStore(RecentList):
-    """The capped list of one kind of result, and its counters."""
+    """The capped list of one kind of result, with its counters."""
 
     def __init__(self, client: Client, kind: ResultKind, *, kept: int = 10_000) -> None:
         super().__init__(client, list_key(kind), kept=kept)
@@ -108,21 +115,28 @@ class RecentStore(RecentList):
         now_us: int = 0,
         severities: Mapping[str, str] | None = None,
     ) -> int:
-        """Store and count the rows of a micro-batch, and return the number of new rows.
+        """Store and count the rows of a micro-batch, queue their deliveries, and return the number of new rows.
 
-        Rows already stored in the same micro-batch, whose number is ``epoch``, are skipped. Each row has a delivery for
-        each webhook that selects it; the first attempt is due at ``now_us``. ``severities``: as in ``Writing``.
+        ``epoch`` is the number of the micro-batch. Rows that were stored under the same ``epoch`` are skipped. Each new
+        row gets a delivery for each webhook that selects the row, with the first attempt due at ``now_us``.
+        ``severities`` is as in ``Writing``.
         """
         writing = Writing(epoch=epoch, now_us=now_us, webhooks=webhooks, severities=severities)
         most = min(_CHUNK_ROWS, max(1, self._kept // _PARTS_KEPT))
         return write_rows(rows, most, partial(self._append_chunk, writing, is_listed=True))
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Add each row's ``count`` to a counter once per micro-batch; list no row. Returns the number of new rows."""
+        """Add each row's member ``count`` to a counter, without listing the row. Return the number of new rows.
+
+        Rows that were counted under the same ``epoch`` are skipped.
+        """
         return write_rows(rows, _CHUNK_ROWS, partial(self._append_chunk, Writing(epoch=epoch), is_listed=False))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
-        """Write a chunk, unless some of its rows are stored already; returns the stored rows' indexes, from 1."""
+        """Write a chunk and return an empty list.
+
+        If some of its rows are stored already, write nothing and return the indexes of these rows, counted from 1.
+        """
         counts: Counter[str] = Counter()
         if is_listed:
             counts.update(row.counter for row in rows)
@@ -149,7 +163,10 @@ class RecentStore(RecentList):
         return stored_numbers
 
     def counts(self, **criteria: str) -> list[dict[str, Any]]:
-        """The counters with the values in ``criteria`` since the store began, sorted; each has a ``count``."""
+        """Return the counters that have the values in ``criteria``, sorted.
+
+        The member ``count`` of a counter is the number of results since the store was created.
+        """
         raw = cast("dict[bytes, bytes]", self._client.hgetall(self.key + COUNTS_SUFFIX))
         counters = sorted((list(self.kind.counted(counter).items()), int(count)) for counter, count in raw.items())
         records = ({**dict(values), "count": count} for values, count in counters)
@@ -158,10 +175,12 @@ class RecentStore(RecentList):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """A change requested over the API and answered at ``at_us``; contains no secret and nothing of the body.
+    """An API request that changes something, without its body and without secrets.
 
-    ``key`` is the id of the API key, ``environment`` for the key in the environment, None if no key is required.
-    ``client``: address of the caller; empty if unknown.
+    Attributes:
+        at_us: Time of the answer, microseconds UTC.
+        key: Id of the API key, or ``environment`` for the key in the settings, or None if no key is required.
+        client: Address of the caller, or empty if unknown.
     """
 
     at_us: int
@@ -175,24 +194,24 @@ class AuditEntry:
 
 
 class AuditLog(RecentList):
-    """The audit log: the latest changes, with the client that requested each."""
+    """The audit log, which has the latest requests that change something."""
 
     def __init__(self, client: Client, *, kept: int) -> None:
         super().__init__(client, PREFIX + "audit", kept=kept)
 
     def note(self, entry: AuditEntry) -> None:
-        """Add an entry; beyond the number to keep, the oldest entries are removed."""
-        # A command whose reply was lost is sent again, so an entry may be listed twice; none is ever missing.
+        """Add an entry. If the list is full, trim the oldest entries."""
+        # The client repeats a command whose reply was lost. So an entry may be listed twice, but none is missing.
         self._client.xadd(self.key, {"record": encode(**asdict(entry))}, maxlen=self._kept, approximate=True)
 
 
 def list_key(kind: ResultKind) -> str:
-    """Redis key of the list of a kind of result."""
+    """Return the Redis key of the list of a kind of result."""
     return PREFIX + kind.plural
 
 
 def _entry_of(place: str | None) -> tuple[str | None, int | None]:
-    """Split a record's place into the entry's id and the record's index in the entry's block; None without a block."""
+    """Split a record's place into the entry's id and the index in the entry's block, or None without a block."""
     if place is None:
         return None, None
     entry, dot, _ = place.partition(".")
@@ -204,7 +223,7 @@ def _row_of(place: str) -> int:
 
 
 def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
-    """The records of an entry, oldest first: for each record its place, as in cursors, and a function that reads it."""
+    """Return the records of an entry, oldest first, each as its place and a function that decodes the record."""
     if b"block" not in fields:
         return [(place, lambda: decode(fields[b"record"], key))]
     texts = unpack(fields[b"block"], key)
@@ -212,6 +231,6 @@ def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str
 
 
 def _next_count(count: int, page: _Entries, rows: int) -> int:
-    """How many entries to read for about ``rows`` rows, if entries are as long as in ``page`` on average."""
+    """Return how many entries to read for about ``rows`` records, from the average size of the entries in ``page``."""
     size = sum(int(fields.get(b"rows", 1)) for _, fields in page)
     return max(1, count * rows // size)

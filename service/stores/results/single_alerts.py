@@ -1,4 +1,4 @@
-"""Alerts in the first store format: each is a field of a hash and an entry of four indexes."""
+"""The migration of alerts from the first store format, in which each alert was stored and indexed singly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class _Single:
 
 
 def move_to_blocks(client: Client, renew: Callable[[], None]) -> None:
-    """Move all alerts into blocks under the same numbers; safe to repeat. ``renew`` is called after each page."""
+    """Move all alerts into blocks, with the same numbers. An interrupted migration can be repeated.
+
+    ``renew`` is called after each page, so that the caller can renew its lock.
+    """
     if client.exists(_BODIES_KEY):
         _delete(client, INDEX_KEY, PLACES_KEY, BLOCKS_KEY, SIZES_KEY)
         for page in _pages(client):
@@ -72,7 +75,7 @@ def _single(place: bytes, id_: str, stored: bytes) -> _Single:
 
 
 def _write(client: Client, chunk: Sequence[_Single]) -> None:
-    """Write a chunk without counting its alerts again."""
+    """Write a chunk of blocks without changing the counters of alerts."""
     last = f"{chunk[-1].number}-0"
     by_stream = sorted(chunk, key=lambda alert: alert.row.stream)
     names: dict[str, str] = {}

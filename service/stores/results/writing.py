@@ -1,4 +1,4 @@
-"""Steps that all stores of results share when they write the rows of a micro-batch."""
+"""The steps by which all stores of results write the rows of a micro-batch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from streams import format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """The parameters for storing and delivering rows of a micro-batch.
+    """The parameters for storing and delivering the rows of a micro-batch.
 
-    A stored body ends with the time of discovery, ``created_us``, and the severity of its operator; each member is left
-    out if the parameter is None.
+    Attributes:
+        epoch: Number of the micro-batch.
+        now_us: Time at which deliveries are queued.
+        severities: Severities by operator, which are added to the stored bodies. None adds no severity.
+        traceparents: Trace contexts of results, by id, which their deliveries continue.
+        created_us: Time of storing, which is added to the stored bodies as ``created_at``. None adds no time.
     """
 
     epoch: int
@@ -37,7 +41,7 @@ class Writing:
         return [row.body[:-1] + ends[row.subject] for row in rows]
 
     def arguments(self, kind: ResultKind) -> dict[str, str | int]:
-        """The script arguments that all stores of results share."""
+        """Return the script arguments that are the same for all stores of results."""
         return {
             "due": DUE_KEY,
             "deliveries": RECORDS_KEY,
@@ -51,7 +55,7 @@ class Writing:
         return b"" if self.severities is None else b',"severity":"%b"' % self._severity(name).encode()
 
     def deliveries(self, kind: ResultKind, rows: Sequence[OutputRow]) -> list[dict[str, str]]:
-        """Ids and records of the deliveries of rows, as the scripts take them."""
+        """Return the ids and records of the rows' deliveries, in the form that the scripts read."""
         if not kind.delivered_as or not self.webhooks:
             return []
         bodies = (
@@ -63,7 +67,7 @@ class Writing:
         return [{"id": delivery.id, "record": delivery.record(0).decode()} for delivery in deliveries]
 
     def _deliveries(self, kind: ResultKind, row: OutputRow, body: str | None) -> Iterator[Delivery]:
-        """The deliveries of a row, one for each webhook that selects its kind, stream, pattern and severity."""
+        """Yield the deliveries of a row, one for each webhook that selects the row."""
         name, severity = row.subject or None, self._severity(row.subject)
         for webhook in Webhooks.of(self.webhooks).wanting(kind.delivered_as, row.stream, name, severity, row.body):
             mark = COLLECTED if webhook.collects(name, severity) else ""
@@ -84,15 +88,15 @@ class Writing:
 
 
 def _receiver_body(kind: ResultKind, body: bytes) -> bytes:
-    """The body for receivers; adds the type, which stored early terminations lack."""
+    """Return the body of a delivery: the stored body, to which ``type`` is added for an early termination."""
     return b'{"type":"%b",' % kind.delivered_as.encode() + body[1:] if kind.name == "ending" else body
 
 
 def write_rows(rows: Sequence[OutputRow], most: int, write: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
-    """Write rows, each once, in chunks of ``most`` rows; returns the number of new rows.
+    """Write rows in chunks of at most ``most`` rows, each row once. Return the number of new rows.
 
-    ``write`` writes a chunk and returns an empty sequence. If some rows of the chunk are stored already, it writes
-    nothing, and returns the indexes of these rows, counted from 1.
+    ``write`` writes a chunk and returns an empty sequence. If some rows of the chunk are stored already, ``write`` does
+    nothing and returns the indexes of these rows, counted from 1. Then the other rows are written.
     """
     distinct = list({row.id: row for row in rows}.values())
     return sum(_write_chunk(chunk, write) for chunk in in_parts(distinct, [len(row.body) for row in distinct], most))
