@@ -1,1 +1,1 @@
-"""Output of results: stores the rows that the pipeline emits, and delivers results to webhooks and other sinks."""
+"""The output of the service: it stores the rows that the pipeline emits, and delivers results to webhooks and sinks."""

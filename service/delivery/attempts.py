@@ -1,7 +1,7 @@
-"""One delivery attempt according to Standard Webhooks: signed, without redirects, to a permitted address.
+"""Delivery attempts to webhooks, according to the specification Standard Webhooks.
 
-Delivery is at-least-once. The header ``webhook-id`` is the id of the alert, correction or deviation, the same in all
-attempts, so a receiver can ignore ids that it has seen.
+Messages are signed and are sent to permitted addresses only. Redirects are not followed. Delivery is at-least-once. All
+attempts have the same header ``webhook-id``, which is the id of the result, so that a receiver can drop repetitions.
 """
 
 from __future__ import annotations
@@ -60,9 +60,13 @@ _RESERVED_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """The message of one attempt, signed with each of the ``secrets``.
+    """The message of one attempt.
 
-    ``traceparent`` is the trace context of the attempt's span, if any; it replaces this header among ``headers``.
+    Attributes:
+        secrets: The secrets with which the message is signed.
+        headers: Further HTTP headers that the webhook has configured.
+        traceparent: Trace context of the attempt's span, which replaces a configured header of this name. None if the
+            attempt is not traced.
     """
 
     id: str
@@ -77,9 +81,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of one attempt: the HTTP status if the receiver answered, and an error unless the attempt succeeded.
+    """The result of one attempt.
 
-    ``retry_after_s`` is the pause that the receiver requested with its error, without an upper bound.
+    Attributes:
+        status: HTTP status of the answer, or None without an answer.
+        error: Reason for the failure, or None if the attempt succeeded.
+        retry_after_s: The pause that the receiver requested with its error, without an upper bound.
     """
 
     status: int | None
@@ -89,7 +96,7 @@ class Reply:
 
 
 async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Reply:
-    """Send a message once. The attempt succeeds if a 2xx status comes within ``timeout_s``, whatever the body."""
+    """Send a message once. The attempt succeeds if the receiver answers with a 2xx status within ``timeout_s``."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     status: int | None = None
@@ -109,12 +116,15 @@ async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Rep
 
 
 def error_text(failure: Exception) -> str:
-    """The error of an attempt that ended with an exception: the exception's class and the beginning of its message."""
+    """Return the error text for an exception: its class and the beginning of its message."""
     return f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
 
 
 def signed_headers(message: Message) -> dict[str, str]:
-    """The headers of a message; its signatures, one for each secret, are in one header, separated by blanks."""
+    """Return the HTTP headers of a message.
+
+    The header ``webhook-signature`` has one signature for each secret, separated by blanks.
+    """
     moment = datetime.fromtimestamp(message.sent_us // 1_000_000, tz=UTC)
     body = message.body.decode()
     traced = {} if message.traceparent is None else {"traceparent": message.traceparent}
@@ -130,9 +140,10 @@ def signed_headers(message: Message) -> dict[str, str]:
 
 
 def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, now_us: int) -> Message:
-    """The message that delivers a result or digest (``item``: its id), signed with the secrets valid at ``now_us``.
+    """Build the message that delivers a result or digest, whose id is ``item``, to a webhook.
 
-    Raises ``BodyTooLong`` if the webhook's template makes the body too long.
+    The message is signed with the secrets that are valid at ``now_us``. If the webhook's template makes the body too
+    long, raise ``BodyTooLong``.
     """
     return Message(
         id=item,
@@ -146,7 +157,7 @@ def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, no
 
 
 def check_secret(secret: str) -> None:
-    """Reject a signing secret unless it is ``whsec_`` followed by base64 of 24 to 64 bytes."""
+    """Raise ``WebhookRefused`` unless a signing secret is ``whsec_`` followed by the base64 of 24 to 64 bytes."""
     try:
         size = len(base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True))
     except (binascii.Error, ValueError):
@@ -161,7 +172,7 @@ def check_secret(secret: str) -> None:
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Check that a webhook's headers are few, valid, not repeated, and not reserved for the service."""
+    """Raise ``WebhookRefused`` if a webhook has too many, invalid, repeated or reserved headers."""
     if len(headers) > _MOST_HEADERS:
         raise _refused_headers(f"a webhook adds at most {_MOST_HEADERS} headers, not {len(headers)}")
     if len({name.lower() for name in headers}) < len(headers):
@@ -192,7 +203,10 @@ _FAILURES = (
 
 
 def pause_asked_for(retry_after: str, now_us: int) -> float | None:
-    """The pause in seconds that a ``Retry-After`` header requests, by a number or a date; None for any other text."""
+    """Parse a ``Retry-After`` header, which is a number or a date, into a pause in seconds.
+
+    If the text is neither, return None.
+    """
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:_MOST_DIGITS])
@@ -205,7 +219,7 @@ def pause_asked_for(retry_after: str, now_us: int) -> float | None:
 
 
 async def _post(outbound: Outbound, message: Message, timeout_s: float) -> tuple[int, str]:
-    """Post a message; returns the status and the ``Retry-After`` header of the answer, whose body is not read."""
+    """Post a message. Return the status and the ``Retry-After`` header of the answer without reading its body."""
     target = parse_target(message.url)
     headers = {
         "user-agent": USER_AGENT,

@@ -1,4 +1,4 @@
-"""Runs deciders, which merge observations of all shards and decide on records of the log, in the sink's process."""
+"""The part of the sink that runs deciders, which merge the observations of all shards into decisions."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from shards import OutputRow, decider_kind
 from streams import Clock, is_older, position_order
 
 PAUSE_US = 5_000_000
-"""Least time between two decisions of one decider, microseconds of the wall clock."""
+"""Minimum interval between two decisions of a decider, in microseconds of the wall clock."""
 
 _ATTEMPTS = 3
 
 _Observed: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
-"""Rows of the kind ``stats`` with the summary that a decider reads."""
+"""Rows of the kind ``stats``, each with the summary that a decider reads from it."""
 
 
 class Decisions:
-    """Passes the observations of shards to deciders, and appends the decisions of the deciders to the log.
+    """Passes the observations of shards to deciders, and appends the deciders' decisions to the log.
 
-    A micro-batch that is written again is skipped. If another driver writes at the same time, only one of the two
-    drivers decides. A missing observation changes no result, therefore only an error of Redis stops the pipeline here.
+    Observations of a micro-batch that is written again are skipped. If two drivers write at the same time, only one of
+    them decides. A missing observation never makes a result wrong. Therefore, if the log is being resharded, the
+    observations are skipped, and only other errors of Redis stop the pipeline.
     """
 
     def __init__(self, store: DeciderStore, clock: Clock) -> None:
@@ -36,7 +37,7 @@ class Decisions:
         self._log = structlog.get_logger(__name__)
 
     def __call__(self, reports: Sequence[OutputRow]) -> None:
-        """Pass the observations in the shards' reports (rows of the kind ``stats``) to the deciders."""
+        """Pass the observations from the shards' reports (rows of the kind ``stats``) to the deciders."""
         observations: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
         for row in reports:
             for observation in orjson.loads(row.body).get("observed", ()):
@@ -55,7 +56,7 @@ class Decisions:
                 return
 
     def _stored_record(self, stream: str, name: str) -> DeciderRecord:
-        """The record of a decider; a new record if the stored one is unreadable."""
+        """Return the record of a decider. If the stored record is unreadable, return an empty record."""
         try:
             return self._store.get(stream, name)
         except RecordFormatError as error:
@@ -63,7 +64,10 @@ class Decisions:
             return self._store.unread(stream, name)
 
     def _decided(self, stream: str, name: str, before: DeciderRecord, unread: _Observed) -> bool:
-        """Let a decider read new summaries; stores its state and due decision. False if another driver was first."""
+        """Pass new summaries to a decider, and store its state and, if one is due, its decision.
+
+        Return False if another driver has changed the decider meanwhile, so that nothing was stored.
+        """
         decider = decider_kind(name).load(before.state)
         decider.observe([summary for _, summary in unread])
         now_us = self._clock.now_us()

@@ -1,7 +1,8 @@
-"""The deliverer: claims due deliveries from the queue, webhook by webhook in turn, and sends them until it is stopped.
+"""The deliverer, which claims due deliveries from the queue and sends them.
 
-``python -m service.delivery.deliverer`` runs it as a process. On SIGTERM or SIGINT it finishes the attempts in
-progress and leaves the rest queued; deliveries lost by a crash become due again when their leases run out.
+``python -m service.delivery.deliverer`` runs the deliverer as a process. On SIGTERM or SIGINT the process finishes the
+attempts in progress and exits. If the process crashes, the deliveries that it has claimed are due again when their
+leases expire.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ _DIGEST_PAUSE_US = 60 * _SECOND_US
 
 
 class Deliverer:
-    """Delivers results and digests to webhooks and sinks; ``spans`` traces attempts for results of traced requests."""
+    """Delivers results and digests to webhooks and sinks.
+
+    If ``spans`` is given, attempts for results of traced requests are traced.
+    """
 
     def __init__(
         self,
@@ -64,7 +68,7 @@ class Deliverer:
         self._log = structlog.get_logger(__name__)
 
     async def run(self, stop: asyncio.Event, on_round: Callable[[], None] = lambda: None) -> None:
-        """Deliver until ``stop`` is set, then finish the attempts in progress; ``on_round`` is called in each round."""
+        """Deliver until ``stop`` is set, then finish the attempts in progress. Call ``on_round`` in each round."""
         running: set[asyncio.Task[None]] = set()
         async with self._outbound() as outbound:
             while not stop.is_set():
@@ -80,7 +84,7 @@ class Deliverer:
         return Outbound(self._settings.targets, connections=self._settings.concurrency, resolver=self._resolver)
 
     async def _start_due(self, outbound: Outbound, limit: int) -> set[asyncio.Task[None]]:
-        """Claim due deliveries and start their attempts; returns no attempt while Redis does not answer."""
+        """Claim up to ``limit`` due deliveries and start their attempts. If Redis does not answer, pause instead."""
         if limit < 1:
             return set()
         lease_us = round((2 * self._settings.timeout_s + self._settings.lease_margin_s) * _SECOND_US)
@@ -93,7 +97,7 @@ class Deliverer:
         return {asyncio.create_task(self._deliver(outbound, delivery)) for delivery in claimed}
 
     def _claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
-        """Claim due deliveries, and queue the digests that are due."""
+        """Claim due deliveries, and queue due digests."""
         close = partial(self._close, now_us=now_us)
         return self._stores.deliveries.claim(now_us, lease_us, limit, close, self._report_unreadable)
 
@@ -101,7 +105,7 @@ class Deliverer:
         self._log.warning("delivery-unreadable", code=error.code, error=error.message)
 
     def _close(self, webhook_id: str, now_us: int) -> None:
-        """Queue a digest; if it cannot be made, as one of its records is damaged, try again after a minute."""
+        """Queue a webhook's digest. If this fails, for example by a damaged record, postpone it by a minute."""
         try:
             close_digest(self._stores, webhook_id, now_us, self._report_unreadable)
             return
@@ -116,7 +120,7 @@ class Deliverer:
     async def _pause(
         self, stop: asyncio.Event, running: set[asyncio.Task[None]], *, is_idle: bool
     ) -> set[asyncio.Task[None]]:
-        """Wait until an attempt ends or deliveries may be due; returns the ended attempts, or raises their error."""
+        """Wait until an attempt ends or deliveries may be due. Return the ended attempts, or raise their error."""
         if is_idle or len(running) >= self._settings.concurrency:
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait(
@@ -131,7 +135,7 @@ class Deliverer:
         return ended
 
     async def _deliver(self, outbound: Outbound, delivery: Delivery) -> None:
-        """Make an attempt and store its outcome; if Redis fails, the delivery is due again after its lease."""
+        """Make an attempt and store its outcome. If Redis fails, the delivery is due again when its lease expires."""
         log = self._log.bind(webhook=delivery.webhook, alert=delivery.alert)
         try:
             outcome = await self._settled_attempt(outbound, delivery)
@@ -141,7 +145,7 @@ class Deliverer:
         log.info("delivery-settled", verdict=outcome.verdict, status=outcome.status, error=outcome.error)
 
     async def _settled_attempt(self, outbound: Outbound, delivery: Delivery) -> DeliveryOutcome:
-        """Make an attempt and store its outcome; an unexpected error is logged and stored as a failed attempt."""
+        """Make an attempt and store its outcome. Log an unexpected error and store it as a failed attempt."""
         try:
             outcome = await self._attempt(outbound, delivery)
             await asyncio.to_thread(self._stores.deliveries.settle, delivery, outcome)
@@ -164,14 +168,14 @@ class Deliverer:
         return self._outcome(delivery, reply)
 
     def _look_up(self, delivery: Delivery) -> tuple[RegisteredWebhook, bytes]:
-        """The webhook and the body of a delivery; the bodies of alerts are read from the alert log."""
+        """Return the webhook and the body of a delivery. Bodies of alerts are read from the alert log."""
         webhook = self._stores.webhooks.get(delivery.webhook)
         return webhook, self._stores.alerts.body(delivery.alert) if delivery.body is None else delivery.body.encode()
 
     async def _send_traced(
         self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes
     ) -> Reply:
-        """Send a delivery; if its result is traced, within a new span."""
+        """Send a delivery. If its result is traced, record the attempt in a new span."""
         if self._spans is None or delivery.traceparent is None:
             return await self._send(outbound, webhook, delivery, body, None)
         span = _attempt_span(self._spans, delivery, delivery.traceparent, webhook)
@@ -206,11 +210,11 @@ class Deliverer:
         return await send(outbound, message, timeout_s=self._settings.timeout_s)
 
     def _disable_where_hopeless(self, attempted: RegisteredWebhook, reply: Reply) -> None:
-        """Disable a webhook whose receiver is gone or has failed for too long; its queued deliveries wait.
+        """Disable a webhook whose receiver answered 410 Gone or has failed for too long. Its deliveries stay queued.
 
-        ``attempted`` is the webhook at the time of the attempt; a webhook that has another receiver now is unchanged.
+        ``attempted`` is the webhook at the time of the attempt. If its receiver was changed since, it is not disabled.
         """
-        with suppress(NotFound, RegistryContended):  # it is deleted, or the next attempt disables it
+        with suppress(NotFound, RegistryContended):  # the webhook is deleted, or the next attempt disables it
             reason = self._disable_reason(attempted, reply)
             if reason is None:
                 return
@@ -254,7 +258,7 @@ class Deliverer:
 
 
 def _attempt_span(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
-    """Begin the span of an attempt; the span names only the host of the webhook's URL, as the rest may be secret."""
+    """Start the span of an attempt. It contains only the host of the webhook's URL, because the rest may be secret."""
     attributes: dict[str, str | int | bool] = {
         "forestall.webhook.id": webhook.id,
         "forestall.alert.id": delivery.alert,
@@ -266,13 +270,13 @@ def _attempt_span(spans: Spans, delivery: Delivery, parent: str, webhook: Regist
 
 
 def pause_s(settings: WebhookSettings, attempts: int, jitter: random.Random) -> float:
-    """The pause in seconds after the given number of failed attempts: exponential, with full jitter."""
+    """Return the pause in seconds after a number of failed attempts, by exponential backoff with full jitter."""
     longest_s = min(settings.max_delay_s, settings.first_delay_s * settings.delay_factor ** (attempts - 1))
     return jitter.uniform(0.0, longest_s)
 
 
 def main() -> int:
-    """Run the deliverer; returns the exit status of ``run_process``."""
+    """Run the deliverer, and return the exit status of ``run_process``."""
     return run_process("deliverer", _run)
 
 

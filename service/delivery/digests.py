@@ -1,7 +1,7 @@
-"""Digests: the results that a webhook has collected for some time, as the body of one delivery.
+"""Digests, each of which sends the results that a webhook has collected since its last digest in one delivery.
 
-Results are collected in the queue. When the digest is due, its body is built, and one script removes the results from
-the collection and queues the body as an ordinary delivery. So all attempts send the same body.
+Results are collected in the queue. When a digest is due, its body is built. Then one script removes the collected
+results and queues the body as an ordinary delivery, so that all attempts send the same body.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from streams import format_time
 DIGEST_MEMBERS = frozenset("type id webhook from until counts results more next".split())
 MOST_LISTED = 100
 MOST_BYTES = 200_000
-BULK_RESULTS, BULK_BYTES = 5_000, 2_000_000  # in a digest that lists all results; further results are in the next one
-_MOST_RESULTS = 10_000  # in one digest; further results are in the next one
+BULK_RESULTS, BULK_BYTES = 5_000, 2_000_000  # maximum in a digest of a bulk sink; the next digest has further results
+_MOST_RESULTS = 10_000  # maximum in a digest of a webhook; the next digest has further results
 
 
 def close_digest(
     stores: Stores, webhook_id: str, now_us: int, report: Callable[[RecordFormatError], object] = lambda _: None
 ) -> None:
-    """Queue the results that a webhook has collected as one delivery; results of a deleted webhook are dropped.
+    """Queue the results that a webhook has collected as one delivery. Drop the results of a deleted webhook.
 
-    A digest for a bulk sink may hold only the first results; its next digest holds the rest. Has no effect if another
-    process queues the same digest at the same time. ``report`` is called with the error of each delivery that is
-    abandoned because its record cannot be read.
+    If a bulk sink has collected too many results, its digest has the first results, and its next digest has the rest.
+    If another process queues the same digest at the same time, this call has no effect. A delivery whose record cannot
+    be read is abandoned, and ``report`` is called with the error.
     """
     deliveries = stores.deliveries.collected(webhook_id, _MOST_RESULTS, now_us, report)
     webhook = stores.webhooks.find(webhook_id)
@@ -57,7 +57,7 @@ def close_digest(
 
 
 def is_bulk_sink(webhook: RegisteredWebhook) -> bool:
-    """Whether a webhook is a sink whose digests list all results."""
+    """Return whether a webhook is a sink whose digests list all results."""
     return webhook.sink is not None and SINK_KINDS[webhook.sink["kind"]].is_bulk
 
 
@@ -73,7 +73,7 @@ def _body(webhook: RegisteredWebhook, identity: str, deliveries: Sequence[Delive
 
 
 def _next(webhook: RegisteredWebhook, after: int) -> str:
-    """The API path of the alerts after the alert with the sequence number ``after``."""
+    """Return the API path that lists the webhook's alerts after the alert with the number ``after``."""
     criteria = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
     filters = urlencode({name: value for name, value in criteria.items() if value is not None})
     return f"/v1/alerts?{filters}"
@@ -82,10 +82,10 @@ def _next(webhook: RegisteredWebhook, after: int) -> str:
 def _listed(
     stores: Stores, deliveries: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
-    """List the first results that still exist, each with its kind: at most ``most`` with ``most_bytes`` bytes in all.
+    """List up to ``most`` results of deliveries, with ``most_bytes`` bytes in total, as pairs of kind and result.
 
-    Also returns the sequence number of the last listed alert, which precedes all unlisted alerts, and the number of
-    deliveries that were examined.
+    Alerts that were trimmed meanwhile are skipped. Also return the number of the last listed alert, which is less than
+    the numbers of all unlisted alerts, and the number of deliveries that are covered.
     """
     alerts = stores.alerts.numbered([delivery.alert for delivery in deliveries if delivery.body is None])
     ordered = sorted(alerts.values(), key=lambda alert: alert.number)

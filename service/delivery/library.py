@@ -1,4 +1,4 @@
-"""The library of webhooks: register, change, rotate the secret, test, send again."""
+"""The library of webhooks, which registers, changes and tests webhooks, and resends their deliveries."""
 
 from __future__ import annotations
 
@@ -51,14 +51,15 @@ _LONGEST_US = 7 * 86_400 * _SECOND_US
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDraft:
-    """A webhook to be registered; it receives only results that match all its filters.
+    """A webhook to be registered. It receives only results that match all its filters.
 
     Attributes:
-        secret: ``whsec_`` and base64 of 24 to 64 bytes, generated if None; for a sink, its password.
-        stream, pattern, key, min_severity: Filters of results; None: no filter.
+        secret: ``whsec_`` and base64 of 24 to 64 bytes, or None to generate a secret. For another sink, its password.
+        stream, pattern, key, min_severity: Filters of results. None is no filter.
         name: A unique name, or empty.
-        digest: ``every``, a duration, and optionally ``at_once``, the severity from which results are sent at once.
-        sink: Kind and members of a sink other than a webhook; such a sink has no ``url``.
+        digest: The rules of digests: a duration ``every`` and, optionally, ``at_once``, the least severity of results
+            that are sent at once.
+        sink: Kind and members of a sink that is not a webhook. Such a sink has no ``url``.
     """
 
     url: str = ""
@@ -79,9 +80,12 @@ class WebhookDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookHealth:
-    """The state of a webhook: totals of its deliveries, and its circuit.
+    """The state of a webhook.
 
-    ``waiting``, ``given_up`` and ``collected`` count the deliveries that wait, were abandoned, or wait for a digest.
+    Attributes:
+        waiting: Number of queued deliveries.
+        given_up: Number of abandoned deliveries.
+        collected: Number of deliveries that are collected for the next digest.
     """
 
     stats: DeliveryStats
@@ -93,7 +97,7 @@ class WebhookHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redelivery:
-    """The result of resending abandoned deliveries: the number queued by the call, and the number still abandoned."""
+    """The result of resending abandoned deliveries: how many the call has queued, and how many are still abandoned."""
 
     queued: int
     remaining: int
@@ -109,9 +113,10 @@ class WebhookLibrary:
         self._resolver = resolver
 
     def register(self, draft: WebhookDraft) -> RegisteredWebhook:
-        """Register a webhook: new results are sent to its address, if it is enabled.
+        """Register a webhook, which receives new results if it is enabled.
 
-        Raises ``WebhookNameTaken``, or ``WebhookRefused`` if the address, secret, headers or template cannot be used.
+        Raise ``WebhookNameTaken`` if its name is in use, or ``WebhookRefused`` if its address, secret, headers or
+        template are invalid.
         """
         if draft.secret is not None and draft.sink is None:
             check_secret(draft.secret)
@@ -128,9 +133,10 @@ class WebhookLibrary:
         return webhook
 
     def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
-        """Change attributes of a webhook, or raise ``WebhookRefused``; ``changes`` has the new value of each attribute.
+        """Change attributes of a webhook. ``changes`` has the new value of each attribute.
 
-        If the webhook is enabled, setting its state, address or secret resumes deliveries and resets its failures.
+        If the webhook is enabled after a change of its state, address or secret, its failures are reset and its
+        deliveries are resumed. If a new value is invalid, raise ``WebhookRefused``.
         """
         if "digest" in changes:
             sink = self._stores.webhooks.get(webhook_id).sink
@@ -158,7 +164,7 @@ class WebhookLibrary:
     def rotate_secret(
         self, webhook_id: str, *, secret: str | None, grace_s: int, condition: Condition = ANY
     ) -> RegisteredWebhook:
-        """Replace a webhook's secret; for ``grace_s`` seconds, messages are signed with the former secret as well."""
+        """Replace a webhook's secret. For ``grace_s`` seconds, messages are signed with the former secret as well."""
         if secret is not None:
             check_secret(secret)
         new_secret, now_us = secret or _fresh_secret(), self._clock.now_us()
@@ -186,7 +192,7 @@ class WebhookLibrary:
         )
 
     async def ping(self, webhook: RegisteredWebhook) -> Reply:
-        """Send a signed ``ping`` to a webhook or sink at once, even if the receiver is disabled; makes one attempt."""
+        """Send a signed ``ping`` to a webhook or sink in one attempt, even if it is disabled."""
         now_us = self._clock.now_us()
         ping = {
             "type": "ping",
@@ -205,15 +211,16 @@ class WebhookLibrary:
             return await send(outbound, message, timeout_s=self._settings.timeout_s)
 
     def send_again(self, webhook_id: str, delivery_id: str) -> int:
-        """Queue a delivery again, whatever its outcome; returns 1, or 0 if an attempt is in progress."""
+        """Queue a delivery again, whatever its outcome, and return 1. If an attempt is in progress, return 0."""
         self._stores.webhooks.get(webhook_id)
         delivery = self._stores.deliveries.delivery(webhook_id, delivery_id)
         return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())
 
     def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
-        """Requeue deliveries that were abandoned at or after a time, oldest first, at most ``limit``.
+        """Requeue up to ``limit`` deliveries that were abandoned at or after a time, oldest first.
 
-        Deliveries whose records cannot be read stay abandoned; if only such are left, none remains for another call.
+        Deliveries whose records cannot be read are not requeued. If there are no others, ``remaining`` is 0, so that
+        callers stop calling.
         """
         self._stores.webhooks.get(webhook_id)
         deliveries = self._stores.deliveries.given_up(webhook_id, since_us, limit)
@@ -222,7 +229,11 @@ class WebhookLibrary:
         return Redelivery(queued=queued, remaining=remaining)
 
     def _check(self, webhook: RegisteredWebhook, former: RegisteredWebhook | None) -> None:
-        """Validate a webhook; checks stream, pattern, headers, address and sink only if ``former`` had others."""
+        """Validate a webhook.
+
+        Stream, pattern, headers, address and sink are not checked again if they are the same as in ``former``.
+        If the stream or pattern is unknown, raise ``NotFound``. If another member is invalid, raise ``WebhookRefused``.
+        """
         checks: dict[str, Callable[[], object]] = {
             "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
             "pattern": lambda: webhook.pattern is None or self._stores.registry.named(webhook.pattern),
@@ -246,7 +257,7 @@ class WebhookLibrary:
 
 
 def read_digest(document: Mapping[str, Any] | None) -> DigestRules | None:
-    """Read the rules of digests; raises ``WebhookRefused`` unless ``every`` is a duration of 1 s to 7 d."""
+    """Parse the rules of digests. Raise ``WebhookRefused`` unless ``every`` is a duration of 1 s to 7 d."""
     if document is None:
         return None
     every_us = duration_of(document["every"])
@@ -258,13 +269,13 @@ def read_digest(document: Mapping[str, Any] | None) -> DigestRules | None:
 
 
 def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The rules of digests for a webhook or sink; by default, a bulk sink gets a digest every minute."""
+    """Return the rules of digests for a webhook or sink. By default, a bulk sink gets a digest every minute."""
     is_bulk = sink is not None and SINK_KINDS[sink["kind"]].is_bulk
     return {"every": "1 min"} if is_bulk and digest is None else digest
 
 
 def _require_secret_stays(former: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
-    """Refuse a new server for a sink, because the stored password would be sent to this server."""
+    """Raise ``WebhookRefused`` if a sink with a password gets another server, to which the password would be sent."""
     former_sink = former.sink or {}
     if former.secret and any(former_sink.get(name) != sink.get(name) for name in SERVER_MEMBERS):
         raise WebhookRefused("the password would be sent to another server; send it again as 'secret'", field="secret")

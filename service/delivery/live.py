@@ -1,7 +1,7 @@
-"""Live lists: each listener gets new alerts, events or other results soon after they are written, each with its cursor.
+"""Live lists, from which listeners receive new alerts, events or other results soon after they are written.
 
-The stores are polled, so any process may serve listeners, and a listener that reconnects with its cursor misses
-nothing.
+The stores are polled, so that any process can serve listeners. Each item has a cursor. A listener that reconnects with
+its last cursor misses no items.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _POLL_S = 0.5
 _PAGE_ITEMS = 100
 
 Pages: TypeAlias = Callable[[str, int], Page]
-"""Reads the page after a cursor, with at most a number of items."""
+"""Function that reads the page after a cursor, with at most the given number of items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A gap in a listener's events; ``trimmed_us`` is the time at which the oldest kept event was appended."""
+    """A gap in a listener's events. ``trimmed_us`` is the time at which the oldest retained event was appended."""
 
     trimmed_us: int
 
 
 class LiveLists:
-    """Serves at most ``most`` listeners at the same time, and polls the stores for new items."""
+    """Serves live lists to at most ``most`` listeners at the same time."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -38,7 +38,7 @@ class LiveLists:
 
     @contextmanager
     def seat(self) -> Iterator[None]:
-        """Count as one listener while the block runs; raises ``TooManyListeners`` at the maximum."""
+        """Count one more listener during the ``with`` block. At the maximum, raise ``TooManyListeners``."""
         if self._listeners >= self._most:
             raise TooManyListeners(
                 f"{self._most} clients already follow alerts or events, the maximum "
@@ -53,10 +53,10 @@ class LiveLists:
             self._listeners -= 1
 
     async def follow(self, pages: Pages, after: str, is_over: Callable[[], bool]) -> AsyncIterator[tuple[str, Any]]:
-        """Yield cursor and item for each item after a cursor, then for each new item.
+        """Yield each item after a cursor, and then each new item, as a pair of its own cursor and the item.
 
-        Where events were removed, yields a ``Gap`` with the cursor before the gap. Ends when ``is_over``, called before
-        each poll, returns True, or when Redis does not answer. A listener may reconnect with its last cursor.
+        If events after the cursor were trimmed, yield a ``Gap`` with the cursor before the gap. The iteration ends when
+        ``is_over``, which is called before each poll, returns True, or when Redis does not answer.
         """
         reported_us = None
         while not is_over():

@@ -1,7 +1,7 @@
-"""Connections over which webhooks are sent, to permitted addresses only.
+"""Outbound connections for webhooks, which are opened to permitted addresses only.
 
-The check is made where connections are opened, below HTTP, so that every connection goes to a checked address. TLS
-still verifies the certificate for the host's name. Redirects, proxies of the environment and cookies are not used.
+Addresses are checked below HTTP, where a connection is opened, so that every connection is to a checked address. TLS
+still verifies the certificate for the host's name. Redirects, proxies from the environment and cookies are not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _MOST_ADDRESSES_TRIED = 4
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to permitted addresses only; resolves hosts in ``threads``, because resolving may be slow."""
+    """A network backend that connects to permitted addresses only.
+
+    Host names are resolved in ``threads``, because resolution may be slow.
+    """
 
     def __init__(self, rules: TargetRules, resolver: Resolver, threads: ThreadPoolExecutor) -> None:
         self._rules = rules
@@ -37,9 +40,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to an address of the host; raises ``WebhookRefused`` unless all addresses of the host are permitted.
+        """Connect to an address of the host.
 
-        If no address accepts the connection, ``httpcore.ConnectError`` or ``ConnectTimeout`` is raised.
+        If an address of the host is not permitted, raise ``WebhookRefused``. If no address accepts the connection,
+        raise ``httpcore.ConnectError`` or ``ConnectTimeout``.
         """
         loop = asyncio.get_running_loop()
         addresses = await loop.run_in_executor(
@@ -59,7 +63,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 - the signature is httpcore's
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Refuse: webhooks do not connect to sockets of this machine."""
+        """Raise ``httpcore.ConnectError``, because webhooks must not connect to sockets of this machine."""
         raise httpcore.ConnectError("webhooks go to hosts, not to sockets of this machine")
 
     async def sleep(self, seconds: float) -> None:
@@ -67,11 +71,11 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 class Outbound:
-    """Opens a new connection, to permitted addresses only, for each request while the block runs.
+    """An asynchronous context manager that opens a new connection to a permitted address for each request.
 
-    No connection is reused. So each attempt is checked again, no request uses a connection that its receiver is about
-    to close, and requests to one host do not queue for an idle connection, as they would in a pool. By default,
-    certificates must be issued by public authorities.
+    Connections are not reused, for three reasons. The address is checked for each attempt. No request uses a
+    connection that the receiver is about to close. And requests to one host do not wait for an idle connection, as they
+    would in a pool. By default, certificates must be issued by public authorities.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A small webhook receiver for the demo: accepts alerts on loopback and checks their signatures."""
+"""A small webhook receiver for the demo, which accepts alerts on loopback and verifies their signatures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ _MOST_BYTES = 1_000_000
 
 @dataclass(slots=True)
 class Received:
-    """Alerts received so far by webhook id, counts of valid and refused requests, and the secret that verifies them."""
+    """The requests that a receiver has accepted and refused.
+
+    Attributes:
+        alerts: The received alerts, by their header ``webhook-id``.
+        deliveries: Number of requests with a valid signature.
+        refused: Number of requests without a valid signature.
+        secret: Secret with which signatures are verified.
+    """
 
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
     deliveries: int = 0
@@ -25,7 +32,7 @@ class Received:
     lock: Lock = field(default_factory=Lock)
 
     def take(self, body: bytes, headers: dict[str, str], on_alert: Callable[[dict[str, Any]], None]) -> bool:
-        """Check the signature of a request and count the request; returns whether the signature is valid."""
+        """Count a request, and return whether its signature is valid. Call ``on_alert`` for each new valid alert."""
         try:
             message = verify_webhook(body, headers, self.secret)
         except WebhookNotVerified:
@@ -43,7 +50,7 @@ class Received:
 
 @contextmanager
 def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Iterator[tuple[str, Received]]:
-    """Run a receiver on a free loopback port; yields its URL and the requests received so far."""
+    """Run a receiver on a free loopback port during the ``with`` block. Yield its URL and its requests."""
     received = Received()
 
     class Handler(BaseHTTPRequestHandler):
@@ -51,7 +58,7 @@ def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Ite
             length = min(int(self.headers.get("content-length") or 0), _MOST_BYTES)
             headers = dict(self.headers.items())
             body = self.rfile.read(length)
-            if len(body) < length:  # the sender died, and will send again
+            if len(body) < length:  # the sender died, and will repeat the request
                 self.close_connection = True
                 return
             is_valid = received.take(body, headers, on_alert)
@@ -59,7 +66,7 @@ def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Ite
             self.end_headers()
 
         def log_message(self, format: str, *arguments: Any) -> None:
-            """Log nothing: the demo prints the alerts."""
+            """Log nothing, because the demo prints the alerts."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, name="webhook-receiver", daemon=True)

@@ -1,4 +1,4 @@
-"""Results of several kinds as one feed with one cursor; the results of each kind are in order of discovery."""
+"""The feed of results of several kinds, which has one cursor. Results of one kind are in the order of writing."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from service.stores import AlertFilter, AlertStore, RecentStore
 from service.stores.cursors import OLDEST, Page, require_cursor
 from shards import ALERT
 
-_OLDEST_FIRST = "a"  # mark of cursors for reading a list oldest first
+_OLDEST_FIRST = "a"  # letter of cursors that read a list oldest first
 _PART = "[0-9a-z]{1,14}(?:-[0-9a-z]{1,14}(?:[.][0-9a-z]{1,7})?)?"
 _CURSOR = re.compile(f"{_PART}(?:_{_PART}){{0,31}}")
 
 FeedItem: TypeAlias = tuple[str, dict[str, Any]]
-"""A result with its kind."""
+"""The kind of a result, and the result."""
 
 
 class ResultsFeed:
-    """The feed of results of some kinds, of one stream or of all streams.
+    """The feed of results of the given kinds, for one stream or, if ``stream`` is None, for all streams.
 
-    A cursor has one part per kind, in the order of the kinds' names; it is valid only for a feed of the same kinds.
+    A cursor of the feed consists of one cursor per kind, in the order of the kinds' names. It is valid only for a feed
+    of the same kinds.
     """
 
     def __init__(
@@ -36,14 +37,17 @@ class ResultsFeed:
         self._stream = stream
 
     def newest(self) -> str:
-        """The cursor after all current results."""
+        """Return the cursor after all current results."""
         ends = [
             self._alerts.newest() if kind == ALERT.name else self._results[kind].page(1).after for kind in self._kinds
         ]
         return _cursor([end.removeprefix(_OLDEST_FIRST) for end in ends])
 
     def __call__(self, after: str, limit: int) -> Page:
-        """The results after a cursor; ``0`` is before the oldest result. Raises ``InvalidCursor``."""
+        """Return up to ``limit`` results of each kind after a cursor (``0``: from the oldest result).
+
+        Raise ``InvalidCursor`` for a malformed cursor, or a cursor of other kinds.
+        """
         places = self._places(after)
         items: list[FeedItem] = []
         cursors: list[str] = []
@@ -69,7 +73,7 @@ class ResultsFeed:
         return places
 
     def _page(self, kind: str, place: str, limit: int) -> tuple[list[tuple[str, dict[str, Any]]], str, bool]:
-        """A page of results of one kind, each with its cursor; the cursor after the page; whether more may follow."""
+        """Return results of a kind with their cursors, the cursor after these results, and whether more may follow."""
         if kind == ALERT.name:
             alerts = self._alerts.page(AlertFilter(stream=self._stream), after=place, limit=limit)
             return list(zip(alerts.cursors, alerts.items, strict=True)), alerts.after, alerts.has_more
@@ -80,5 +84,5 @@ class ResultsFeed:
 
 
 def _cursor(places: Sequence[str]) -> str:
-    """Join the cursors of all kinds into one; numbers in cursors are written in base 36 to keep the result short."""
+    """Join the cursors of all kinds. Numbers are converted to base 36, so that the result is short."""
     return re.sub("[0-9]+", lambda number: np.base_repr(int(number[0]), 36).lower(), "_".join(places))

@@ -1,8 +1,8 @@
-"""The sink of the pipeline: stores the rows of each kind, queues deliveries, and appends derived events.
+"""The sink of the pipeline, which stores its result rows, queues deliveries, and appends derived events to the log.
 
-A micro-batch that was written in part is written again as a whole. Therefore the order is: derived events, the times
-of derived streams, results, decisions from the shards' observations, and finally the shards' reports, which mark the
-entries as matched.
+If the process dies while it writes a micro-batch, the whole micro-batch is written again. Therefore the order of
+writing matters: derived events, the times of derived streams, results, decisions from the shards' observations, and
+last the shards' reports, which mark the entries as matched.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ _MOST_LINKS = 32  # links of a span
 
 
 class AlertSink:
-    """Writes the rows of micro-batches; writing the same rows again changes nothing.
+    """Writes the rows of micro-batches. Writing the same rows again changes nothing.
 
-    New deliveries are due immediately. ``spans`` trace alerts whose last event came with a traced request.
+    New deliveries are due immediately. If ``spans`` is given, an alert is traced if its last event was sent by a traced
+    request.
     """
 
     def __init__(self, stores: Stores, clock: Clock, spans: Spans | None = None) -> None:
@@ -47,21 +48,21 @@ class AlertSink:
         self._decisions = Decisions(stores.deciders, clock)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write rows of a micro-batch; a call need not have all its rows.
+        """Write all or some of the rows of a micro-batch.
 
-        If Redis does not answer, the call may be repeated. Raises ``LogResharding`` while the log is being resharded.
+        If Redis does not answer, the call can be repeated. While the log is being resharded, raise ``LogResharding``.
         """
         reports = [row for row in rows if row.kind == STATS.name]
         append_derived(self._stores.derived, [row for row in rows if row.kind == REKEYED.name], reports)
         self.index(rows, epoch_id)
 
     def index(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write all rows except derived events; if a shard has several reports, the last one is stored."""
+        """Write all rows except derived events. If a shard has several reports, store the last report."""
         reports = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind not in (STATS.name, REKEYED.name)], epoch_id)
         self._decisions(reports)
         newest = {row.shard: row for row in reports}
-        # Last, so that alerts of matched entries are always written.
+        # The reports are written last, so that the alerts of entries that count as matched are always stored.
         self._stores.pipeline_status.note(list(newest.values()))
 
     def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
@@ -74,7 +75,7 @@ class AlertSink:
         is_delivered = any(kinds[name].delivered_as for name in by_kind)
         webhooks = self._stores.webhooks.all() if is_delivered else []
         now_us = self._clock.now_us()
-        for name in sorted(by_kind, key=list(kinds).index):  # alerts before results that refer to them
+        for name in sorted(by_kind, key=list(kinds).index):  # writes alerts before results that refer to them
             self._write(kinds[name], by_kind[name], webhooks, now_us, epoch_id)
 
     def _write(
@@ -113,7 +114,7 @@ class AlertSink:
         epoch_id: int,
         severities: Mapping[str, str] | None,
     ) -> None:
-        """Write alerts; their spans end once the alerts are stored, and are never exported if writing fails."""
+        """Write alerts. Their spans end after the alerts are stored. If writing fails, the spans are not exported."""
         spans = {} if self._spans is None else self._spans.begin(alerts)
         parents = {alert: span.traceparent for alert, span in spans.items()}
         if self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents, severities):
@@ -123,9 +124,9 @@ class AlertSink:
             span.end()
 
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Suspend, in all shards, operators that ``rows`` report as suspended in a shard.
+        """Suspend operators in all shards. ``rows`` are the reports of shards that have suspended an operator.
 
-        Returns the rows that caused a suspension.
+        Return the rows that caused a suspension.
         """
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         suspended_rows = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
@@ -138,14 +139,14 @@ class AlertSink:
 
 
 class AlertSpans:
-    """Begins spans of alerts, each in the distributed trace of the request that brought the match's last event."""
+    """Starts spans of alerts, in the distributed traces of the requests that sent the last events of the matches."""
 
     def __init__(self, spans: Spans, contexts: RequestContextStore) -> None:
         self._spans = spans
         self._contexts = contexts
 
     def begin(self, rows: Sequence[OutputRow]) -> Mapping[str, OpenSpan]:
-        """Begin a span for each alert whose last event came with a traced request; returns the spans by alert id."""
+        """Start a span for each alert whose last event was sent by a traced request. Return the spans by alert id."""
         by_stream: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for row in rows:
             by_stream[row.stream].append(orjson.loads(row.body))
@@ -185,14 +186,17 @@ def _events_of(alert: Mapping[str, Any]) -> list[str]:
 
 
 def _last_request(alert: Mapping[str, Any], contexts: Iterable[RequestContext]) -> RequestContext | None:
-    """The request that brought the last event of a match; among events with equal times, the last one appended."""
+    """Return the traced request that sent the last event of a match, or None if there is none.
+
+    If several events have this time, return the request whose event was appended last.
+    """
     end_us = parse_time(alert["end"])
     ending = [context for context in contexts if context.time_us == end_us]
     return max(ending, key=lambda context: context.taken_us, default=None)
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
-    """Log that a pattern was given up in a trace, so that missing matches are visible without reading dead letters."""
+    """Log each dead letter about a pattern that was given up in a trace, because matches are missing there."""
     for row in dead_letters:
         letter = orjson.loads(row.body)
         if letter["code"] == "work-limit":
@@ -208,9 +212,9 @@ def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
 def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
     """Append the derived events of a micro-batch, then ticks with the times of derived streams.
 
-    ``rows`` are of the kind ``rekeyed``, ordered by shard and position; ``reports`` has one row of the kind ``stats``
-    for each shard. A call may be repeated with the same rows: each event enters the log once. Raises ``LogResharding``
-    during resharding, or if the log was resharded since this process read its layout.
+    ``rows`` are of the kind ``rekeyed``, ordered by shard and position. ``reports`` has one row of the kind ``stats``
+    for each shard. If the call is repeated with the same rows, each event is still appended only once. If the log is
+    being resharded, or was resharded since this process read its layout, raise ``LogResharding``.
     """
     shards = {row.shard: orjson.loads(row.body) for row in reports}
     ends = {row.shard: row.position for row in reports}
@@ -226,7 +230,7 @@ def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports:
 
 
 def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]]]:
-    """The rows grouped by derived stream, then by the shard that emitted them."""
+    """Group rows by derived stream, and then by the shard that has emitted them."""
     rows_by_stream: defaultdict[str, defaultdict[int, list[OutputRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         rows_by_stream[row.subject][row.shard].append(row)
@@ -234,7 +238,10 @@ def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]
 
 
 def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> DerivedPart:
-    """The derived events of one shard, sorted by time and id, so that their order does not depend on the matching."""
+    """Build the part with the derived events of one shard.
+
+    The events are sorted by time and id, so that their order does not depend on the order of matching.
+    """
     batches = [EventBatch.from_bytes(row.body) for row in rows]
     events = EventBatch.joined(batches)
     order = events.order_by_time()
@@ -243,7 +250,10 @@ def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> Deri
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
-    """By derived stream and shard, the time before which the shard adds no more events; None: not known yet."""
+    """Collect the promises from the reports of shards, by derived stream and shard.
+
+    A promise is the time before which the shard adds no more events to the stream, or None if it is not known yet.
+    """
     promises: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, report in shards.items():
         for stream, time_us in report.get("promises", {}).items():

@@ -1,8 +1,10 @@
-"""Templates of bodies in the form that a receiver requires: JSON with placeholders for members of the usual body.
+"""Templates, which convert the usual body of a delivery to the JSON form that a receiver requires.
 
-``{{path.to.field}}`` in a string is replaced by the member at this path; in a list, a number is an index.
-Templates have no code, filters or attributes. Values are inserted into parsed JSON, not into text, and are never read
-as templates, so the result is always valid JSON.
+A placeholder ``{{path.to.field}}`` in a string is replaced by the member of the body at this path. A number in the path
+is the index of an item of a list.
+
+Templates have no code, filters or attributes. Values are inserted into parsed JSON, not into text, and placeholders in
+values are not replaced. Therefore the result is always valid JSON.
 """
 
 from __future__ import annotations
@@ -24,11 +26,14 @@ _PLACE = re.compile(r"\{\{ *([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*) *\}\}")
 
 
 class BodyTooLong(ValueError):
-    """A filled template is longer than a body may be."""
+    """The error for a filled template that exceeds the maximum size of a body."""
 
 
 def check_template(template: Mapping[str, Any], members: Collection[str]) -> None:
-    """Check the size and depth of a template, and that its placeholders begin with one of the top-level ``members``."""
+    """Check the size and depth of a template, and that its placeholders start with a member in ``members``.
+
+    Raise ``WebhookRefused`` if a check fails.
+    """
     if not _depth_is_bounded(template, _MOST_DEPTH):
         raise _refused(f"the template is more than {_MOST_DEPTH} levels deep")
     try:
@@ -45,11 +50,11 @@ def check_template(template: Mapping[str, Any], members: Collection[str]) -> Non
 
 
 def fill(template: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
-    """Replace the placeholders in a template by members of the body; returns JSON text of at most ``MOST_BODY_BYTES``.
+    """Replace the placeholders in a template by members of the body, and return the result as JSON text.
 
-    A string that consists of one placeholder becomes the member itself, of whatever type, or null if the body lacks the
-    member. Within longer strings, a text is inserted unchanged, a missing member as an empty text, and any other value
-    as JSON text. A longer result raises ``BodyTooLong``.
+    A string that consists of one placeholder is replaced by the member itself, of any type, or by null if the body
+    lacks the member. In a longer string, a text is inserted unchanged, a missing member as an empty text, and any other
+    value as JSON text. If the result is longer than ``MOST_BODY_BYTES``, raise ``BodyTooLong``.
     """
     bytes_left = [MOST_BODY_BYTES]
     text = orjson.dumps(_filled(template, body, bytes_left))
@@ -73,7 +78,10 @@ def _filled(part: Any, body: Mapping[str, Any], bytes_left: list[int]) -> Any:
 
 
 def _spend(bytes_left: list[int], text: str | bytes) -> Any:
-    """Subtract the length of a text from the bytes left, so that filling stops as soon as the result is too long."""
+    """Subtract the length of a text from the remaining bytes, and return the text.
+
+    If no bytes remain, raise ``BodyTooLong``, so that filling stops early.
+    """
     bytes_left[0] -= len(text)
     if bytes_left[0] < 0:
         raise _too_long()
@@ -96,7 +104,7 @@ def _member(body: Any, path: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """The text that is inserted for a member: a text unchanged, null as an empty text, any other value as JSON."""
+    """Return a member as text: a text unchanged, null as an empty text, and any other value as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
@@ -111,7 +119,10 @@ def _places_of(text: str) -> list[str]:
 
 
 def _texts(part: Any) -> Iterator[str]:
-    """All strings of a template that may hold placeholders; refuses placeholders in the names of members."""
+    """Yield all strings of a template in which placeholders are permitted.
+
+    If the name of a member has a placeholder, raise ``WebhookRefused``.
+    """
     if isinstance(part, Mapping):
         for name, value in part.items():
             if "{{" in name:

@@ -1,1 +1,1 @@
-"""Sinks other than webhooks: how results reach a folder, a mailbox or a topic (ADR 76)."""
+"""The sinks other than webhooks, which deliver results to a folder, a mailbox or a Kafka topic (ADR 76)."""

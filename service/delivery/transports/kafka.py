@@ -1,6 +1,7 @@
-"""The sink that produces to a Kafka topic: the id of the result is the key, and the producer is idempotent.
+"""The sink that produces results to a Kafka topic.
 
-Before producing, the sink checks the addresses of all brokers of the cluster.
+A record has the id of the result as its key. The producer is idempotent. Before the sink produces a record, it checks
+the addresses of all brokers of the cluster.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ _OPTIONS = {"security.protocol", "sasl.mechanism", "sasl.username", "compression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSink:
-    """A Kafka topic as a sink; ``servers`` lists bootstrap brokers as ``host:port``, separated by commas.
+    """A Kafka topic as a sink.
 
-    ``options`` are settings of librdkafka; the password of SASL is the secret of the sink.
+    Attributes:
+        servers: Bootstrap brokers, each as ``host:port``, separated by commas.
+        options: Settings of librdkafka, without the SASL password, which is the secret of the sink.
     """
 
     is_bulk: ClassVar[bool] = False
@@ -36,7 +39,7 @@ class KafkaSink:
         return f"kafka://{self.servers}/{self.topic}"
 
     def check(self, sending: Sending) -> None:
-        """Check names and options, and that the addresses of the bootstrap brokers are permitted."""
+        """Check the topic and the options, and that the addresses of the bootstrap brokers are permitted."""
         _client()
         if unknown := sorted(set(self.options) - _OPTIONS):
             permitted = ", ".join(sorted(_OPTIONS))
@@ -54,7 +57,7 @@ class KafkaSink:
             sending.addresses(host, int(port))
 
     def send(self, item: Item, sending: Sending) -> None:
-        """Produce a record, and wait until all in-sync replicas have it."""
+        """Produce a record, and wait until all in-sync replicas have acknowledged it."""
         self.check(sending)
         client = _client()
         failures: list[str] = []
@@ -76,7 +79,7 @@ class KafkaSink:
             raise SendFailed(f"the brokers did not take it: {failures[0] if failures else 'no answer in time'}")
 
     def _producer(self, client: Any, item: Item, sending: Sending) -> Any:
-        """The producer of the sink, kept between deliveries until a member of the sink changes."""
+        """Return the producer of the sink, which is reused until the settings of the sink change."""
         settings = self._settings(item, sending.timeout_s)
         producer_key = item.sink, *(f"{member}={value}" for member, value in sorted(settings.items()))
         producer = sending.clients.get(producer_key)

@@ -1,7 +1,7 @@
-"""The sink that sends e-mail over SMTP with TLS.
+"""The sink that sends results as e-mail over SMTP with TLS.
 
-Connections go to a checked address of the host, and the certificate is verified for the host's name. All attempts
-send the same message id, so mailboxes can drop repetitions.
+Connections are opened to a checked address of the host, and the certificate is verified for the host's name. All
+attempts have the same message id, so that mailboxes can drop repetitions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ tls_context: Callable[[], ssl.SSLContext] = ssl.create_default_context
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailSink:
-    """A mail server and the recipients of its messages; ``security``: ``tls`` from the first byte, or ``starttls``."""
+    """A mail server and recipients as a sink.
+
+    ``security`` is ``tls`` for a connection that uses TLS from the first byte, or ``starttls``.
+    """
 
     is_bulk: ClassVar[bool] = False
 
@@ -49,7 +52,7 @@ class MailSink:
         return f"smtp://{self.host}:{self.port}/{','.join(self.recipients)}"
 
     def check(self, sending: Sending) -> None:
-        """Check the recipients and the sender, and that the server is a permitted target."""
+        """Check the addresses of recipients and sender, and that the mail server is a permitted target."""
         if not 1 <= len(self.recipients) <= _MOST_RECIPIENTS:
             raise WebhookRefused(f"e-mail goes to 1 to {_MOST_RECIPIENTS} recipients", field="recipients")
         for name, addresses in (("recipients", self.recipients), ("sender", [self.sender])):
@@ -60,7 +63,10 @@ class MailSink:
         sending.addresses(self.host, self.port)
 
     def send(self, item: Item, sending: Sending) -> None:
-        """Send a message to all recipients; recipients that the server refuses are logged, unless it refuses all."""
+        """Send a message to all recipients. If the server refuses all recipients, raise ``SendFailed``.
+
+        If the server refuses only some recipients, log them.
+        """
         message = self._message(item)
         address = sending.addresses(self.host, self.port)[0]
         try:
@@ -81,7 +87,7 @@ class MailSink:
             structlog.get_logger(__name__).warning("recipients-refused", webhook=item.sink, recipients=sorted(refused))
 
     def _connected(self, address: str, timeout_s: float) -> smtplib.SMTP:
-        """Connect to an address of the host with TLS; the certificate is verified for the host's name."""
+        """Connect to an address of the host with TLS, and verify the certificate for the host's name."""
         context, is_direct = tls_context(), self.security == "tls"
         server = smtplib.SMTP_SSL(timeout=timeout_s, context=context) if is_direct else smtplib.SMTP(timeout=timeout_s)
         server._host = self.host  # type: ignore[attr-defined] # the name to verify, as the address was resolved before
@@ -104,7 +110,7 @@ class MailSink:
 
 
 def check_mail_template(template: Mapping[str, Any]) -> None:
-    """Check that a template has only the parts ``subject`` and ``text``."""
+    """Raise ``WebhookRefused`` if a template has parts other than the texts ``subject`` and ``text``."""
     if not template.keys() <= _TEMPLATE or not all(isinstance(text, str) for text in template.values()):
         raise WebhookRefused(
             "the template of e-mail has texts for 'subject' and 'text', and nothing else", field="template"
@@ -119,7 +125,7 @@ def _subject(body: dict[str, Any]) -> str:
 
 
 def _content(body: dict[str, Any]) -> str:
-    """A result as text: its reason, if it has one, and all members as JSON."""
+    """Format a result as text: the reason, if the result has one, and all members as JSON."""
     words = [str(body[name]) for name in ("why", "reason") if body.get(name)]
     return "\n\n".join([*words, orjson.dumps(body, option=orjson.OPT_INDENT_2).decode()]) + "\n"
 

@@ -1,7 +1,8 @@
-"""The sink that writes Parquet files, one for each kind and day of a delivery's results.
+"""The sink that writes results to Parquet files.
 
-A delivery is a digest with all its results. File names follow from the digest's id, and a file gets its name when it
-is complete; so a repeated delivery replaces its files, and readers never see incomplete files.
+Each delivery is a digest with all its results, from which one file for each kind and day is written. The digest's id is
+the name of the files, so a repeated delivery replaces its files. A file gets its name when it is complete, so readers
+never see incomplete files.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _TIMES = ("detected_at", "updated_at", "time")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetSink:
-    """A folder for Parquet files; ``path`` is relative to the setting ``webhooks.folder``."""
+    """A folder for Parquet files as a sink. ``path`` is relative to the setting ``webhooks.folder``."""
 
     is_bulk: ClassVar[bool] = True
 
@@ -52,7 +53,7 @@ class ParquetSink:
         return f"parquet:{self.path}"
 
     def check(self, sending: Sending) -> None:
-        """Check that ``path`` is inside the folder below which sinks may write."""
+        """Check that ``path`` is inside the folder to which sinks may write."""
         self._root(sending)
 
     def send(self, item: Item, sending: Sending) -> None:
@@ -92,14 +93,14 @@ class ParquetSink:
 
 
 def _results(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The results of a digest, each with its kind; a test message has none."""
+    """Return the results of a digest as pairs of kind and result, or an empty list for a test message."""
     if body.get("type") == "digest":
         return list(zip(body["kinds"], body["results"], strict=True))
     return []
 
 
 def _written(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
-    """Write a file that appears under its name only when it is complete and synced to disk."""
+    """Write a file. It appears under its name only after it is complete and synced to disk."""
     draft, path = folder / f".{name}.{uuid4().hex}", folder / name
     try:
         with draft.open("wb") as file:

@@ -1,4 +1,4 @@
-"""The delivery to a sink of any kind, the permitted targets, and the error of a failed delivery."""
+"""The types that all kinds of sinks share: a delivery, the permitted targets, and the error of a failed delivery."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from service.targets import Resolver, TargetRules, permitted_addresses, resolve
 
 
 class SendFailed(Exception):
-    """The error of a delivery that a receiver did not accept; ``status`` is the numeric code of its answer, if any."""
+    """The error of a delivery that the receiver did not accept.
+
+    ``status`` is the numeric code of the receiver's answer, or None if there was no such answer.
+    """
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -20,9 +23,13 @@ class SendFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A delivery to a sink; ``id`` is the id of the result or digest, the same in all attempts.
+    """A delivery to a sink.
 
-    ``filled`` is the sink's template, filled with the body; None if the sink has no template.
+    Attributes:
+        id: Id of the result or digest, which is the same in all attempts.
+        sink: Id of the sink.
+        filled: The sink's template, filled with members of the body, or None if the sink has no template.
+        secret: Password of the sink, or empty.
     """
 
     id: str
@@ -34,9 +41,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """The permitted targets of sinks: hosts, and files below ``folder``; None permits no files.
+    """The permitted targets of sinks, and their open clients.
 
-    ``clients`` has the connections that are kept between deliveries; a key has the sink and its settings.
+    Attributes:
+        rules: Rules for permitted hosts.
+        folder: Folder below which files may be written, or None to permit no files.
+        clients: Clients that are reused for later deliveries, by the sink's id and settings.
     """
 
     rules: TargetRules
@@ -46,5 +56,5 @@ class Sending:
     clients: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def addresses(self, host: str, port: int) -> Sequence[str]:
-        """The addresses of a host; raises ``WebhookRefused`` unless all of them are permitted."""
+        """Return the addresses of a host. Raise ``WebhookRefused`` unless all addresses are permitted."""
         return permitted_addresses(host, port, self.rules, self.resolver)

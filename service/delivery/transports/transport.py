@@ -1,7 +1,7 @@
-"""The kinds of sinks, and the sender of deliveries to sinks.
+"""The kinds of sinks, and the sender that passes deliveries to them.
 
-A sink has the filters, digests, retries and circuit of a webhook; only the sending of a body differs. Each kind of sink
-has its own members, and a method that sends one delivery, called in a thread.
+A sink has the same filters, digests, retries and circuit breaker as a webhook. Only the sending differs: each kind of
+sink has its own members, and a method that sends one delivery and is called in a thread.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from service.targets import Resolver, resolve
 from streams import listed
 
 SERVER_MEMBERS = frozenset(["host", "port", "security", "servers", "options"])
-"""Members that determine which server receives the password of a sink, and how."""
+"""Members that determine to which server, and how, the password of a sink is sent."""
 
 _LONGEST_ERROR = 300
 
 
 Sink: TypeAlias = ParquetSink | MailSink | KafkaSink
-"""A sink, whose members are fields.
+"""A sink, which is a dataclass of the sink's members.
 
-``address`` is only shown. ``check`` refuses members that cannot be used (``WebhookRefused``). ``send`` raises
-``SendFailed``; repeating it has no further effect if the receiver permits this. A sink that ``is_bulk`` always collects
-results, and gets all of them in one delivery.
+``address`` is for display only. ``check`` raises ``WebhookRefused`` for invalid members. ``send`` sends one delivery or
+raises ``SendFailed``; all attempts of a delivery have the same id, so that the receiver can drop repetitions. If
+``is_bulk``, the sink always collects results, and its digests contain all of them.
 """
 
 SINK_KINDS: Mapping[str, type[Sink]] = {"parquet": ParquetSink, "email": MailSink, "kafka": KafkaSink}
 
 
 def read_sink(members: Mapping[str, Any]) -> Sink:
-    """Build a sink from stored members; raises ``WebhookRefused`` if a member is unknown or missing."""
+    """Build a sink from its stored members. Raise ``WebhookRefused`` if a member is unknown or missing."""
     kind, sink_fields = SINK_KINDS[members["kind"]], fields(SINK_KINDS[members["kind"]])
     values, names = (
         {name: value for name, value in members.items() if name != "kind"},
@@ -64,12 +64,12 @@ def read_sink(members: Mapping[str, Any]) -> Sink:
 
 
 def check_sink(members: Mapping[str, Any], settings: WebhookSettings, resolver: Resolver = resolve) -> None:
-    """Check the members of a sink, and that it may reach its target; raises ``WebhookRefused``."""
+    """Raise ``WebhookRefused`` if the members of a sink are invalid or its target is not permitted."""
     read_sink(members).check(_sending(settings, resolver))
 
 
 def check_form(members: Mapping[str, Any], template: Mapping[str, Any] | None, digest: DigestRules | None) -> None:
-    """Check that a kind of sink permits a template and rules of digests; raises ``WebhookRefused``."""
+    """Raise ``WebhookRefused`` if the kind of a sink does not permit a template or rules of digests."""
     kind = SINK_KINDS[members["kind"]]
     if template is not None and kind is ParquetSink:
         raise WebhookRefused(f"a sink of the kind {members['kind']!r} has no template", field="template")
@@ -84,7 +84,7 @@ def _sending(settings: WebhookSettings, resolver: Resolver) -> Sending:
 
 
 class SinkSender:
-    """Sends each delivery in a thread of a pool, so that a slow receiver delays no other sink."""
+    """Sends deliveries to sinks in a pool of threads, so that a slow receiver does not delay other sinks."""
 
     def __init__(self, settings: WebhookSettings, resolver: Resolver = resolve) -> None:
         self._settings = settings
@@ -92,7 +92,7 @@ class SinkSender:
         self._threads = ThreadPoolExecutor(max_workers=settings.concurrency, thread_name_prefix="sink")
 
     async def send(self, sink: RegisteredWebhook, item: str, body: bytes) -> Reply:
-        """Send one delivery; it fails if the sink does not answer within twice the timeout."""
+        """Send one delivery. The attempt fails if the sink does not finish within twice the timeout."""
         began = time.monotonic()
         status: int | None = None
         error: str | None = None
@@ -109,7 +109,7 @@ class SinkSender:
         return Reply(status, error, round((time.monotonic() - began) * 1000))
 
     def close(self) -> None:
-        """Discard deliveries that have not begun; a thread that is sending ends after its delivery."""
+        """Discard deliveries that have not started. A thread that is sending ends after its delivery."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, sink: RegisteredWebhook, item: str, body: bytes) -> None:
