@@ -1,8 +1,8 @@
-"""Backtests: the results that patterns would have had in the past.
+"""Backtests, which compute the results that patterns would have had on past events.
 
-``plans``, ``reports``, ``job`` and ``run`` run a backtest, in Spark if the history is large. ``library`` and ``worker``
-queue the backtests of a service and run them one at a time, each in its own process. Spark is imported only where it
-runs.
+``plans``, ``reports``, ``job`` and ``run`` run a backtest, in Spark if the history is large. ``library`` queues the
+backtests of a service. ``worker`` runs them one at a time, each in its own process. Only processes that run Spark
+import Spark.
 """
 
 from service.backtests.library import BacktestDraft, BacktestLibrary, PatternChoice, Pruning

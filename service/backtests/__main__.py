@@ -9,7 +9,7 @@ from service.process import run_process
 
 
 def main() -> int:
-    """Run the worker; returns the exit status of ``run_process``."""
+    """Run the worker, and return the exit status of ``run_process``."""
     return run_process("backtests", work)
 
 

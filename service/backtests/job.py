@@ -1,4 +1,4 @@
-"""Runs a backtest in this process, or in Spark if the history is large."""
+"""The job of a backtest, which runs in this process, or in Spark if the history is large."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ _LOCAL = re.compile(r"local\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkUse:
-    """Options of Spark for a backtest; without ``data_folder``, scratch files are in a temporary folder.
+    """Options of Spark for a backtest.
 
-    If ``is_last``, this process ends after the backtest, so Spark's orderly shutdown is skipped, which saves a second.
+    Attributes:
+        data_folder: Folder for scratch files, or None for a temporary folder.
+        is_last: Whether this process ends after the backtest. Then Spark's shutdown is skipped, which saves a second.
     """
 
     master: str = "local[*]"
@@ -36,16 +38,18 @@ class SparkUse:
 
     @property
     def shards(self) -> int:
-        """The number of parts into which the correlation keys are divided."""
+        """Number of shards among which the correlation keys are divided."""
         local_match = _LOCAL.fullmatch(self.master)
         return _SHARDS_PER_CORE * (int(local_match.group(1)) if local_match else os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """Callbacks of a running backtest; an exception from ``progress`` ends the backtest.
+    """Callbacks of a running backtest.
 
-    ``progress`` gets the finished share of the work, ``compiling`` the progress of compiling kernels.
+    Attributes:
+        progress: Called with the finished share of the work, from 0 to 1. If it raises an exception, the backtest ends.
+        compiling: Called with the progress of compiling kernels.
     """
 
     progress: Callable[[float], None] = lambda _: None
@@ -59,7 +63,10 @@ def run_job(
     options: BacktestOptions | None = None,
     report: Reports | None = None,
 ) -> BacktestResult:
-    """Run a backtest over the histories of streams: in this process if all are small together, otherwise in Spark."""
+    """Run a backtest over the histories of streams.
+
+    If all histories together are small, the backtest runs in this process, otherwise in Spark.
+    """
     backtest_options, reports = options or BacktestOptions(shards=use.shards), report or Reports()
     exercises = _exercises(histories, plan)
     if is_small(histories):
@@ -79,7 +86,7 @@ def _spark(use: SparkUse, exercises: Sequence[str], reports: Reports) -> Iterato
             writes_archive=True,
             settings=use.settings,
         )
-        compiled_here = exercises if pipeline.is_local(use.master) else []  # clusters compile their own
+        compiled_here = exercises if pipeline.is_local(use.master) else []  # executors of a cluster compile themselves
         with (
             pipeline.compiling_beside(compiled_here, reports.compiling),
             signals_held(),  # a signal in between would leave Spark's Java process running
@@ -98,7 +105,10 @@ def _exercises(histories: Mapping[str, History], plan: RoundPlan) -> list[str]:
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:
-    """Add a folder for files of result rows to the options, and create the folder; None changes nothing."""
+    """Create a folder for files of result rows, and return the options with this folder.
+
+    If ``folder`` is None, return the options unchanged.
+    """
     if folder is None:
         return options
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The library of a running service's backtests: request, look up and cancel them."""
+"""The library of backtests, with which clients of a service request, look up and cancel backtests."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Pruning: TypeAlias = Literal["on", "off", "compare"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternChoice:
-    """A pattern of a backtest: a new text, or the ``name`` of a registered pattern.
+    """The choice of a pattern for a backtest, which is either a new text or the ``name`` of a registered pattern.
 
     Attributes:
-        text: Text in the pattern language; None for a registered pattern.
-        version: Version of the registered pattern; None: the current version.
-        suppress: Suppression, as in a pattern's document; replaces the suppression of a registered pattern.
+        text: Text in the pattern language, or None for a registered pattern.
+        version: Version of the registered pattern, or None for the current version.
+        suppress: Suppression, as in a pattern's document. It replaces the suppression of a registered pattern.
     """
 
     text: str | None = None
@@ -41,12 +41,14 @@ class PatternChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestDraft:
-    """A backtest to be run.
+    """A backtest to be queued.
 
     Attributes:
-        path: File or folder of the history, below the setting ``backtest_dir``; None: the history is the log.
-        pruning: Whether constraints terminate partial matches early: ``on``, ``off``, or ``compare``, which runs both.
-        is_open: Whether traces continue after the history; None: yes for the log, no for files.
+        pattern: The tested pattern.
+        against: The pattern with which the tested pattern is compared, or None.
+        path: File or folder of the history, relative to the setting ``backtest_dir``, or None for the event log.
+        pruning: Whether constraints prune partial matches: ``on``, ``off``, or ``compare`` to run both.
+        is_open: Whether traces continue after the history. With None, they do for the log, but not for files.
     """
 
     stream: str
@@ -66,7 +68,7 @@ class BacktestLibrary:
         self._clock = clock
 
     def ask(self, draft: BacktestDraft) -> Backtest:
-        """Queue a backtest with the current declaration, patterns and constraints of the stream."""
+        """Queue a backtest with the stream's current declaration, patterns and constraints."""
         declaration = self._stores.registry.stream(draft.stream)
         if draft.path is not None:
             allowed_path(self._settings.backtest_dir, draft.path)
@@ -102,17 +104,17 @@ class BacktestLibrary:
         return backtest
 
     def get(self, backtest_id: str) -> tuple[Backtest, dict[str, Any] | None]:
-        """Get a backtest and, once it is done, its summary."""
+        """Return a backtest and its summary, which is None until the backtest is done."""
         backtest = self._stores.backtests.get(backtest_id)
         return backtest, self._stores.backtests.summary(backtest_id) if backtest.status == "done" else None
 
     def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> Page:
-        """Alerts of a backtest in the order of their end times; empty before the backtest is done."""
+        """Return a page of a backtest's alerts, sorted by end time. Before the backtest is done, there are none."""
         self._stores.backtests.get(backtest_id)
         return self._stores.backtests.alerts(backtest_id, after=after, limit=limit)
 
     def delete(self, backtest_id: str) -> None:
-        """Cancel a queued or running backtest, or remove a finished one."""
+        """Cancel a backtest if it is queued or running, otherwise remove it."""
         fields = {"status": "cancelled", "finished_us": self._clock.now_us()}
         if self._stores.backtests.advance(backtest_id, ("queued", "running"), **fields) is None:
             self._stores.backtests.remove(backtest_id)

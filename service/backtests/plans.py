@@ -1,8 +1,8 @@
-"""Plans a backtest as variants of patterns and constraints; each variant is matched over the same history.
+"""Plans of backtests. A plan consists of variants, all of which are matched over the same history.
 
-The first variant is the tested one. Three more are optional: the patterns to compare with, the tested variant without
-pruning, and the tested variant without constraints. If the constraints need more monitor states than allowed, some
-are left out, as in ``forestall match``.
+A variant is a set of patterns and constraints. The first variant has the tested patterns. Three variants are optional:
+the patterns to compare with, the tested patterns without pruning, and the tested patterns without constraints. If the
+constraints need more monitor states than permitted, some constraints are left out, as in ``forestall match``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _VERSION = 1
 
 
 def plan_of(question: Question) -> RoundPlan:
-    """Plan the variants that a question needs."""
+    """Return the plan for a question, with the variants that the question requires."""
     tested = _variant(question, TESTED, question.patterns, question.prune)
     variants = [tested]
     if question.against:
         against = _variant(question, AGAINST, question.against, question.prune)
-        # Single patterns are compared whatever their names, several by name.
+        # A single pattern is compared with a single pattern of any name. Several patterns are compared by name.
         if len(question.patterns) == len(question.against) == 1:
             against = replace(against, counterparts={question.against[0].name: question.patterns[0].name})
         variants.append(replace(against, alike=likeness(tested, against)))
@@ -62,7 +62,7 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
 
 
 def _without_constraints(question: Question) -> Question:
-    """Remove a question's constraints; types by which they end traces become end events of the stream."""
+    """Remove the constraints of a question. End events of the constraints become end events of the stream."""
     declaration, ends = question.declaration, set(question.declaration.end_events)
     if question.constraint_set is not None:
         ends |= question.constraint_set.trace_ends

@@ -1,4 +1,4 @@
-"""The question of a backtest: a value that can be stored, independent of Spark."""
+"""The question of a backtest, which is a storable value and does not depend on Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams import USUAL_BUDGET, PatternOn, StreamDeclaration, WorkBudget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedPattern:
-    """A pattern of a backtest; constraints terminate its partial matches early if ``is_guarded``."""
+    """A pattern of a backtest. If ``is_guarded``, constraints prune its partial matches."""
 
     name: str
     text: str
@@ -36,22 +36,26 @@ class TriedPattern:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TriedPattern:
-        """Read a pattern from plain JSON; documents of earlier releases have no work budget."""
+        """Read a pattern from plain JSON. Documents of earlier releases have no work budget."""
         return cls(**{**document, "budget": WorkBudget.from_json(document.get("budget", {}))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The question of a backtest: the patterns to run on a stream, and the comparisons to make.
+    """The question of a backtest.
 
     Attributes:
         declaration: Declaration of the stream, with its end events.
-        constraint_set: The constraints of the stream, including its end events; None: no constraints.
-        prune: Pruning of partial matches that can no longer complete; None: as in the constraint set.
+        patterns: The tested patterns.
+        against: The patterns with which the tested patterns are compared.
+        constraint_set: The constraints of the stream, with its end events, or None for no constraints.
+        prune: How partial matches that can no longer complete are pruned, or None for the policy of the constraint set.
+        compares_pruning: Whether the tested patterns are compared with themselves without pruning.
+        compares_constraints: Whether the tested patterns are compared with themselves without constraints.
         is_open: Whether traces continue after the history.
         tables: Versions of the tables that patterns look up, in the form of ``Tables.to_json``, each with the time from
-            which the version is valid. For the log: only the versions before its first event.
-        changes: For the log, the changes of tables between events; left out by ``to_document``.
+            which it is valid. If the history is the log, these are only the versions before its first event.
+        changes: Changes of tables between events, if the history is the log. ``to_document`` leaves them out.
     """
 
     declaration: StreamDeclaration
@@ -95,7 +99,7 @@ class Question:
 
 
 def ends_in(question: Question, tried: TriedPattern) -> TraceEnds:
-    """How traces end for one pattern of a backtest."""
+    """Return how traces end for a pattern of a backtest."""
     if not question.is_open:
         return TraceEnds(has_trace_end=True)
     is_guarded = tried.is_guarded and question.prune is not Prune.OFF

@@ -1,4 +1,4 @@
-"""The result of a backtest as plain JSON. Fields may be added but never changed."""
+"""The result of a backtest as plain JSON. Later releases may add fields, but never change fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LISTED = tuple(kind for kind in COUNTED if kind.in_backtests == "listed")
 
 
 def summary_document(result: BacktestResult) -> dict[str, Any]:
-    """Counts and costs of a backtest's variants and comparisons, without the alerts."""
+    """Return the summary of a backtest: counts and costs of its variants and comparisons, without alerts."""
     names = list(result.variants)
     tested = result.variants[names[0]]
     return {
@@ -33,10 +33,10 @@ def summary_document(result: BacktestResult) -> dict[str, Any]:
 
 
 def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
-    """Alerts of the first variant, and lost alerts, sorted by end time; at most ``limit``.
+    """Return up to ``limit`` alerts, sorted by end time: all alerts of the first variant, and lost alerts.
 
-    ``change`` is ``added`` for an alert that the variants in ``compared_with`` lack, and ``lost`` for an alert that
-    only the variant in ``compared_with`` has.
+    The member ``change`` is ``added`` for an alert that the variants in ``compared_with`` do not have. It is ``lost``
+    for an alert that the variant in ``compared_with`` has, but not the first variant. Otherwise it is None.
     """
     added: dict[str, list[str]] = {}
     for place, alerts in result.rows.items():
@@ -58,25 +58,28 @@ def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
 
 
 def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[list[Mapping[str, Any]], ...]:
-    """Results that ``variant`` lacks, and results that only ``variant`` has: at most ``limit`` each, by end time."""
+    """Compare the first variant with ``variant``. Return added and lost results, up to ``limit`` each, by end time.
+
+    Added results are missing in ``variant``. Lost results are missing in the first variant.
+    """
     rows_by_change: dict[str, list[Mapping[str, Any]]] = {"added": [], "lost": []}
     for place, rows in result.rows.items():
         label, _, name = place.partition(".")
         change = label.partition("-")[0]
-        if name == variant and change in rows_by_change:  # otherwise suspensions of the variant
+        if name == variant and change in rows_by_change:  # other rows of the variant are suspensions
             rows_by_change[change] += rows
     added, lost = (sorted(changed_rows, key=_order)[:limit] for changed_rows in rows_by_change.values())
     return added, lost
 
 
 def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[str, Any]]:
-    """Result rows of one kind of the first variant, at most ``limit``; alerts are sorted by end time."""
+    """Return up to ``limit`` result rows of a kind from the first variant. Alerts are sorted by end time."""
     rows = result.rows.get(kind, ())
     return (sorted(rows, key=_order) if kind == "alert" else rows)[:limit]
 
 
 def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Sort key of an alert or a derived event; a derived event has one time and no bindings."""
+    """Return the sort key of an alert or a derived event. A derived event has one time and no bindings."""
     end, start = parse_time(row.get("end") or row["time"]), parse_time(row.get("start") or row["time"])
     return end, start, sorted(row.get("bindings", {}).items()), row["pattern"], row["key"]
 

@@ -1,4 +1,4 @@
-"""The process of one backtest, ``python -m service.backtests.run ID``; writes its progress and result to Redis."""
+"""The process of one backtest (``python -m service.backtests.run ID``), which stores progress and result in Redis."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from service.stores import Backtest
 from streams import Clock, ForestallError, StreamDeclaration, SystemClock, TableOn
 from streams.readers import ReaderOptions, reading_of
 
-_NICENESS = 10  # so that live matching comes first
+_NICENESS = 10  # gives priority to live matching
 _REPORTED_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestRun:
-    """Runs one backtest that the worker has started."""
+    """Runs a backtest that the worker has started."""
 
     stores: Stores
     settings: Settings
@@ -62,7 +62,8 @@ class BacktestRun:
             master=self.settings.spark_master, data_folder=self.settings.data_dir, settings=self.settings.spark.conf
         )
         shards = use.shards
-        # A log file holds one shard: one part per file if tables change, otherwise whole parts per file.
+        # A file of the log has the events of one shard. If tables change, each file is one part of the backtest.
+        # Otherwise each file is divided into a whole number of parts.
         if backtest.path is None:
             parts = len(history.files)
             shards = parts if history.changes else -(-shards // parts) * parts
@@ -73,7 +74,7 @@ class BacktestRun:
         )
 
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
-        """Export a stream's events from the log; returns their history, and the question with the tables added."""
+        """Export a stream's events from the log. Return their history, and the question with tables and changes."""
         names = frozenset(str(table["name"]) for table in question.tables)
         log_range = LogRange(
             stream=backtest.stream,
@@ -100,7 +101,7 @@ class BacktestRun:
 
 
 class _ProgressReporter:
-    """Writes the progress of a backtest to Redis; ends the process if the backtest was cancelled or removed."""
+    """Stores the progress of a backtest in Redis. Ends the process if the backtest was cancelled or removed."""
 
     def __init__(self, stores: Stores, backtest_id: str) -> None:
         self._stores = stores

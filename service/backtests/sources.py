@@ -1,4 +1,4 @@
-"""Sources that a service's backtests may read: files below one folder, and the log."""
+"""The sources that a service's backtests may read, which are the files below one folder, and the event log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_TABLES = frozenset((TableOn.KIND, TableOff.KIND, TableRow.KIND))
 
 
 def allowed_path(folder: Path | None, path: str) -> Path:
-    """Resolve a path of a backtest; raises ``BacktestRefused`` if it does not exist or is outside the folder."""
+    """Resolve a path of a backtest. Raise ``BacktestRefused`` if it does not exist or is outside the folder."""
     if folder is None:
         raise BacktestRefused(
             f'files cannot be read, as {PREFIX}BACKTEST_DIR is not set; use the log: {{"log": true}}', path=path
@@ -41,7 +41,7 @@ def allowed_path(folder: Path | None, path: str) -> Path:
 
 
 def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
-    """Check that no file of a history is a link out of the folder."""
+    """Raise ``BacktestRefused`` if a file of a history is a link to a target outside the folder."""
     root = None if folder is None else folder.resolve()
     for file in files:
         if root is None or not file.resolve().is_relative_to(root):
@@ -50,9 +50,12 @@ def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
-    """The part of the log to export: a stream's events between two times, and changes of the named tables.
+    """The part of the log to export: the events of a stream between two times, and the changes of some tables.
 
-    ``tables`` has names of tables; a calendar has the name of the table as which it is stored.
+    Attributes:
+        now_us: End of the range by Redis' clock, microseconds UTC.
+        since_ms: Start of the range by Redis' clock, milliseconds UTC.
+        tables: Names of the tables. A calendar has the name of the table as which it is stored.
     """
 
     stream: str
@@ -63,9 +66,12 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedLog:
-    """An exported log: one file of events per shard, and the changes of tables.
+    """An exported part of the log.
 
-    ``places`` has, for each file, the number of its events before each change.
+    Attributes:
+        files: Files of events, one per shard.
+        places: For each file, the number of its events before each change.
+        changes: Changes of tables, in the order of the log.
     """
 
     files: tuple[Path, ...]
@@ -74,9 +80,10 @@ class ExportedLog:
 
 
 def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
-    """Export the events of a part of the log, and the positions of table changes among the events.
+    """Export a part of the log.
 
-    All shards hold the same changes; a shard whose beginning was trimmed lacks the earliest changes.
+    All shards have the same changes of tables. However, if the oldest entries of a shard were trimmed, its earliest
+    changes are missing. These changes are placed before all its events.
     """
     shards = [_exported(log, shard, folder, log_range) for shard in range(log.layout.read().shards)]
     changes = max((part.changes for part in shards), key=len)
@@ -89,7 +96,7 @@ def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
 
 @dataclass(slots=True)
 class _Shard:
-    """An exported shard; ``places`` has, for each change, the number of events before it."""
+    """An exported shard. ``places`` has the number of events before each change."""
 
     file: Path
     changes: list[TableRecord] = field(default_factory=list)
@@ -114,9 +121,10 @@ def _exported(log: EventLog, shard: int, folder: Path, log_range: LogRange) -> _
 
 
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
-    """The tables as they were before the first of the given changes.
+    """Return the tables as they were before the given changes.
 
-    A row changed by both an earlier and a given change of a table version has its value in the version's file.
+    If a row of a table version was changed twice, first earlier and then by a given change, the store no longer has the
+    value in between. Then the row has its value from the version's file.
     """
     past_tables = Tables(tables.files)
     for name in sorted(names):
@@ -134,7 +142,7 @@ def tables_before(tables: TableStore, names: Collection[str], records: Sequence[
 
 
 def _version_before(records: Sequence[TableRecord], newest: int) -> int:
-    """The version of a table before the given changes; ``newest`` if no change names a version."""
+    """Return the version of a table before the given changes, or ``newest`` if no change contains a version."""
     for record in records:
         match record:
             case TableRow():
@@ -145,5 +153,5 @@ def _version_before(records: Sequence[TableRecord], newest: int) -> int:
 
 
 def table_named(record: TableRecord) -> str:
-    """The name of the table or calendar that a control record changes."""
+    """Return the name of the table or calendar that a control record changes."""
     return record.table.name if isinstance(record, TableOn) else record.name

@@ -1,8 +1,9 @@
-"""Processes the queue of backtests, one at a time, each in its own process.
+"""The backtest worker, which runs queued backtests one at a time, each in its own process.
 
-The worker does not import Spark. A backtest's memory is released with its process, and the worker reports how the
-process ended. If the worker is killed, its backtest ends too, and the next worker starts it once more; a second
-interruption is a failure. A lease in Redis keeps other workers waiting.
+The worker does not import Spark. When the process of a backtest ends, its memory is released, and the worker stores the
+reason if it failed. If the worker is killed, the process of its backtest ends too, and the next worker starts the
+backtest again. After a second interruption, the backtest has failed. A lease in Redis ensures that only one worker is
+active.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Worker:
-    """Runs queued backtests, oldest first, each as a process: ``command`` followed by the backtest's id."""
+    """Runs queued backtests, oldest first. The process of a backtest runs ``command`` with the backtest's id."""
 
     stores: Stores
     clock: Clock
@@ -47,7 +48,7 @@ class Worker:
     _process: subprocess.Popen[bytes] | None = None
 
     def run(self, stop: Event, on_round: Callable[[], None] = lambda: None) -> None:
-        """Work until ``stop`` is set, then queue a running backtest again. ``on_round`` is called in each round."""
+        """Run backtests until ``stop`` is set, then queue a running backtest again. Call ``on_round`` in each round."""
         try:
             while not stop.wait(_POLL_S):
                 on_round()
@@ -59,7 +60,10 @@ class Worker:
             self.close()
 
     def step(self) -> None:
-        """Do one round: renew the lease, check the running backtest, start the next one."""
+        """Perform one round: renew the lease, check the running backtest, and start the next backtest if none runs.
+
+        If another worker has the lease, stop the running backtest.
+        """
         if not self.stores.backtests.lease(self._token, _LEASE_MS):
             self._holds_lease = False
             self._stop_process()
@@ -73,7 +77,7 @@ class Worker:
             self._begin()
 
     def close(self) -> None:
-        """Stop the running backtest and leave it to the next worker."""
+        """Stop the running backtest, and queue it again for the next worker."""
         current = self._current
         self._stop_process()
         if current is not None:
@@ -83,7 +87,10 @@ class Worker:
                 log.warning("backtest-left", id=current)
 
     def _take_over(self) -> None:
-        """Requeue backtests that an earlier worker left running; fail the ones that were interrupted too often."""
+        """Requeue the backtests that an earlier worker was running, unless they were interrupted too often.
+
+        Backtests that were interrupted too often fail.
+        """
         for backtest in self.stores.backtests.all():
             if backtest.status != "running":
                 continue
@@ -119,7 +126,7 @@ class Worker:
         status = self._process.poll()
         if status is not None:
             self._process = self._current = None
-            self._fail(current, _cause(status))  # no effect if the process has stored its outcome
+            self._fail(current, _cause(status))  # has no effect if the process has stored its outcome
             return
         try:
             is_wanted = self.stores.backtests.get(current).status == "running"
@@ -158,7 +165,7 @@ def _cause(status: int) -> str:
 
 
 def work(settings: Settings) -> None:
-    """Run a worker until SIGTERM or SIGINT."""
+    """Run a worker until the process receives SIGTERM or SIGINT."""
     stop = Event()
     with open_stores(settings) as stores:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,7 +1,7 @@
-"""Checks of ``forestall doctor``: this machine, the settings, Redis, Spark, and a running service.
+"""The checks of ``forestall doctor``, which examine this machine, the settings, Redis, Spark, and a running service.
 
-Each check returns findings: subject, verdict, observation and advice. Checks change nothing; a check whose
-prerequisite is missing is left out.
+Each check returns findings, which have a subject, a verdict, an observation and advice. Checks change nothing. If a
+prerequisite of a check is missing, the check is skipped.
 """
 
 from service.doctor.examination import examine

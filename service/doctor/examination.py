@@ -1,4 +1,4 @@
-"""Runs all checks, in the order in which a user should fix the problems."""
+"""The examination, which runs all checks in the order in which a user should fix the problems."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TIMEOUT_S = 5.0
 
 
 def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
-    """Run all checks, which change nothing; ``deep``: also check that Spark starts."""
+    """Run all checks and yield their findings. If ``deep``, also check that Spark starts."""
     java = look_at_java()
     yield java
     yield look_at_python()
@@ -71,7 +71,7 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
 
 
 def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
-    """Check that spans can be sent if tracing is configured, but not that a collector accepts them."""
+    """Check that OpenTelemetry is installed if tracing is configured. Whether a collector answers is not checked."""
     if settings.endpoint is None:
         return
     try:
@@ -84,7 +84,10 @@ def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
 
 
 def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
-    """Check the configured Redis, or the private server: its state if it runs, otherwise that it can be started."""
+    """Check the configured Redis server or, if none is configured, the private server.
+
+    If the private server does not run, check only that it can be started.
+    """
     if settings.redis_url is not None:
         yield from _look_at_url(settings.redis_url.get_secret_value(), clock, settings)
         return
@@ -105,7 +108,7 @@ def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
 
 
 def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Finding:
-    """Check that this release can read the store; names the migrations that the next start would run."""
+    """Check that this release can read the store. The finding names the migrations that the next start will run."""
     try:
         steps = pending(client, migrations)
     except StoreNewer as error:
@@ -119,7 +122,7 @@ def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) 
 
 
 def look_at_spark() -> Finding:
-    """Check that Spark starts on this machine, and returns correct rows from one of its Python processes."""
+    """Check that Spark starts on this machine, and that a Python process of Spark returns correct rows."""
     with tempfile.TemporaryDirectory(prefix="forestall-doctor-") as folder:
         try:
             session = build_session(SessionOptions(data_folder=Path(folder), master="local[1]"))
@@ -146,7 +149,7 @@ def _look_at_url(url: str, clock: Clock, settings: Settings) -> Iterator[Finding
 
 
 def _look_at_port(settings: Settings) -> Iterator[Finding]:
-    """Check that the API's port is free, or that a ready service answers there."""
+    """Check that the API's port is free, or that a service answers on the port and is ready."""
     host, port = settings.api_host, settings.api_port
     if port == 0 or port_fault(host, port) is None:
         yield ok("port", f"port {port} on {host} is free; no service runs there")
@@ -172,7 +175,7 @@ def _look_at_port(settings: Settings) -> Iterator[Finding]:
 
 
 def _ask(host: str, port: int) -> dict[str, Any] | None:
-    """The answer of ``/v1/ready``; None unless this service answers."""
+    """Request ``/v1/ready`` and return the answer, or None if no service of this project answers."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - such a server is queried here
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}/v1/ready"
     try:
@@ -185,7 +188,7 @@ def _ask(host: str, port: int) -> dict[str, Any] | None:
 
 
 def _look_at_master(settings: Settings) -> Finding:
-    """Check that a standalone master of Spark can be reached; other masters are not checked."""
+    """Check that a standalone master of Spark can be reached. Other masters are not checked."""
     try:
         require_master(settings.spark_master)
     except ClusterUnready as error:
@@ -195,7 +198,7 @@ def _look_at_master(settings: Settings) -> Finding:
 
 
 def _look_at_states(client: Client, settings: Settings) -> Iterator[Finding]:
-    """Check that the newest saved state of each shard is stored where the settings say."""
+    """Check that the newest snapshot of each shard is in the configured place."""
     if not client.exists(LAYOUT_KEY):
         yield ok("states", "there is no event log yet")
         return

@@ -1,4 +1,4 @@
-"""The results of checks, each with its verdict."""
+"""Findings, which are the results of checks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ _ORDER: tuple[Verdict, ...] = ("ok", "warning", "problem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of a check; ``advice`` is empty if nothing is wrong.
+    """The result of a check.
 
-    A ``problem`` breaks the service or loses data; a ``warning`` may do so under some conditions.
+    Attributes:
+        verdict: ``problem`` if the service does not work or loses data, ``warning`` if this can happen under some
+            conditions, otherwise ``ok``.
+        found: The observation, in words.
+        advice: How to fix the problem, or empty if the verdict is ``ok``.
     """
 
     subject: str
@@ -25,20 +29,20 @@ class Finding:
 
 
 def ok(subject: str, observation: str) -> Finding:
-    """The finding that a subject has no fault."""
+    """Return the finding that a subject has no fault."""
     return Finding(subject=subject, verdict="ok", found=observation)
 
 
 def warning(subject: str, observation: str, advice: str) -> Finding:
-    """The finding that a subject can cause problems under some conditions."""
+    """Return the finding that a subject can cause problems under some conditions."""
     return Finding(subject=subject, verdict="warning", found=observation, advice=advice)
 
 
 def problem(subject: str, observation: str, advice: str) -> Finding:
-    """The finding that a subject does not work, or loses data."""
+    """Return the finding that a subject does not work, or loses data."""
     return Finding(subject=subject, verdict="problem", found=observation, advice=advice)
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """The most severe verdict of findings; ``ok`` if there are no findings."""
+    """Return the most severe verdict of findings, or ``ok`` if there are no findings."""
     return max((finding.verdict for finding in findings), key=_ORDER.index, default="ok")

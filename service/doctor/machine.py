@@ -1,4 +1,4 @@
-"""Checks of the machine: Java, Python and its packages, compiled kernels, space for data."""
+"""Checks of the machine: Java, Python and its packages, the compiled kernels, and the data folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FLEETING = ("tmpfs", "ramfs")
 
 
 def look_at_java() -> Finding:
-    """Check that Spark's launcher would find a Java that Spark supports."""
+    """Check that Spark's launcher finds a Java version that Spark supports."""
     # house: allow environment: Spark's launcher tries this variable first
     home = os.environ.get("JAVA_HOME")
     try:
@@ -51,7 +51,7 @@ def look_at_python() -> Finding:
 
 
 def look_at_packages() -> Iterator[Finding]:
-    """Check that the project supports the installed version of each package it requires."""
+    """Check that each required package is installed in a supported version."""
     requirements = [Requirement(text) for text in requires(_DISTRIBUTION) or ()]
     applicable = [
         requirement
@@ -68,7 +68,7 @@ def look_at_packages() -> Iterator[Finding]:
 
 
 def look_at_package(requirement: Requirement) -> Finding | None:
-    """The finding for a package that is missing or has an unsupported version; None if nothing is wrong."""
+    """Return the finding for a package that is missing or has an unsupported version, otherwise None."""
     advice = f"run make setup, or: pip install '{requirement.name}{requirement.specifier}'"
     try:
         installed_version = version(requirement.name)
@@ -82,7 +82,10 @@ def look_at_package(requirement: Requirement) -> Finding | None:
 
 
 def look_at_kernels() -> Finding:
-    """Check that the folder of compiled kernels can be written; reports its size and how many kernels are missing."""
+    """Check that the folder of compiled kernels can be written.
+
+    The finding also reports the size of the folder, and whether kernels are missing.
+    """
     advice = "name a folder that this user may write: NUMBA_CACHE_DIR"
     try:
         folder = kernels_folder()
@@ -102,7 +105,7 @@ def look_at_kernels() -> Finding:
 
 
 def size_of(folder: Path) -> int:
-    """The total size in bytes of the files in a folder; 0 if the folder does not exist."""
+    """Return the total size in bytes of the files in a folder, or 0 if the folder does not exist."""
     try:
         return sum(file.stat().st_size for file in folder.iterdir())
     except FileNotFoundError:
@@ -110,7 +113,7 @@ def size_of(folder: Path) -> int:
 
 
 def look_at_folder(folder: Path) -> Iterator[Finding]:
-    """Check that the data folder can be written, has space, and survives a restart."""
+    """Check that the data folder can be written, has enough free space, and survives a restart of the machine."""
     place = folder.resolve()
     existing = next(parent for parent in (place, *place.parents) if parent.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
@@ -137,7 +140,7 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
 
 
 def file_system_of(place: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
-    """The type of the file system that holds a path; None if the operating system does not report it."""
+    """Return the type of the file system that contains a path, or None if the operating system does not report it."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

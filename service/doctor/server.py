@@ -1,4 +1,4 @@
-"""Checks of a Redis server, mainly that acknowledged data is not lost."""
+"""Checks of a Redis server, mainly whether acknowledged data can be lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOLERATED_US, _HARMFUL_US = _SECOND_US, 60 * _SECOND_US
 
 
 def look_at_server(facts: ServerFacts) -> Iterator[Finding]:
-    """Check the server's version, role, persistence and memory."""
+    """Check the version, the role, the persistence and the memory of a server."""
     yield _version(facts)
     if facts.is_clustered:
         yield problem(
@@ -32,7 +32,7 @@ def look_at_server(facts: ServerFacts) -> Iterator[Finding]:
 
 
 def at_risk(facts: ServerFacts) -> Iterator[Finding]:
-    """Findings about settings and failures of the server by which acknowledged data may be lost."""
+    """Yield findings about settings and failures of the server that can cause the loss of acknowledged data."""
     subject = "redis persistence"
     if not facts.is_append_only:
         yield problem(
@@ -68,7 +68,7 @@ def at_risk(facts: ServerFacts) -> Iterator[Finding]:
 
 
 def look_at_clock(client: Client, clock: Clock) -> Finding:
-    """Check how far the clocks of this machine and of Redis differ, because the service uses both."""
+    """Check the clock skew between this machine and Redis, because the service uses both clocks."""
     before_us, first_us, second_us = clock.now_us(), server_time_us(client), server_time_us(client)
     after_us = clock.now_us()
     if after_us < before_us or second_us < first_us:
