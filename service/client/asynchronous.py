@@ -1,4 +1,4 @@
-"""The asynchronous client: the calls of ``Client`` as coroutines and asynchronous iterators."""
+"""The asynchronous client, which has the methods of ``Client`` as coroutines and asynchronous iterators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from service.client.resources import AsyncResources
 
 
 class AsyncClient(Connection, AsyncResources):
-    """``Client`` with coroutines as methods; closed by ``aclose`` or at the end of an ``async with`` block."""
+    """The asynchronous counterpart of ``Client``.
+
+    It is closed by ``aclose`` or at the end of an ``async with`` block.
+    """
 
     _transport = httpx.AsyncClient
     _http: httpx.AsyncClient
@@ -42,20 +45,20 @@ class AsyncClient(Connection, AsyncResources):
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """As ``Client.request``."""
+        """Send a request; see ``Client.request``."""
         return await self.send(Call(method=method, path=path, query=query or {}, body=body, headers=headers or {}))
 
     async def send(self, call: Call) -> Any:
-        """As ``Client.send``."""
+        """Send a call; see ``Client.send``."""
         return decoded(await self._answer(call))
 
     async def content(self, path: str) -> bytes:
-        """As ``Client.content``."""
+        """GET a path and return the body of the answer unchanged; see ``Client.content``."""
         answer = await self._answer(Call(method="GET", path=path))
         return answer.content
 
     async def find(self, path: str, **query: Any) -> Tagged[Any] | None:
-        """As ``Client.find``."""
+        """GET a resource that may not exist; see ``Client.find``."""
         try:
             answer = await self._answer(Call(method="GET", path=path, query=query))
         except ResourceMissing:
@@ -71,7 +74,7 @@ class AsyncClient(Connection, AsyncResources):
         on_more: Callable[[str], None] | None = None,
         **query: Any,
     ) -> AsyncIterator[Any]:
-        """As ``Client.pages``."""
+        """Iterate over the items of a paged list; see ``Client.pages``."""
         paging = Paging(path, query, most, on_gap, on_more)
         while (call := paging.call()) is not None:
             for item in paging.items(await self.send(call)):
@@ -80,7 +83,7 @@ class AsyncClient(Connection, AsyncResources):
     async def live(
         self, path: str, *, after: str | None = None, on_gap: Callable[[str], None] | None = None, **query: Any
     ) -> AsyncIterator[LiveEvent[Any]]:
-        """As ``Client.live``; cancel the task to end the iteration."""
+        """Iterate over server-sent events until the task is cancelled; see ``Client.live``."""
         following = Following(path, query, after, on_gap)
         while True:
             answer = await self._answer(following.call(), stream=True)
@@ -93,7 +96,7 @@ class AsyncClient(Connection, AsyncResources):
             await asyncio.sleep(following.pause_s)
 
     async def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
-        """As ``Client._answer``."""
+        """Send a call, with retries; see ``Client._answer``."""
         retries, options = Retries(self._patience, self.url), call.with_key().options(self._headers)
         while True:
             try:

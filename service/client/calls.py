@@ -1,4 +1,4 @@
-"""Requests, retries, pages and server-sent events without input and output, shared by both clients."""
+"""The logic of requests, retries, pages and server-sent events, which performs no I/O and is shared by both clients."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LONGEST_PAUSE_S = 60
 _LONGEST_BACKOFF_S = 2.0
 _FIRST_BACKOFF_S = 0.1
 _RECONNECT_S = 0.5
-_KEPT_CONNECTIONS = 50  # besides one connection for each live iterator
+_KEPT_CONNECTIONS = 50  # in addition to one connection for each live iterator
 _GAP = "gap"
 _HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 _ERRORS: Mapping[int, type[ApiError]] = {
@@ -62,12 +62,14 @@ _ERRORS: Mapping[int, type[ApiError]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request of the API, before a client has sent it.
+    """A request to the API that a client can send, repeatedly if necessary.
 
     Attributes:
-        path: Path below ``/v1``, or including ``/v1``.
-        query: Parameters; None is left out, a list is repeated, a ``datetime`` needs its zone.
-        body: Bytes or text are sent unchanged, with their ``Content-Type`` in ``headers``; other values as JSON.
+        path: Path with or without the prefix ``/v1``.
+        query: Parameters of the query. None is left out, each item of a list becomes a parameter, and a ``datetime``
+            must have a time zone.
+        body: Body of the request. Bytes or text are sent unchanged, with the ``Content-Type`` in ``headers``. Any other
+            value is sent as JSON.
     """
 
     method: str
@@ -77,19 +79,19 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def with_key(self) -> Call:
-        """The call with an ``Idempotency-Key``, if it may create something and has no such key yet."""
+        """Return the call with an ``Idempotency-Key``. If it has one, or creates nothing, return it unchanged."""
         if self.method not in _CREATING or "Idempotency-Key" in self.headers:
             return self
         headers = {**self.headers, "Idempotency-Key": uuid.uuid4().hex}
         return Call(method=self.method, path=self.path, query=self.query, body=self.body, headers=headers)
 
     def options(self, headers: Mapping[str, str]) -> dict[str, Any]:
-        """The call as arguments for httpx; ``headers`` are those that the client sends with every call."""
+        """Return the call as arguments for httpx. ``headers`` are the headers that the client sends with every call."""
         is_rooted = self.path.startswith("/v1/") or self.path in _ROOTED
         path = self.path if is_rooted else f"/v1{self.path}"
         options: dict[str, Any] = {"method": self.method, "url": path, "headers": {**headers, **self.headers}}
         parameters = {name: _plain(value) for name, value in self.query.items() if value is not None}
-        if parameters:  # httpx would drop a query in the path
+        if parameters:  # with empty params, httpx would drop a query that is part of the path
             options["params"] = parameters
         if isinstance(self.body, bytes | str):
             options["content"] = self.body
@@ -100,7 +102,10 @@ class Call:
 
 
 class Tagged(NamedTuple, Generic[T]):
-    """An answer with its ``ETag``; a change with this tag is refused if the resource has changed since the answer."""
+    """The content of an answer with its ``ETag``.
+
+    If a change is sent with this tag (``condition``), the service rejects it if the resource has changed since.
+    """
 
     value: T
     etag: str
@@ -108,7 +113,13 @@ class Tagged(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class LiveEvent(Generic[T]):
-    """A server-sent event: ``id`` is the cursor after the event, ``name`` its kind, ``data`` its JSON."""
+    """A server-sent event.
+
+    Attributes:
+        id: Cursor after the event.
+        name: Kind of the event.
+        data: Decoded JSON of the event.
+    """
 
     id: str
     name: str
@@ -117,11 +128,12 @@ class LiveEvent(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a client repeats a call.
+    """The time for which a client repeats a call.
 
     Attributes:
         unanswered_s: Seconds for which a call is repeated while the service, or a part of the service, does not answer.
-        overload_s: Seconds for which calls to an overloaded service are repeated, each time after ``Retry-After``.
+        overload_s: Seconds for which a call is repeated while the service is overloaded, each time after the pause in
+            ``Retry-After``.
     """
 
     unanswered_s: float
@@ -129,7 +141,7 @@ class Patience:
 
 
 class Retries:
-    """The attempts of one call: decides after each attempt whether its outcome is final, and how long to pause."""
+    """Decides after each attempt of a call whether to repeat the call, and after which pause."""
 
     def __init__(self, patience: Patience, url: str) -> None:
         self._patience, self._url = patience, url
@@ -137,7 +149,7 @@ class Retries:
         self._backoff_s = _FIRST_BACKOFF_S
 
     def after_failure(self, error: httpx.TransportError) -> float:
-        """The pause in seconds after an attempt without an answer.
+        """Return the pause in seconds after an attempt without an answer.
 
         Raises:
             ServiceUnreachable: The patience is over, or no attempt can succeed.
@@ -149,7 +161,9 @@ class Retries:
         return pause_s
 
     def after_answer(self, answer: httpx.Response) -> float | None:
-        """The pause in seconds after an answer, None for success; the body of an error must have been read.
+        """Return the pause in seconds after an answer, or None if the answer is successful.
+
+        The body of an unsuccessful answer must have been read.
 
         Raises:
             ApiError: The patience is over, or the service would refuse every attempt.
@@ -175,7 +189,7 @@ class Retries:
         return pause_s
 
     def _next_backoff_s(self) -> float:
-        """A pause with jitter; doubles the next pause up to a limit."""
+        """Return a pause with jitter, and double the next pause up to a limit."""
         backoff_s = self._backoff_s
         self._backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
         return backoff_s * random.uniform(0.5, 1.0)
@@ -185,7 +199,7 @@ class Retries:
 
 
 class Paging:
-    """The consecutive pages of a list, up to ``most`` items in all."""
+    """The state of an iteration over the pages of a list, up to ``most`` items in total."""
 
     def __init__(
         self,
@@ -199,14 +213,14 @@ class Paging:
         self._on_gap, self._on_more = on_gap, on_more
 
     def call(self) -> Call | None:
-        """The request for the next page; None if no further page is needed."""
+        """Return the request for the next page, or None if no further page is needed."""
         if self._left == 0:
             return None
         limit = self._query.get("limit") or LARGEST_PAGE
         return Call(method="GET", path=self._path, query={**self._query, "limit": min(self._left or limit, limit)})
 
     def items(self, page: Mapping[str, Any]) -> list[Any]:
-        """The items of a page, without those beyond the maximum; moves the cursor to the next page."""
+        """Return the items of a page, up to the remaining number of items, and advance the cursor to the next page."""
         if (trimmed := page.get("trimmed_until")) and self._on_gap is not None:
             self._on_gap(trimmed)
         items: list[Any] = page["items"]
@@ -223,7 +237,7 @@ class Paging:
 
 
 class Following:
-    """A subscription to server-sent events: the cursor at which it resumes, and the conversion of its events."""
+    """The state of a subscription to server-sent events, which has the cursor from which the subscription resumes."""
 
     def __init__(
         self, path: str, query: Mapping[str, Any], after: str | None, on_gap: Callable[[str], None] | None
@@ -232,7 +246,7 @@ class Following:
         self.pause_s = _RECONNECT_S
 
     def call(self) -> Call:
-        """The request for the next connection."""
+        """Return the request that opens the next connection."""
         resuming = {} if self._after is None else {"Last-Event-ID": self._after}
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store", **resuming}
         return Call(method="GET", path=self._path, query=self._query, headers=headers)
@@ -248,7 +262,10 @@ class Following:
             raise UnexpectedAnswer(f"GET {answer.url} answers with {form or 'nothing'} and not with server-sent events")
 
     def take(self, event: ServerSentEvent) -> LiveEvent[Any] | None:
-        """Convert an event for the caller; None for an event that only moves the cursor or reports a gap."""
+        """Convert an event for the caller, and advance the cursor.
+
+        If the event has no data or reports a gap, return None.
+        """
         self._after = event.id or self._after
         if event.retry is not None:
             self.pause_s = min(event.retry / 1_000, _LONGEST_PAUSE_S)
@@ -266,7 +283,7 @@ def _warn_of_gap(trimmed_until: str) -> None:
 
 
 def condition(etag: str | None) -> dict[str, str]:
-    """The header that makes a change conditional on the ``etag`` with which the resource was read.
+    """Return the header that makes a change conditional on the ``etag`` with which the resource was read.
 
     If ``etag`` is None, the resource must not exist. An empty ``etag`` sets no condition.
     """
@@ -274,12 +291,12 @@ def condition(etag: str | None) -> dict[str, str]:
 
 
 def part(name: str) -> str:
-    """Escape a name as one segment of a path; the names ``.`` and ``..`` too, which would change the path."""
+    """Escape a name as one segment of a path, even the names ``.`` and ``..``, which would change the path."""
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 
 def decoded(answer: httpx.Response) -> Any:
-    """The content of a successful answer: JSON, a text, bytes, or None for an empty body.
+    """Return the content of a successful answer: decoded JSON, a text, bytes, or None for an empty body.
 
     Raises:
         UnexpectedAnswer: The answer is not valid JSON, although its content type is JSON.
@@ -299,7 +316,7 @@ def decoded(answer: httpx.Response) -> Any:
 
 
 def refusal(answer: httpx.Response, url: str) -> ApiError:
-    """The error for an unsuccessful answer."""
+    """Return the error for an unsuccessful answer."""
     try:
         document = orjson.loads(answer.content)
     except orjson.JSONDecodeError:
@@ -324,13 +341,13 @@ def refusal(answer: httpx.Response, url: str) -> ApiError:
 
 
 def _retry_after_s(answer: httpx.Response) -> int | None:
-    """The seconds of ``Retry-After``, within limits; None if the header is missing or a date."""
+    """Return the seconds of ``Retry-After``, limited to 1 to 60, or None if the header is missing or a date."""
     text = answer.headers.get("Retry-After", "")
     return min(_LONGEST_PAUSE_S, max(1, int(text))) if text.isascii() and text.isdigit() else None
 
 
 def _plain(value: Any) -> Any:
-    """A query value as text; times become RFC 3339."""
+    """Convert a ``datetime`` in a query to RFC 3339. Return any other value unchanged."""
     if not isinstance(value, datetime):
         return value
     if value.tzinfo is None:
@@ -339,10 +356,10 @@ def _plain(value: Any) -> Any:
 
 
 class Connection:
-    """A connection to a service, with API key and patience; the base of both clients.
+    """The base of both clients, which has the address of a service, an API key and the patience.
 
     Attributes:
-        url: The address of the service without the version of its API.
+        url: Address of the service, without the suffix ``/v1``.
     """
 
     _transport: type[httpx.Client | httpx.AsyncClient]
@@ -364,13 +381,16 @@ class Connection:
         self._http: Any = self._transport(base_url=self.url, timeout=timeout_s, verify=not is_plain, limits=limits)
 
     def with_key(self, key: str | None) -> Self:
-        """A client with another API key that shares the connections."""
+        """Return a client that has another API key and shares the connections of this client."""
         client = copy(self)
         client._headers = _authorization(key)
         return client
 
     def with_patience(self, patience_s: float) -> Self:
-        """A client with another patience for unanswered calls (0: one attempt) that shares the connections."""
+        """Return a client that has another patience for unanswered calls and shares the connections of this client.
+
+        With a patience of 0, a call is attempted once.
+        """
         client = copy(self)
         client._patience = replace(self._patience, unanswered_s=patience_s)
         return client

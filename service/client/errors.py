@@ -1,4 +1,4 @@
-"""Errors of the client.
+"""The errors that the client raises.
 
 ClientError
 ├── ServiceUnreachable    no answer within the patience
@@ -29,27 +29,30 @@ class ClientError(ForestallError, code="client"):
 
 
 class ServiceUnreachable(ClientError, code="service-unreachable", fault="external", is_retryable=True):
-    """The service did not answer within the client's patience; ``is_listening``: whether it accepted the connection."""
+    """The service did not answer within the client's patience.
+
+    The detail ``is_listening`` is true if the service accepted the connection.
+    """
 
 
 class UnexpectedAnswer(ClientError, code="unexpected-answer", fault="external"):
-    """The answer does not have the form of this API; the address is probably another server's."""
+    """The answer does not have the form of this API, probably because the address belongs to another server."""
 
 
 class WebhookNotVerified(ClientError, code="webhook-not-verified", fault="external"):
-    """A request to a webhook has no valid signature; the receiver should refuse it."""
+    """A request to a webhook has no valid signature. The receiver should reject the request."""
 
 
 class ApiError(ClientError, code="api-error", fault="caller"):
-    """The service refused a call.
+    """The service rejected a call.
 
     Attributes:
         status: The HTTP status.
         code: The stable code of the problem document, such as ``unknown-stream``.
-        detail: The problem's sentence for people.
-        request_id: The ``X-Request-Id`` of the answer, by which the log of the API names the call.
-        problem: The whole problem document; empty if the answer had none.
-        retry_after_s: Seconds after which the same call may succeed; None without ``Retry-After``.
+        detail: Explanation of the problem in a sentence.
+        request_id: The ``X-Request-Id`` of the answer, with which the call can be found in the log of the API.
+        problem: The whole problem document, or empty if the answer had none.
+        retry_after_s: Seconds after which the same call may succeed, or None if the answer had no ``Retry-After``.
     """
 
     def __init__(
@@ -65,11 +68,11 @@ class ApiError(ClientError, code="api-error", fault="caller"):
 
 
 class InvalidRequest(ApiError, code="invalid-request"):
-    """The request or its content is rejected; ``problem`` may list the faults in ``errors``."""
+    """The request is invalid. ``problem`` may list the faults in its member ``errors``."""
 
 
 class AccessDenied(ApiError, code="access-denied"):
-    """The API key is missing or wrong, lacks a scope, or may not touch the stream."""
+    """The API key is missing or wrong, lacks a scope, or gives no access to the stream."""
 
 
 class ResourceMissing(ApiError, code="resource-missing"):
@@ -77,7 +80,7 @@ class ResourceMissing(ApiError, code="resource-missing"):
 
 
 class ResourceConflict(ApiError, code="resource-conflict"):
-    """The request conflicts with the present state."""
+    """The request conflicts with the current state of the resource."""
 
 
 class ResourceChanged(ApiError, code="resource-changed"):
@@ -85,11 +88,11 @@ class ResourceChanged(ApiError, code="resource-changed"):
 
 
 class ServiceOverloaded(ApiError, code="service-overloaded", fault="external", is_retryable=True):
-    """The service accepts no more requests for now, and the patience for overload is over."""
+    """The service was overloaded until the client's patience for overload was over."""
 
 
 class ServiceUnavailable(ApiError, code="service-unavailable", fault="external", is_retryable=True):
-    """A part of the service does not answer, and the patience is over."""
+    """A part of the service did not answer within the client's patience."""
 
 
 class ServiceFault(ApiError, code="service-fault", fault="internal"):

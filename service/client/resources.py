@@ -1,7 +1,8 @@
-"""The API's operations as methods of a client, from a table that is generated from the API's description.
+"""The API's operations as methods of a client.
 
-``resources.pyi`` declares the same methods with types. One implementation serves both clients: a method returns
-whatever the client's ``send``, ``find``, ``pages`` or ``live`` returns.
+The operations are read from a table that is generated from the API's description. ``resources.pyi`` declares the same
+methods with types. Both clients share this implementation, because a method returns the result of the client's own
+``send``, ``find``, ``pages`` or ``live``.
 """
 
 from __future__ import annotations
@@ -21,34 +22,37 @@ _WALKING = {"pages": ("after", "most", "on_gap", "on_more"), "live": ("after", "
 
 @cache
 def operation_table() -> Mapping[str, Mapping[str, Any]]:
-    """The table of operations: for each resource, its operations by name."""
+    """Read the table of operations, which has the operations of each resource by name."""
     table: dict[str, dict[str, Any]] = orjson.loads(Path(__file__).with_name("operations.json").read_bytes())
     return table
 
 
 class Resources:
-    """The API's resources as attributes of a client, and methods that send a request to any path."""
+    """The API's resources as attributes of a client, and methods for requests to any path."""
 
     request: Callable[..., Any]
 
     def get(self, path: str, **query: Any) -> Any:
-        """GET a path; returns the content of the answer."""
+        """GET a path, and return the content of the answer."""
         return self.request("GET", path, query=query)
 
     def post(self, path: str, body: Any = None, **query: Any) -> Any:
-        """POST to a path; returns the content of the answer. The body is sent as JSON unless it is bytes or text."""
+        """POST to a path, and return the content of the answer.
+
+        A body of bytes or text is sent unchanged, any other value as JSON.
+        """
         return self.request("POST", path, body=body, query=query)
 
     def put(self, path: str, body: Any = None, **query: Any) -> Any:
-        """As ``post``, for PUT."""
+        """PUT to a path, and return the content of the answer. The body is sent as in ``post``."""
         return self.request("PUT", path, body=body, query=query)
 
     def patch(self, path: str, body: Any = None, **query: Any) -> Any:
-        """As ``post``, for PATCH."""
+        """PATCH a path, and return the content of the answer. The body is sent as in ``post``."""
         return self.request("PATCH", path, body=body, query=query)
 
     def delete(self, path: str, **query: Any) -> Any:
-        """As ``get``, for DELETE."""
+        """DELETE a path, and return the content of the answer."""
         return self.request("DELETE", path, query=query)
 
     def __getattr__(self, name: str) -> Resource:
@@ -81,7 +85,10 @@ class Resource:
 
 
 class Operation:
-    """An operation of the API; called with path parameters, the body, and options by name."""
+    """An operation of the API as a callable.
+
+    Path parameters and the body are passed by position or by name, and options by name.
+    """
 
     def __init__(self, client: Any, name: str, entry: Mapping[str, Any]) -> None:
         self._client, self._name, self._entry = client, name, entry
@@ -104,7 +111,7 @@ class Operation:
         return self._client.send(Call(method=entry["method"], path=path, query=query, body=body, headers=headers))
 
     def _arguments(self, values: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-        """Combine the arguments given by position with the arguments given by name; returns all by name.
+        """Combine positional arguments and options, and return all arguments by name.
 
         Raises:
             TypeError: An argument is missing, unknown, or given twice.
@@ -127,10 +134,10 @@ class Operation:
         return arguments
 
     def _form(self, body: Any, media_type: str | None) -> str | None:
-        """The media type of a body; None without a body.
+        """Return the media type of a body, or None without a body.
 
         Raises:
-            TypeError: The body is bytes or a text, and several media types would be possible.
+            TypeError: The body is bytes or a text, and the operation accepts several media types.
         """
         if body is None or media_type is not None:
             return media_type

@@ -17,12 +17,15 @@ from service.client.resources import Resources
 
 
 class Client(Connection, Resources):
-    """Calls a running service, and repeats calls that get no answer or meet an overload.
+    """A synchronous client of a running service.
 
-    The resources of the API are attributes, and their operations are methods: ``client.patterns.get("late_payment")``.
-    After no answer, 503 or 507, a call is repeated with growing pauses for ``patience_s``. After 429, a call is
-    repeated when ``Retry-After`` permits, for ``overload_patience_s``. A repeated creation creates nothing twice.
-    ``url`` may end with ``/v1``. A client may be used by several threads, and is closed by ``close`` or at the end of a
+    The API's resources are attributes, and their operations are methods: ``client.patterns.get("late_payment")``.
+
+    If a call gets no answer, or the status 503 or 507, it is repeated with growing pauses for up to ``patience_s``
+    seconds. If it gets the status 429, it is repeated after the pause in ``Retry-After``, for up to
+    ``overload_patience_s`` seconds. A repeated creation creates nothing twice.
+
+    ``url`` may end with ``/v1``. Several threads can share a client. It is closed by ``close`` or at the end of a
     ``with`` block.
     """
 
@@ -49,27 +52,27 @@ class Client(Connection, Resources):
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Send a request; returns the content of the answer: JSON, a text, bytes, or None for an empty body.
+        """Send a request, and return the content of the answer: decoded JSON, a text, bytes, or None for no content.
 
-        ``path`` is below ``/v1``. Bytes or text are sent unchanged as the body, any other value as JSON.
+        ``path`` may omit the prefix ``/v1``. A body of bytes or text is sent unchanged, any other value as JSON.
 
         Raises:
-            ApiError: The service refuses the call; the subclass gives the kind of reason.
+            ApiError: The service rejects the call. The subclass depends on the status of the answer.
             ServiceUnreachable: The service did not answer within the patience.
         """
         return self.send(Call(method=method, path=path, query=query or {}, body=body, headers=headers or {}))
 
     def send(self, call: Call) -> Any:
-        """Send a call; returns the content of the answer, as ``request`` does."""
+        """Send a call, and return the content of the answer, as ``request`` does."""
         return decoded(self._answer(call))
 
     def content(self, path: str) -> bytes:
-        """GET a path; returns the body of the answer unchanged."""
+        """GET a path, and return the body of the answer unchanged."""
         answer = self._answer(Call(method="GET", path=path))
         return answer.content
 
     def find(self, path: str, **query: Any) -> Tagged[Any] | None:
-        """GET a path; returns the content of the answer with its ``ETag``, or None if the resource does not exist."""
+        """GET a path, and return the content with its ``ETag``, or None if the resource does not exist."""
         try:
             answer = self._answer(Call(method="GET", path=path, query=query))
         except ResourceMissing:
@@ -85,10 +88,10 @@ class Client(Connection, Resources):
         on_more: Callable[[str], None] | None = None,
         **query: Any,
     ) -> Iterator[Any]:
-        """Iterate over the items of a paged list, at most ``most`` of them, beginning after the cursor ``after``.
+        """Iterate over at most ``most`` items of a paged list, starting after the cursor ``after`` in ``query``.
 
-        If items before a page are no longer kept, ``on_gap`` is called with the time of the oldest kept item. If more
-        items follow, ``on_more`` is called with the cursor after the last item.
+        If items after the cursor were trimmed, ``on_gap`` is called with the time of the oldest retained item. If more
+        than ``most`` items exist, ``on_more`` is called with the cursor after the last item.
         """
         paging = Paging(path, query, most, on_gap, on_more)
         while (call := paging.call()) is not None:
@@ -99,9 +102,9 @@ class Client(Connection, Resources):
     ) -> Iterator[LiveEvent[Any]]:
         """Iterate over the server-sent events of a path, without end.
 
-        The first event is the one after the cursor ``after``; None: new events only. A lost connection is opened again
-        and resumes after the last event. If events after the cursor are no longer kept, ``on_gap`` is called with the
-        time of the oldest kept event (default: a warning in the log).
+        The iteration starts after the cursor ``after`` or, if that is None, with the next new event. If the connection
+        is lost, it is opened again and resumes after the last event. If events after the cursor were trimmed,
+        ``on_gap`` is called with the time of the oldest retained event. By default, a warning is logged.
 
         Raises:
             ServiceUnreachable: The service did not answer within the patience.
@@ -117,7 +120,7 @@ class Client(Connection, Resources):
             time.sleep(following.pause_s)
 
     def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
-        """Send a call, again if necessary; returns the successful answer, whose body is not read if ``stream``."""
+        """Send a call, with retries, and return the successful answer. If ``stream``, its body is not read."""
         retries, options = Retries(self._patience, self.url), call.with_key().options(self._headers)
         while True:
             try:

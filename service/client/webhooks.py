@@ -1,4 +1,4 @@
-"""For receivers of webhooks: verifies the signature of a request and reads its message."""
+"""The verification of webhook requests, with which receivers check the signature of a request and read its message."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from service.client.errors import WebhookNotVerified
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookMessage:
-    """A message whose signature is valid.
+    """A message with a valid signature.
 
     Attributes:
-        id: Id of the message, equal for all attempts and all webhooks; drop a message with an id seen before.
-        kind: The kind of the body, such as ``alert``, ``correction``, ``derived`` or ``ping``.
+        id: Id of the message, which is the same for all attempts and all webhooks. Receivers should drop a message
+            whose id they have already received.
+        kind: Kind of the body, such as ``alert``, ``correction``, ``derived`` or ``ping``.
         sent_at: Time of this attempt.
-        data: The JSON of the body.
+        data: Decoded JSON of the body.
     """
 
     id: str
@@ -31,10 +32,10 @@ class WebhookMessage:
 
 
 def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str | Sequence[str]) -> WebhookMessage:
-    """Verify the signature of a webhook's request and return its message.
+    """Verify the signature of a request to a webhook, and return its message.
 
-    ``body`` is the body exactly as received; the names in ``headers`` may be in upper or lower case. ``secret`` is the
-    webhook's secret; during a rotation, several may be given, and one of them has to fit.
+    ``body`` must be exactly the received bytes. The names in ``headers`` are not case-sensitive. ``secret`` is the
+    webhook's secret. During a rotation it can be a sequence of secrets, of which at least one must match.
 
     Raises:
         WebhookNotVerified: The request is not from the service, was changed, or is more than five minutes old.

@@ -1,4 +1,4 @@
-"""Defines the typed dictionaries of the API's JSON objects at run time, as ``wire.pyi`` declares them."""
+"""The typed dictionaries of the API's JSON objects, which are defined at run time from ``wire.pyi``."""
 
 from pathlib import Path
 from runpy import run_path
