@@ -1,9 +1,9 @@
 """Blocks: the results of a step as one entry in Redis, written together with derived events and the new position.
 
-A block of few rows is a line of JSON with the size of each body in place of the body, followed by the bodies: for few
-rows, columns would cost more. Any other block is an Arrow stream with the columns of ``pipeline.step.OUTPUT_DDL``. The
-position of a shard moves only in the script ``commit``, which first compares the lease's epoch and the position where
-the step began; so only one attempt at a step is written.
+A small block is a line of JSON that has the size of each body in place of the body, followed by the bodies, because
+columns would cost more for few rows. Any other block is an Arrow stream with the columns of
+``pipeline.step.OUTPUT_DDL``. Only the script ``commit`` advances the position of a shard. The script first compares the
+lease's epoch and the position at which the step began, so only one attempt at a step is written.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from streams import (
 
 _FEW_ROWS, _FEW_BYTES = 64, 65_536
 _ARROW = b"\xff\xff\xff\xff"  # the beginning of an Arrow stream
-MOST_BLOCKS = 64  # of a shard, not yet indexed; at the limit its steps wait
-_MOST_BYTES = 32_000_000  # of these blocks, approximately
+MOST_BLOCKS = 64  # unindexed blocks of a shard; at the limit its steps wait
+_MOST_BYTES = 32_000_000  # approximate size of a shard's unindexed blocks
 _LEAST_BLOCKS = 4  # allowed whatever their size: the indexer may have read two of them already
 BATCH_BYTES = 4_000_000
 """Approximate limit of the bytes of blocks that are read at once."""
@@ -75,7 +75,7 @@ class Block:
     rows: bytes
 
     def to_rows(self) -> list[OutputRow]:
-        """The rows, sorted by position."""
+        """Return the rows, sorted by position."""
         if self.rows.startswith(_ARROW):
             return from_table(pa.ipc.open_stream(self.rows).read_all())
         heads, _, bodies = self.rows.partition(b"\n")
@@ -87,7 +87,7 @@ class Block:
 
 
 def to_bytes(blocks: Iterable[RowBlock]) -> bytes:
-    """The rows of a step as a block."""
+    """Encode the rows of a step as a block."""
     row_blocks = list(blocks)
     if sum(map(len, row_blocks)) <= _FEW_ROWS:
         rows = sorted(rows_of(row_blocks), key=lambda row: position_order(row.position))
@@ -104,24 +104,24 @@ def to_bytes(blocks: Iterable[RowBlock]) -> bytes:
 
 
 class BlockWriter:
-    """Writes the steps of a task; the task makes the next step only after the write.
+    """Writes the steps of a task. The task makes the next step only after the write.
 
-    Writing has no thread of its own: while the task matches, such a thread would wait longer for Python's lock than a
-    write takes.
+    The task itself writes, because a thread would wait for Python's lock while the task matches. This wait would be
+    longer than the write.
     """
 
     def __init__(self, server: redis.Redis, shards: int) -> None:
         self._server = server
         self._shards = shards
-        self._sinces: dict[str, str] = {}  # when derived streams were declared
+        self._sinces: dict[str, str] = {}  # declaration time by derived stream
         self._script = read_script("pipeline.continuous", "commit")
         self._run = server.register_script(self._script.text)
 
     def write(self, step: Step) -> bool:
-        """Write a step; waits while too many blocks of the shard wait for the indexer.
+        """Write a step, after waiting while too many blocks of the shard are unindexed.
 
-        False if the write is refused, because another task holds the shard or the server has lost earlier steps: the
-        task's state of the shard is then invalid. ``QueryFailed`` if the log is being resharded, or was.
+        Return False if the write is refused, because another task owns the shard or the server has lost earlier steps.
+        The task's state of the shard is then invalid. Raise ``QueryFailed`` if the log is being resharded, or was.
         """
         while True:
             outcome, at = cast("tuple[bytes, Any]", self._run(*self._script.bind(self._script_inputs(step))))
@@ -135,7 +135,7 @@ class BlockWriter:
                 self._await_room(step)
 
     def _await_room(self, step: Step) -> None:
-        """Wait while too many blocks of the shard wait for the indexer, and the lease is still the task's."""
+        """Wait while too many blocks of the shard are unindexed and the task still owns the lease."""
         while self._server.xlen(blocks_key(step.shard)) >= _most_blocks(step):
             epoch = cast("bytes | None", self._server.hget(EPOCHS_KEY, str(step.shard)))
             if epoch is None or int(epoch) != step.epoch:
@@ -165,23 +165,29 @@ class BlockWriter:
 
 
 def _most_blocks(step: Step) -> int:
-    """The number of blocks of a shard that may wait for the indexer, if all are as large as this step's block."""
+    """Return the most unindexed blocks that a shard may have, assuming that all are as large as this step's block."""
     return min(MOST_BLOCKS, max(_LEAST_BLOCKS, _MOST_BYTES // max(1, len(step.rows))))
 
 
 def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
-    """Whether an earlier attempt, whose reply was lost, wrote the step: only a shard's owner moves its position."""
+    """Check whether an earlier attempt, whose reply was lost, wrote the step.
+
+    A position at or after the end of the step proves it, because only a shard's owner advances its position.
+    """
     return outcome == b"moved" and at is not None and position_order(at.decode()) >= position_order(step.after)
 
 
 def positions(server: redis.Redis, shards: int) -> list[str]:
-    """The position of each shard up to which its results are written in blocks."""
+    """Return the position of each shard up to which its results are written in blocks."""
     fields = server.hmget(POSITIONS_KEY, [f"position:{shard}" for shard in range(shards)])
     return [START if position is None else position.decode() for position in cast("list[bytes | None]", fields)]
 
 
 def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
-    """Raise shards' positions to those at which micro-batches or a resharding ended; no task may be running."""
+    """Advance the positions of shards to those at which micro-batches or a resharding ended.
+
+    No task may be running.
+    """
     at = positions(server, max(starts) + 1)
     for shard, start in starts.items():
         server.hset(POSITIONS_KEY, f"position:{shard}", max(start, at[shard], key=position_order))
@@ -190,9 +196,10 @@ def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
 def read_blocks(
     server: redis.Redis, afters: Mapping[int, str], wait_ms: int | None, most: int = MOST_BLOCKS
 ) -> list[Block]:
-    """Blocks after a position of each shard, oldest first: at most ``most`` of a shard, about ``BATCH_BYTES`` in all.
+    """Read the blocks after a position of each shard, oldest first.
 
-    Waits up to ``wait_ms`` for the first block; None: does not wait.
+    The result has at most ``most`` blocks of a shard, and about ``BATCH_BYTES`` in all. The call waits up to
+    ``wait_ms`` for the first block, or not at all if ``wait_ms`` is None.
     """
     keys = {blocks_key(shard): shard for shard in sorted(afters)}
     streams: dict[Any, Any] = {key: afters[shard] for key, shard in keys.items()}
@@ -204,7 +211,7 @@ def read_blocks(
 
 
 def read_range(server: redis.Redis, shard: int, after: str, until: str) -> list[Block]:
-    """The blocks of a shard after the position ``after``, up to and including ``until``."""
+    """Read the blocks of a shard after the position ``after``, up to and including ``until``."""
     entries = cast("list[Any]", server.xrange(blocks_key(shard), min=f"({after}", max=until))
     return [_block(shard, *entry) for entry in entries]
 

@@ -1,7 +1,7 @@
 """The derived events and promises of a step, as input of the script ``commit``.
 
-Each of them enters the log once, because the same script moves the step's position. Events that were derived before
-their stream was declared belong to a former stream of the same name, and are left out.
+Each derived event enters the log once, because the same script advances the step's position. Events that were derived
+before their stream was declared belong to a former stream of the same name, and are left out.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import orjson
 from shards import STATS, RowBlock
 from streams import EventBatch, ScriptInput, Tick, encode_control, is_older, log_key
 
-_MOST_EVENTS = 5_000  # in an entry
+_MOST_EVENTS = 5_000  # most events in one entry
 _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"time":%d')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """Events and promises by derived stream; each batch of events has the position of the entry that caused it."""
+    """Events and promises by derived stream. Each batch of events has the position of the entry that caused it."""
 
     events: Mapping[str, Sequence[tuple[str, EventBatch]]] = field(default_factory=lambda: MappingProxyType({}))
     promises: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
     def of(cls, rows: Sequence[RowBlock]) -> Derived:
-        """The derived events and promises among the rows of a step."""
+        """Collect the derived events and promises among the rows of a step."""
         events: defaultdict[str, list[tuple[str, EventBatch]]] = defaultdict(list)
         promises: dict[str, int | None] = {}
         for block in rows:
@@ -46,9 +46,9 @@ class Derived:
         return sum(batch.columns.nbytes for parts in self.events.values() for _, batch in parts)
 
     def script_inputs(self, shard: int, until: str, shards: int, sinces: Mapping[str, str]) -> dict[str, ScriptInput]:
-        """The script's arguments for a step of a shard that ends at the position ``until``.
+        """Return the script's arguments for a step of a shard that ends at the position ``until``.
 
-        ``shards`` is the number of shards; ``sinces`` has the time at which each stream was declared, in milliseconds.
+        ``shards`` is the number of shards. ``sinces`` has the time at which each stream was declared, in milliseconds.
         """
         appends, bodies = list[dict[str, Any]](), list[bytes]()
         for stream, parts in self.events.items():
@@ -77,7 +77,7 @@ NOTHING = Derived()
 
 
 def _entries(events: EventBatch, shards: int) -> list[tuple[int, EventBatch]]:
-    """The events in the order of time and id, as one or more entries of each shard."""
+    """Sort the events by time and id, and encode them as one or more entries of each shard."""
     return [
         (shard, part)
         for shard, batch in events.take(events.order_by_time()).split_by_shard(shards).items()

@@ -1,14 +1,14 @@
-"""The indexer: passes blocks on to the sink, in batches that are the same after a crash.
+"""The indexer, which passes blocks on to the sink, in batches that are the same after a crash.
 
-Before a batch is written, its number and the range of each shard in it are noted in Redis. After a crash the noted
-batch is written again under the same number, and the sink recognises the part that it has written already. A batch has
-the blocks that arrived while the one before was written: under load several of each shard. The sink writes only the
-noted batch, and batches are noted in the order of their numbers. So a driver that was suspended while another took over
-writes nothing.
+Before the indexer writes a batch, it records the batch's number and the range of each shard in Redis. After a crash it
+writes the recorded batch again under the same number, and the sink recognises the rows that it has already stored. A
+batch has the blocks that arrived while the previous batch was written; under load, several blocks of each shard. The
+sink writes only the recorded batch, and batches are recorded in the order of their numbers. So a driver that was
+suspended while another driver took over writes nothing.
 
-If Redis does not answer, the indexer waits, and then writes the noted batch again. A restarted server has another run
-id, which ``note`` compares. It may have lost its last writes, among them results and blocks that the indexer believes
-written, so the indexer begins again at the positions that the server has.
+If Redis does not answer, the indexer waits, and then writes the recorded batch again. A restarted server has another
+run id, which ``note`` compares. The server may have lost its last writes, among them results and blocks that the
+indexer has already passed on. The indexer therefore restarts at the positions that the server has.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Sink = Callable[[Sequence[OutputRow], int], None]
 
 
 class IndexingSink(Protocol):
-    """A sink for micro-batches, and for blocks; the derived events of blocks are in the log already."""
+    """A sink for micro-batches and for blocks. The derived events of blocks are already in the log."""
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int, /) -> None:
         """Write the rows of a micro-batch."""
@@ -49,16 +49,19 @@ class IndexingSink(Protocol):
 
 
 _WAIT_MS = 1_000
-_GATHERED_S = 0.01  # longest wait for more blocks of a batch; at most twice the time of the last batch
+_GATHERED_S = 0.01  # longest wait for further blocks of a batch; never more than twice the time of the last batch
 _SWEPT_S = 1.0
-_ATTEMPTS = 3  # at a batch, while the sink or the server fails temporarily
+_ATTEMPTS = 3  # attempts to write a batch, if the sink or the server fails temporarily
 _PAUSE_S = 0.2
 
 log = structlog.get_logger(__name__)
 
 
 class Indexer:
-    """Writes the blocks of all shards to the sink in its own thread; ``error``: the exception that ended the thread."""
+    """Writes the blocks of all shards to the sink in its own thread.
+
+    ``error`` is the exception that ended the thread.
+    """
 
     def __init__(self, options: EventLogOptions, sink: _Sink, report: BatchReport) -> None:
         self._options = options
@@ -74,8 +77,8 @@ class Indexer:
         self._run_note = self._server.register_script(self._script.text)
         self._run_id = ""
         self._batch = 0
-        self._took_s = 0.0  # the last batch
-        self._block_bytes = 0  # on average, in the last batch
+        self._took_s = 0.0  # seconds for the last batch
+        self._block_bytes = 0  # average size of a block in the last batch
         self._swept = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
@@ -93,11 +96,11 @@ class Indexer:
 
     @property
     def afters(self) -> Mapping[int, str]:
-        """The position of each shard up to which blocks are written to the sink."""
+        """Return the position of each shard up to which blocks are written to the sink."""
         return self._afters
 
     def recover(self) -> None:
-        """Find where the last batch ended, and write it again in case it was interrupted."""
+        """Find where the last batch ended, and write this batch again in case it was interrupted."""
         self._run_id = self._server_run_id()
         noted = cast("bytes | None", self._server.get(RANGE_KEY))
         at = dict(enumerate(positions(self._server, self._options.shards)))
@@ -117,10 +120,10 @@ class Indexer:
                 self._afters[shard] = max(after, at[shard], key=position_order)
 
     def write_next(self, wait_ms: int) -> bool:
-        """Write the next blocks as one batch; False if none came in time.
+        """Write the next blocks as one batch, or return False if no block arrived in time.
 
-        If the batch had several blocks of a shard, written blocks are removed at once: the shard's steps may wait for
-        room, and then no further batch would come to remove the blocks.
+        If the batch had several blocks of a shard, the written blocks are removed at once. Otherwise the shard's steps
+        might wait for room, and no further batch would arrive to remove the blocks.
         """
         blocks = self._next_blocks(wait_ms)
         if not blocks:
@@ -139,7 +142,7 @@ class Indexer:
         return True
 
     def _next_blocks(self, wait_ms: int) -> list[Block]:
-        """The blocks of the next batch; after the first blocks have come, waits briefly for more."""
+        """Return the blocks of the next batch. Once the first blocks have arrived, wait briefly for more."""
         most = max(1, min(MOST_BLOCKS, BATCH_BYTES // max(1, self._block_bytes * self._options.shards)))
         blocks = read_blocks(self._server, self._afters, wait_ms, most)
         if blocks and sum(len(block.rows) for block in blocks) < BATCH_BYTES // 2:
@@ -149,10 +152,10 @@ class Indexer:
         return blocks
 
     def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
-        """Note the batch as the successor of the batch ``after``; False if the server has restarted.
+        """Record the batch as the successor of the batch ``after``, or return False if the server has restarted.
 
-        Removes the blocks of the batch's shards that were written earlier; with empty ``untils``, the written blocks of
-        all shards. ``QueryFailed`` if another driver has noted a batch since.
+        The call removes blocks of the batch's shards that were written earlier. If ``untils`` is empty, the call
+        removes the written blocks of all shards. Raise ``QueryFailed`` if another driver has recorded a batch since.
         """
         batch = {
             "number": self._batch,
@@ -193,7 +196,10 @@ class Indexer:
                     self.error = error
 
     def _turn(self) -> bool:
-        """Write the next batch, and sweep periodically; False once the indexer is stopped and no blocks are left."""
+        """Write the next batch, and sweep periodically.
+
+        Return False once the indexer is stopped and no blocks are left.
+        """
         is_over = self._over.is_set()
         is_found = self.write_next(1 if is_over else _WAIT_MS)
         if time.monotonic() > self._swept + _SWEPT_S:
@@ -226,7 +232,7 @@ class Indexer:
         self._sink_time = sink_time if self._sink_time is None else merged(self._sink_time, sink_time)
 
     def _durations(self, sink_time: SinkTime) -> dict[str, Any]:
-        """The time of all batches since the last report, in the form of Spark's progress of one micro-batch."""
+        """Return the time of all batches since the last report, in the form of Spark's progress of one micro-batch."""
         spent_s = sum(report[name] for report in sink_time.reports for name in ("load_s", "match_s", "keep_s"))
         whole_ms = sink_time.sink_ms + 1_000 * spent_s
         durations = {"triggerExecution": whole_ms, "addBatch": whole_ms}
@@ -234,12 +240,12 @@ class Indexer:
 
 
 def _ends(blocks: Sequence[Block]) -> dict[int, str]:
-    """The position of the last block of each shard."""
+    """Return the position of the last block of each shard."""
     return {block.shard: block.position for block in blocks}
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether an error means that the server does not answer at present, and may answer later."""
+    """Check whether an error is temporary: the server does not answer at present, and may answer later."""
     if isinstance(error, ForestallError):
         return error.is_retryable and error.fault == "external"
     return isinstance(error, redis.ConnectionError | redis.TimeoutError)

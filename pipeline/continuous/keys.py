@@ -19,5 +19,5 @@ RANGE_KEY = "forestall:log:indexing"
 
 
 def blocks_key(shard: int) -> str:
-    """The key of a shard's blocks that wait for the indexer; the id of a block is the position after its step."""
+    """Return the key of a shard's unindexed blocks. The id of a block is the position after its step."""
     return f"forestall:log:{shard}:blocks"

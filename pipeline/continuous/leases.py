@@ -1,9 +1,4 @@
-"""Leases of shards: which task advances a shard, under which epoch.
-
-Correctness needs no clock: a step is written only under the shard's current epoch (``blocks``). The beats of tasks
-decide only when another task takes over. A task that has died is removed when the kernel closes its connection, which
-happens at once (``remove_unconnected``); a task on a machine that is cut off is removed by the age of its beat.
-"""
+"""Leases of shards, which determine the task that advances a shard, and its epoch."""
 
 from __future__ import annotations
 
@@ -33,7 +28,10 @@ _ENDED_S = 0.02
 
 
 class Leases:
-    """The leases of a task, the ``member``. ``server`` is a connection with the member's name (``CLIENT SETNAME``)."""
+    """The leases of a task, the ``member``.
+
+    ``server`` is a connection that has the member's name (``CLIENT SETNAME``).
+    """
 
     def __init__(self, server: redis.Redis, job: str, member: str, shards: int, life_s: float = LIFE_S) -> None:
         self._script = read_script("pipeline.continuous", "lease")
@@ -48,9 +46,9 @@ class Leases:
         self.member = member
 
     def renew(self, states: Mapping[int, int] = MappingProxyType({})) -> dict[int, int] | None:
-        """Renew the leases; returns the epochs of the shards that the task now holds, or None if the job has to stop.
+        """Renew the leases and return the epochs of the shards that the task now owns, or None if the job has to stop.
 
-        ``states``: for each shard whose state the task has loaded, the epoch under which it was loaded.
+        ``states`` has the epoch under which each loaded state of a shard was loaded.
         """
         keys, args = self._script.bind(
             {
@@ -68,13 +66,13 @@ class Leases:
         return None if reply is None else dict(zip(reply[::2], reply[1::2], strict=True))
 
     def leave(self) -> None:
-        """End the membership, which frees the task's shards."""
+        """End the membership and release the task's shards."""
         self._server.zrem(MEMBERS_KEY, self.member)
         wake(self._server)
 
 
 class Beats:
-    """Repeats a member's beat from another thread, so that a step may take longer than the life of a lease."""
+    """Repeats a member's heartbeat in another thread, so that a step may take longer than a lease is valid."""
 
     def __init__(self, server: redis.Redis, member: str) -> None:
         self._server = server
@@ -95,13 +93,13 @@ class Beats:
 
 
 def fence(server: redis.Redis, shards: int) -> None:
-    """End all jobs, and make the server refuse the steps that their tasks still write."""
+    """End all jobs, and have the server refuse the steps that their tasks still write."""
     server.delete(TASKS_JOB_KEY)
     raise_epochs(server, shards)
 
 
 def raise_epochs(server: redis.Redis, shards: int) -> None:
-    """Raise the epochs of all shards: steps in progress are refused, and the owners load the shards again."""
+    """Raise the epochs of all shards, so that steps in progress are refused and the owners load the shards again."""
     changes = server.pipeline()
     for shard in range(shards):
         changes.hincrby(EPOCHS_KEY, str(shard), 1)
@@ -109,7 +107,7 @@ def raise_epochs(server: redis.Redis, shards: int) -> None:
 
 
 def begin_job(server: redis.Redis, job: str) -> None:
-    """Begin a new job, whose tasks take all shards; the tasks of an earlier job stop, and their steps are refused."""
+    """Begin a new job whose tasks take all shards. Tasks of an earlier job stop, and their steps are refused."""
     changes = server.pipeline()
     changes.set(TASKS_JOB_KEY, job)
     changes.delete(TASKS_OWNERS_KEY, MEMBERS_KEY, LOADED_KEY)
@@ -129,9 +127,10 @@ def wake(server: redis.Redis) -> None:
 
 
 def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list[str]:
-    """Remove the members without a connection to Redis, which frees their shards; returns these members.
+    """Remove and return the members without a connection to Redis, which releases their shards.
 
-    Removes none while the server's uptime is below ``least_uptime_s``: members reconnect after a restart.
+    No member is removed while the server's uptime is below ``least_uptime_s``, because members reconnect after a
+    restart.
     """
     reading = server.pipeline(transaction=False)
     reading.zrange(MEMBERS_KEY, 0, -1)
@@ -146,12 +145,12 @@ def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list
 
 
 def has_begun(server: redis.Redis) -> bool:
-    """Whether some task of the job has taken shards."""
+    """Check whether any task of the job has taken shards."""
     return bool(server.exists(TASKS_OWNERS_KEY))
 
 
 def await_end(server: redis.Redis, patience_s: float) -> None:
-    """Wait, for a limited time, until no task is a member any more."""
+    """Wait for a limited time until the job has no members."""
     deadline = time.monotonic() + patience_s
     while server.zcard(MEMBERS_KEY) and time.monotonic() < deadline:
         remove_unconnected(server)
@@ -159,7 +158,10 @@ def await_end(server: redis.Redis, patience_s: float) -> None:
 
 
 def are_all_owned(server: redis.Redis, shards: int, *, are_loaded: bool) -> bool:
-    """Whether each shard has a living owner; with ``are_loaded``, an owner that has also loaded its state."""
+    """Check whether each shard has a living owner.
+
+    With ``are_loaded``, the owner must also have loaded the shard's state.
+    """
     reading = server.pipeline(transaction=False)
     reading.hgetall(EPOCHS_KEY)
     reading.hgetall(LOADED_KEY)

@@ -1,4 +1,4 @@
-"""The job of long-running tasks, as the driver starts, watches and ends it."""
+"""The job of long-running tasks, which the driver starts, watches and ends."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from streams import NOTED_KEY, ForestallError, position_order
 
 _LOOKED_S = 0.2
 _BEAT_S = 1.0
-_BEGUN_S = 600.0  # until the first task must have begun
-_LONGEST_STEP_S = 300.0  # a shard with unread entries and no step for longer is stalled
-_STALLS_S = 10.0  # between two checks for stalled shards
+_BEGUN_S = 600.0  # longest wait for the first task
+_LONGEST_STEP_S = 300.0  # a shard is stalled if it has unread entries and made no step for this time
+_STALLS_S = 10.0  # time between two checks for stalled shards
 _ENDING_S = 10.0
 
 log = structlog.get_logger(__name__)
@@ -69,7 +69,7 @@ class ContinuousQuery:
         self._is_stop_requested = False
 
     def start(self) -> None:
-        """Start the job and the indexer; called once."""
+        """Start the job and the indexer. Call this method once."""
         self._server.delete(FAILURE_KEY)
         begin_job(self._server, self._job)
         self._indexer.start()
@@ -80,7 +80,7 @@ class ContinuousQuery:
         return self._thread.is_alive()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Watch the job until it ends by ``request_stop``; false after the time limit (None: no limit)."""
+        """Watch the job until it ends by ``request_stop``; return False after the time limit (None: no limit)."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while deadline is None or time.monotonic() < deadline:
             if self._is_stop_requested:
@@ -99,17 +99,17 @@ class ContinuousQuery:
         return False
 
     def request_stop(self) -> None:
-        """Let ``wait`` stop the job and return; signal handlers may only call this method."""
+        """Have ``wait`` stop the job and return. Signal handlers may call only this method."""
         self._is_stop_requested = True
 
     def drain(self) -> None:
-        """Wait until all entries that the log has at the call have reached the sink; raises as ``wait``."""
+        """Wait until all entries that the log has at the time of the call have reached the sink. Raises as ``wait``."""
         ends = {int(shard): position_order(end) for shard, end in log_ends(self._options.log).items()}
         while any(position_order(self._indexer.afters[shard]) < end for shard, end in ends.items()):
             self.wait(timeout_s=0.01)
 
     def stop(self) -> None:
-        """Stop the job: the tasks finish their steps, and the indexer writes all blocks."""
+        """Stop the job after the tasks have finished their steps and the indexer has written all blocks."""
         end_job(self._server, self._job)
         await_end(self._server, _ENDING_S)
         with suppress(OSError, Py4JError):  # Spark's process may have ended
@@ -120,7 +120,7 @@ class ContinuousQuery:
             log.warning("blocks-left", error=str(self._indexer.error))  # the next start writes them
 
     def _look(self) -> None:
-        """Watch the job once: remove dead tasks; once a second, check for failures of tasks and report progress."""
+        """Watch the job once: remove dead tasks, and once a second check for failures of tasks and report progress."""
         if self._indexer.error is not None:
             raise QueryFailed(f"the sink failed: {self._indexer.error}") from self._indexer.error
         if self._failure is None and self._thread.is_alive():
@@ -140,9 +140,10 @@ class ContinuousQuery:
         self._beat()
 
     def _beat(self) -> None:
-        """Beat if the job is healthy: at first only once all states are loaded, later if all shards have living owners.
+        """Send a heartbeat if the job is healthy.
 
-        Later, a shard without a loaded state is healthy, because a step or the loading of a state may take minutes.
+        At first the job is healthy only once all states are loaded. Later it is healthy as long as all shards have
+        living owners, even without a loaded state, because a step or the loading of a state may take minutes.
         """
         is_owned = are_all_owned(self._server, self._options.log.shards, are_loaded=not self._is_ready)
         if is_owned and not self._progress.is_stalled():
@@ -166,7 +167,7 @@ class ContinuousQuery:
 
 
 class _Progress:
-    """Detects shards that have unread entries and make no step."""
+    """Detects stalled shards, which have unread entries but make no step."""
 
     def __init__(self, server: redis.Redis, options: JobOptions) -> None:
         self._server = server
@@ -176,7 +177,7 @@ class _Progress:
         self._is_stalled = False
 
     def is_stalled(self) -> bool:
-        """Whether a shard with unread entries had made no step for too long at the last check."""
+        """Check whether, at the last check, a shard with unread entries had made no step for too long."""
         if time.monotonic() > self._looked + _STALLS_S:
             self._looked = time.monotonic()
             self._is_stalled = self._has_stalled_shard()
@@ -201,10 +202,10 @@ def start_continuous(
     heartbeat: Heartbeat = lambda: None,
     report: BatchReport = lambda _: None,
 ) -> ContinuousQuery:
-    """Start matching in long-running tasks; returns at once.
+    """Start matching in long-running tasks, and return at once.
 
-    The sink is called on the driver, as in ``pipeline.job.start_query``, with rows of blocks.
-    ``LogDamaged`` if the log ends before the results, or entries that no snapshot covers are gone.
+    The sink is called on the driver with rows of blocks, as in ``pipeline.job.start_query``. Raise ``LogDamaged`` if
+    the log ends before the results, or if entries that no snapshot covers are gone.
     """
     sys.setswitchinterval(SWITCHED_S)  # the indexer waits for other threads
     options = take_over(options)
@@ -214,9 +215,9 @@ def start_continuous(
 
 
 def take_over(options: JobOptions) -> JobOptions:
-    """Set the shards' positions to where micro-batches, or a resharding, ended, and remove the checkpoint.
+    """Set the positions of shards to where micro-batches or a resharding ended, and remove the checkpoint.
 
-    Returns the options for tasks, whose results end at the positions of the written blocks.
+    Return the options for tasks, in which the results end at the positions of the written blocks.
     """
     server = connect(options.log)
     fence(server, options.log.shards)

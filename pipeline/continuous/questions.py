@@ -1,12 +1,13 @@
-"""Questions to shards: their task answers them between two steps, from the states in its memory.
+"""Questions to shards, which a task answers between two steps from the states in its memory.
 
-A question names the newest entry of its shard's log at the time of asking, and is answered once the shard has matched
-that entry: so the answer covers everything that was acknowledged before. This also holds for a task that has lost its
-lease without noticing: if entries came since, the question waits for them; otherwise the task's state is current.
+A question names the newest entry of its shard's log at the time of asking. The question is answered once the shard has
+matched this entry, so the answer covers everything that was acknowledged before. This also holds for a task that has
+lost its lease without noticing: if new entries were added since, the question waits for them, and otherwise the task's
+state is current.
 
-A question is removed with its answer. The next owner of a shard answers the questions that a dead task left. A question
-that ends its process is tried again by each next process, until it expires, a few seconds after it was asked
-(``ask.lua``).
+A question is removed when it is answered. If a task dies, the next owner of its shard answers the remaining questions.
+If a question crashes its process, each later owner tries the question again until it expires, a few seconds after it
+was asked (``ask.lua``).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from streams import Ask, ForestallError, RecordKind, answers_key, decode_control
 MOST_QUESTIONS = 100
 """Questions to a shard that are read at once."""
 
-_WAITED_S = 30.0  # for entries; the client has given up by then
+_WAITED_S = 30.0  # longest wait for entries; the client has given up by then
 _LIFE_MS = 30_000
 
 log = structlog.get_logger(__name__)
@@ -35,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """A question that was read; it is answered once its shard has matched the entry ``until``."""
+    """A question that was read, to be answered once its shard has matched the entry ``until``."""
 
     shard: int
     position: str
@@ -45,7 +46,7 @@ class _Question:
 
 
 class Questions:
-    """The questions to the shards that a task holds."""
+    """The questions to the shards that a task owns."""
 
     def __init__(self, server: redis.Redis, shards: HeldShards) -> None:
         self._server = server
@@ -54,21 +55,21 @@ class Questions:
         self._waiting: list[_Question] = []
 
     def afters(self, held: Iterable[int]) -> dict[int, str]:
-        """The position up to which the questions of each held shard are read; other shards are forgotten."""
+        """Return the position up to which the questions of each owned shard are read, and forget other shards."""
         self._read = {shard: self._read.get(shard, START) for shard in held}
         return self._read
 
     def take(self, shard: int, page: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
-        """Note the next questions to a shard, given by their positions and fields in Redis."""
+        """Add the next questions to a shard, given by their positions and fields in Redis."""
         for position, fields in page:
             self._read[shard] = position.decode()
             until = text_of(fields, b"until") or START
             self._waiting.append(_Question(shard=shard, position=self._read[shard], fields=fields, until=until))
 
     def answer(self, at: Mapping[int, str]) -> bool:
-        """Answer the questions whose shards have matched the required entry; false if there are none.
+        """Answer the questions whose shards have matched the required entry, or return False if none can be answered.
 
-        ``at`` has the position of each held shard.
+        ``at`` has the position of each owned shard.
         """
         if not self._waiting:
             return False
@@ -78,7 +79,7 @@ class Questions:
         )
         if not due:
             return False
-        answers: dict[str, list[bytes]] = {}  # by asker, so that few commands carry them
+        answers: dict[str, list[bytes]] = {}  # by client, so that few commands send them
         places: dict[int, list[str]] = {}
         for question in due:
             identity, body = self._answered(question, at[question.shard])
@@ -94,7 +95,7 @@ class Questions:
         return True
 
     def _answered(self, question: _Question, at: str) -> tuple[str, bytes]:
-        """The id of a question, and the shard's answer as JSON."""
+        """Return the id of a question, and the shard's answer as JSON."""
         stream, identity = text_of(question.fields, b"stream"), text_of(question.fields, b"id")
         try:
             ask = cast(Ask, decode_control(RecordKind.ASK, question.fields[b"body"]))
@@ -110,7 +111,7 @@ class Questions:
 
 
 def _divided(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
-    """The questions whose shards have matched the required entry, and the other questions."""
+    """Divide the questions into those whose shards have matched the required entry, and all other questions."""
     parts: tuple[list[_Question], list[_Question]] = [], []
     for question in questions:
         parts[position_order(question.until) > position_order(at[question.shard])].append(question)

@@ -1,4 +1,4 @@
-"""A task of the continuous runtime: a process that advances the shards it holds, until it is asked to stop."""
+"""A task of the continuous runtime, a process that advances its shards until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shards import StoredEntry, results_of
 from streams import ForestallError, ScriptInput, log_key, position_order, questions_key, read_script, stops_key
 
 _RENEWED_S = 0.5
-_MOST_WRITTEN = 8_000_000  # bytes of results and derived events: the limit for a step of several entries
+_MOST_WRITTEN = 8_000_000  # limit for a step of several entries: bytes of results and derived events
 SWITCHED_S = 0.0005  # until a busy thread lets others run; Python's default, 5 ms, would dominate the latency
 
 log = structlog.get_logger(__name__)
@@ -35,11 +35,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
-    """The options of the tasks of one job.
+    """The options of a job's tasks.
 
     Attributes:
         job: The identity of the job; a task stops when another job begins.
-        life_s: Age of a task's last beat after which others take its shards.
+        life_s: Age of a task's last heartbeat at which other tasks take its shards.
         wait_ms: How long a task without entries waits for new entries before it renews its leases.
     """
 
@@ -65,18 +65,18 @@ class ShardTask:
         self._script = read_script("pipeline.continuous", "next_entries")
         self._read = self._server.register_script(self._script.text)
         self._held: dict[int, int] = {}  # epochs by shard
-        self._at: dict[int, str] = {}  # where the next step of a shard begins
-        self._taken: dict[int, tuple[int, str]] = {}  # shards to be loaded: epoch, and where the next step begins
-        self._most: dict[int, int] = {}  # by shard whose entries make many results: entries per step
+        self._at: dict[int, str] = {}  # by shard: position at which the next step begins
+        self._taken: dict[int, tuple[int, str]] = {}  # by shard to load: epoch, position of the next step
+        self._most: dict[int, int] = {}  # entries per step, by shard whose entries lead to many results
         self._stops: dict[int, int] = {}  # by shard: the number of its stops when its entries were read
         self._renewed = -_RENEWED_S
-        self._has_loaded = False  # whether a shard was loaded since the last renewal, which reports it
+        self._has_loaded = False  # whether a shard was loaded after the last renewal; the next renewal reports it
         self._woken = START  # the last entry of ``WAKE_KEY`` that this task has seen
 
     def run(self) -> None:
-        """Advance shards until the job is over, and all finished steps are written.
+        """Advance shards until the job is over and all finished steps are written.
 
-        A new task usually replaces a dead one, so it first removes dead members, whose shards it takes.
+        A new task usually replaces a dead one, so it first removes dead members in order to take their shards.
         """
         try:
             self._is_leased()
@@ -87,10 +87,10 @@ class ShardTask:
             self.end()
 
     def step(self) -> bool:
-        """Advance each shard that has entries once, or wait briefly for entries; False if the job is over.
+        """Advance each shard that has new entries once, or wait briefly for entries.
 
-        At least one shard is advanced, even if renewing the leases and reading took so long that a renewal is due.
-        Then questions to the shards are answered.
+        Return False if the job is over. At least one shard is advanced, even if renewing the leases and reading took so
+        long that the next renewal is due. Afterwards, questions to the shards are answered.
         """
         if not self._is_leased():
             return False
@@ -99,7 +99,7 @@ class ShardTask:
         while waiting and (is_first or time.monotonic() < self._renewed + _RENEWED_S):
             shard = self._options.held.policy.choose(waiting)
             entries = waiting.pop(shard)
-            if not is_first and len(entries) < self._options.held.log.max_entries:  # more may have come meanwhile
+            if not is_first and len(entries) < self._options.held.log.max_entries:  # more may have arrived meanwhile
                 entries = self._next([shard]).get(shard, entries)
             self._advance(shard, entries)
             is_first = False
@@ -107,7 +107,7 @@ class ShardTask:
         return True
 
     def end(self) -> None:
-        """End the thread of beats, the membership and the connection; other tasks take the shards."""
+        """Stop the heartbeat thread, leave the job and close the connection, so that other tasks take the shards."""
         self._shards.settle()
         self._beats.end()
         with suppress(redis.RedisError):
@@ -115,7 +115,10 @@ class ShardTask:
         self._server.close()
 
     def _is_leased(self) -> bool:
-        """Renew the leases if due, drop lost shards, and load at most one taken shard; False if the job ends."""
+        """Renew the leases if due, drop lost shards, and load at most one newly taken shard.
+
+        Return False if the job ends.
+        """
         if time.monotonic() < self._renewed + _RENEWED_S and not self._has_loaded:
             self._load_next()
             return True
@@ -132,7 +135,7 @@ class ShardTask:
         return True
 
     def _load_next(self) -> None:
-        """Load the state of one newly taken shard; between two loads, the task advances the shards that it holds."""
+        """Load the state of one newly taken shard. Between two loads, the task advances its loaded shards."""
         for shard, (epoch, at) in list(self._taken.items())[:1]:
             self._shards.load(shard, epoch)
             del self._taken[shard]
@@ -144,7 +147,7 @@ class ShardTask:
         self._shards.forget(shard)
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of each shard that has some; waits up to ``wait_ms`` if no shard has any."""
+        """Return the next entries of each shard that has any, after waiting up to ``wait_ms`` if no shard has any."""
         if self._held and ((next_entries := self._next(self._at)) or self._questions.answer(self._at)):
             return next_entries
         if self._taken:
@@ -158,15 +161,14 @@ class ShardTask:
         return self._next(self._at) if self._held and pages else {}
 
     def _wake(self, position: str) -> None:
-        """Note an entry of ``WAKE_KEY``: renew the leases at the next step, because shards or members have changed."""
+        """Note an entry of ``WAKE_KEY``, which means that shards or members have changed.
+
+        The next step then renews the leases.
+        """
         self._woken, self._renewed = position, -_RENEWED_S
 
     def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of each given shard that has some; questions to the shards and a wake-up are noted, too.
-
-        In a backlog not all shards are read at once: the entries together have at most ``max_bytes``, which only the
-        last entry may exceed. The shards with the oldest positions come first.
-        """
+        """Return the next entries of each given shard that has any, and note questions to the shards and a wake-up."""
         source = self._options.held.log
         shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))
         question_positions = self._questions.afters(self._at)
@@ -193,11 +195,7 @@ class ShardTask:
         }
 
     def _advance(self, shard: int, entries: Sequence[StoredEntry]) -> None:
-        """Make a step of a shard and write it; a shard whose step is refused is lost.
-
-        Each step is written before the next begins, so the quarantine counts the attempts at exactly the step that ends
-        processes. A step of several entries that would write too much is dropped and repeated with half of them.
-        """
+        """Make a step of a shard and write it. If the step is refused, the task loses the shard."""
         entries = entries[: self._most.get(shard)]
         before, after = self._at[shard], entries[-1].position
         rows = self._shards.advance(shard, before, entries, self._stops[shard])
@@ -220,7 +218,7 @@ class ShardTask:
         self._renewed = -_RENEWED_S
 
     def _is_too_large(self, step: Step, entries: int) -> bool:
-        """Whether a step must be repeated with half of its entries, because it would write too much.
+        """Check whether a step would write too much and must be repeated with half of its entries.
 
         The number of entries is doubled again after a step that writes at most 1/4 of the limit.
         """
@@ -235,14 +233,14 @@ class ShardTask:
 
 
 def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[int]]:
-    """The function that Spark runs on each partition of the job; a partition is one long-running task."""
+    """Return the function that Spark runs on each partition of the job. A partition is one long-running task."""
     return partial(_run, options=options)
 
 
 def _run(_: int, slots: Iterable[int], options: TaskOptions) -> Iterator[int]:
-    """Run a task, and report its error to the driver, because Spark would repeat the task for ever.
+    """Run a task and report its error to the driver, because Spark would repeat a failed task for ever.
 
-    The task loads the kernels before it takes shards, which other tasks advance meanwhile.
+    The task loads the kernels before it takes shards. Meanwhile, other tasks advance them.
     """
     sys.setswitchinterval(SWITCHED_S)
     for slot in slots:

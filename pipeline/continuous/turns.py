@@ -1,4 +1,4 @@
-"""The start of matching, in micro-batches or in continuous tasks, at the positions where the other runtime ended."""
+"""The switch between micro-batches and continuous tasks: matching starts where the other runtime ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def begin_micro_batches(
 ) -> LogQuery:
     """Write the blocks that continuous tasks have left, load the states, and start the streaming query.
 
-    ``phase`` is called with a description of each phase; the other arguments are those of ``pipeline.job.start_query``.
+    ``phase`` is called with a description of each phase. The other arguments are those of ``pipeline.job.start_query``.
     """
     finish_blocks(options, sink)
     phase("loading the states of the shards")
@@ -49,8 +49,8 @@ def begin_continuous(
 ) -> ContinuousQuery:
     """Finish an interrupted micro-batch, and start the job of continuous tasks.
 
-    Arguments as in ``begin_micro_batches``. A Spark session is only created for an interrupted micro-batch, because
-    this takes seconds.
+    The arguments are those of ``begin_micro_batches``. A Spark session is created only for an interrupted micro-batch,
+    because creation takes seconds.
     """
     if _is_interrupted(options.checkpoint):
         phase("finishing the last micro-batch")
@@ -60,7 +60,7 @@ def begin_continuous(
 
 
 def _is_interrupted(checkpoint: Path) -> bool:
-    """Whether the last micro-batch of a checkpoint began and was not committed."""
+    """Check whether the last micro-batch of a checkpoint began and was not committed."""
     return _newest(checkpoint / "offsets") > _newest(checkpoint / "commits")
 
 

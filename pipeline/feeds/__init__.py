@@ -1,7 +1,7 @@
-"""Inputs besides the API, as streaming sources of Spark whose rows go to a sink that appends to the event log.
+"""Inputs besides the API, as streaming sources of Spark whose rows are passed to a sink that appends to the event log.
 
 Purpose: a folder of event files, and Kafka topics. Promises: a range between two offsets always yields the same rows in
-the same places, so a sink that remembers its place takes every row once; unreadable input becomes a row with a fault
+the same places, so a sink that remembers its place stores every row once. Unreadable input becomes a row with a fault
 and its origin, and does not stop the feed. This package does not know what the sink does with a row.
 """
 

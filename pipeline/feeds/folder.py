@@ -1,10 +1,11 @@
 """A folder of event files as a streaming source of Spark: the format ``forestall_folder``.
 
-Each scan of the folder takes the new files in the order of (modification time, name); a file that appears later with an
-earlier time is taken later. The feed's journal records the taken files in order, and offsets count its blocks, so a
-range between two offsets always yields the same rows, even if the files are gone by then.
+Each scan of the folder accepts the new files in the order of (modification time, name). A file that appears later is
+accepted later, even if its modification time is earlier. The feed's journal records the accepted files in order, and
+offsets count its blocks. So a range between two offsets always yields the same rows, even if the files are gone by
+then.
 
-Only files directly in the folder are taken, whose names do not begin with ``.`` or ``_`` and do not end in ``.tmp``: a
+The feed reads only files directly in the folder, and skips names that begin with ``.`` or ``_`` or end in ``.tmp``. A
 writer uses such a name and renames the finished file. A file that changes while it is read is left for the next scan. A
 name is read once: if its file changes afterwards, the feed emits one row with a fault.
 """
@@ -36,8 +37,8 @@ class FolderOptions:
     """Options of a folder feed.
 
     Attributes:
-        state: The feed's own folder, for journal and spool; on a cluster, shared by all machines.
-        kind: File format, one of ``FILE_KINDS``, whatever the names; None: by the ending of each name.
+        state: The feed's own folder for journal and spool; on a cluster, all machines share it.
+        kind: Format of all files, one of ``FILE_KINDS``; None: the ending of each name decides.
         max_rows: The most rows of a micro-batch, which has at least one block, however large.
         max_bytes: The most bytes of a micro-batch, which has at least one block, however large.
     """
@@ -75,7 +76,7 @@ class FolderSource(DataSource):
 
 
 class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Takes files as they appear, and plans and reads micro-batches over their blocks."""
+    """Accepts files as they appear, and plans and reads micro-batches over their blocks."""
 
     def __init__(self, options: FolderOptions) -> None:
         self._options = options
@@ -89,9 +90,10 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end of the next micro-batch; takes new files until the micro-batch is full.
+        """Return the end of the next micro-batch, after accepting new files until the micro-batch is full.
 
-        ``FeedFolderMissing`` if the folder cannot be listed, ``FeedDamaged`` if the journal ends before ``start``.
+        Raise ``FeedFolderMissing`` if the folder cannot be listed, ``FeedDamaged`` if the journal ends before
+        ``start``.
         """
         journal = self._opened()
         is_bounded = isinstance(limit, ReadMaxRows)
@@ -107,11 +109,14 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._allowed = set(_scanned(self._options.folder))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """One partition per file, in order."""
+        """Return one partition per file, in order."""
         return self._opened().parts(start[_BLOCK], end[_BLOCK])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition, in columns of ``FEED_DDL``; ``FeedDamaged`` if the spool file is gone or damaged."""
+        """Yield the rows of a partition, in columns of ``FEED_DDL``.
+
+        Raise ``FeedDamaged`` if the spool file is gone or damaged.
+        """
         return read_part(cast(BlockPart, partition))
 
     def commit(self, end: dict[str, int]) -> None:
@@ -147,7 +152,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
 
     def _rows(self, path: Path) -> Iterator[FeedRow]:
-        """The rows of a file; unreadable parts become a row with a fault."""
+        """Yield the rows of a file, and a row with a fault for each unreadable part."""
         kind = self._options.kind or kind_of(path)
         if kind is None:
             fault = f"no kind of event file ends like this; known are {', '.join(FILE_KINDS)}; or name the format"
@@ -167,7 +172,7 @@ class _FileMoves(Exception):
 
 
 def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Iterator[FeedRow]:
-    """The rows of a file; afterwards raises ``_FileMoves`` if the file has changed while it was read."""
+    """Yield the rows of a file; afterwards raise ``_FileMoves`` if the file has changed meanwhile."""
     yield from rows
     try:
         status = path.stat()
@@ -178,7 +183,7 @@ def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Itera
 
 
 def _scanned(folder: Path) -> list[FileVersion]:
-    """The files that may be taken now, sorted by modification time and name."""
+    """Return the files that may be read now, sorted by modification time and name."""
     versions = []
     try:
         with os.scandir(folder) as entries:

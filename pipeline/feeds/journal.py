@@ -1,11 +1,11 @@
-"""The journal of a folder feed: the taken files in order, cut into blocks of rows.
+"""The journal of a folder feed: the accepted files in order, cut into blocks of rows.
 
-A file is read once, when it is taken: its rows are unpacked into a spool file of Arrow batches, the blocks, and only
+A file is read once, when it is accepted. Its rows are unpacked into a spool file of Arrow batches, the blocks, and only
 then is the file recorded. Records never change, so a range of blocks always yields the same rows, whatever happens to
 the file itself. Blocks are numbered over all files, from 0.
 
-On disk, in the feed's own folder: ``journal.jsonl``, a line per file, and ``spool/<number of the line>.arrow``. Both
-are synced (fsync) before any caller sees them; a last line that a crash cut off is dropped.
+On disk, the feed's own folder has ``journal.jsonl``, with a line per file, and ``spool/<number of the line>.arrow``.
+Both are synced (fsync) before any caller sees them. A last line that a crash cut off is dropped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Block:
 class BlockPart(InputPartition):
     """Consecutive blocks of one spool file, read by one task: from ``first`` up to, not including, ``until``.
 
-    ``place`` is the index, within the micro-batch, of the part's first row.
+    ``place`` is the index of the part's first row within the micro-batch.
     """
 
     spool: str
@@ -60,7 +60,10 @@ class BlockPart(InputPartition):
 
 
 class Journal:
-    """The record of taken files in the feed's own folder, created if missing; ``FeedDamaged`` if unreadable."""
+    """The record of accepted files in the feed's own folder, which is created if missing.
+
+    Raises ``FeedDamaged`` if the record is unreadable.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "journal.jsonl"
@@ -72,15 +75,15 @@ class Journal:
         self._load()
 
     def __len__(self) -> int:
-        """The number of blocks."""
+        """Return the number of blocks."""
         return len(self._blocks)
 
     def latest(self, name: str) -> FileVersion | None:
-        """The version of a file that was last taken under a name; None if no file was taken."""
+        """Return the version of a file that was last accepted under a name, or None if no file was accepted."""
         return self._latest.get(name)
 
     def take(self, version: FileVersion, rows: Iterable[FeedRow]) -> None:
-        """Unpack a file and record it; if ``rows`` raises, nothing is recorded."""
+        """Unpack a file and record it, or record nothing if ``rows`` raises."""
         number = len(self._starts)
         blocks = self._unpack(self._spool(number), rows)
         record = {"format": _FORMAT, **asdict(version), "blocks": [[block.rows, block.size_bytes] for block in blocks]}
@@ -92,7 +95,10 @@ class Journal:
         self._remember(version, blocks)
 
     def end_of(self, start: int, max_rows: int | None, max_bytes: int | None) -> int:
-        """The end of a micro-batch that begins at block ``start``: within both bounds, but at least one block later."""
+        """Return the end of a micro-batch that begins at block ``start``.
+
+        The end is within both bounds, but at least one block later.
+        """
         end, rows, size = start, 0, 0
         while end < len(self._blocks):
             block = self._blocks[end]
@@ -104,11 +110,14 @@ class Journal:
         return end
 
     def rows_from(self, start: int) -> int:
-        """The number of rows in a block and all later ones."""
+        """Return the number of rows in a block and all later blocks."""
         return sum(block.rows for block in self._blocks[start:])
 
     def parts(self, start: int, end: int) -> list[BlockPart]:
-        """The parts of spool files that hold a range of blocks, in order; ``FeedDamaged`` if the journal lacks some."""
+        """Return the parts of spool files that hold a range of blocks, in order.
+
+        Raise ``FeedDamaged`` if the journal lacks some of these blocks.
+        """
         if end > len(self._blocks):
             raise FeedDamaged(
                 f"the checkpoint is at block {end} and {self._path} knows of {len(self._blocks)}: they do not belong "
@@ -126,7 +135,7 @@ class Journal:
         return block_parts
 
     def forget_spools(self, before: int) -> None:
-        """Remove the spool files that hold only blocks before ``before``; the journal keeps its lines."""
+        """Remove the spool files that hold only blocks before ``before``. The journal keeps its lines."""
         for path in self._spools.iterdir():
             number = path.name.removesuffix(".arrow")
             if number.isdigit() and int(number) < len(self._starts) and self._start_of(int(number) + 1) <= before:
@@ -174,7 +183,10 @@ class Journal:
 
 
 def read_part(part: BlockPart) -> Iterator[pa.RecordBatch]:
-    """The blocks of a part, in columns of ``FEED_DDL``; ``FeedDamaged`` if the spool file is gone or damaged."""
+    """Yield the blocks of a part, in columns of ``FEED_DDL``.
+
+    Raise ``FeedDamaged`` if the spool file is gone or damaged.
+    """
     try:
         with pa.memory_map(part.spool) as file, pa.ipc.open_file(file) as reader:
             place = part.place

@@ -1,13 +1,14 @@
 """Kafka topics as a streaming source of Spark: the format ``forestall_kafka``.
 
-An offset of the source holds the next offset of each partition of the topics. Spark tasks read one range each, with a
-plain consumer that is assigned its partition: it joins no group and commits nothing to the brokers; only the checkpoint
-records the progress. Records of aborted transactions are left out. A record's place in its micro-batch follows from its
-offset, so records that a compaction removes between two readings do not shift the others.
+An offset of the source holds the next offset of each partition of the topics. Each Spark task reads one range of a
+partition with a plain consumer, which is assigned the partition. The consumer joins no group and commits nothing to the
+brokers, because only the checkpoint records the progress. Records of aborted transactions are left out. A record's
+place in its micro-batch follows from its offset, so records that a compaction removes between two readings do not shift
+other records.
 
-A partition that the checkpoint does not know, as of a topic that has grown, is first recorded with the offset of its
-first record, and read from the next micro-batch on: a repeated micro-batch must not depend on what the brokers removed
-meanwhile.
+If the checkpoint lacks a partition, for example because a topic has grown, the feed first records the offset of the
+partition's first record, and reads the partition from the next micro-batch on. A repeated micro-batch thus does not
+depend on what the brokers removed meanwhile.
 
 ``confluent-kafka`` is imported only when a client is created, because it is an optional extra.
 """
@@ -55,7 +56,7 @@ class KafkaOptions:
 
     Attributes:
         servers: Bootstrap brokers, ``host:port``, joined by commas.
-        begin: Where a new feed begins: at the first available record, or after the last.
+        begin: Where a new feed begins: at the first available record, or after the last one.
         settings: Further settings of librdkafka, such as ``security.protocol``; may hold passwords, never logged.
         max_rows: The most records in one micro-batch, shared among the partitions.
         max_row_bytes: The largest size of a record; larger ones have a fault.
@@ -126,9 +127,10 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end of the next micro-batch; for a new partition, the offset of its first record.
+        """Return the end of the next micro-batch.
 
-        ``KafkaUnreachable`` if the brokers do not answer, ``KafkaGap`` if records that must be read are gone.
+        The end of a new partition is the offset of its first record. Raise ``KafkaUnreachable`` if the brokers do not
+        answer, ``KafkaGap`` if records that must be read are gone.
         """
         ends = self._ends()
         for name, begin in start.items():
@@ -143,7 +145,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = {name: high for name, (_, high) in self._ends().items()}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """One Spark partition per topic partition with new records."""
+        """Return one Spark partition per topic partition with new records."""
         parts = []
         place = 0
         for name in sorted(end, key=_order):
@@ -155,9 +157,9 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a range of one topic partition by offset, in columns of ``FEED_DDL``.
+        """Yield the records of a range of one topic partition by offset, in columns of ``FEED_DDL``.
 
-        ``KafkaGap`` if the range begins before the first remaining record.
+        Raise ``KafkaGap`` if the range begins before the first remaining record.
         """
         return _read_part(cast(KafkaPart, partition), self._options)
 
@@ -167,14 +169,17 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._consumer = None
 
     def _ends(self) -> dict[str, tuple[int, int]]:
-        """First and end offset of every partition; the end offset follows the last record."""
+        """Return the first and end offset of every partition. The end offset follows the last record."""
         if self._consumer is None:
             self._consumer = connect(self._options)
         return offsets_of(self._consumer, self._options)
 
 
 def connect(options: KafkaOptions) -> Consumer:
-    """A consumer without assigned partitions; ``KafkaClientMissing``, or ``SourceOptionError`` for a bad setting."""
+    """Create a consumer without assigned partitions.
+
+    Raise ``KafkaClientMissing`` without the package, ``SourceOptionError`` for a bad setting.
+    """
     try:
         import confluent_kafka  # noqa: PLC0415 - an optional extra
     except ImportError as error:
@@ -197,7 +202,10 @@ def connect(options: KafkaOptions) -> Consumer:
 
 
 def cluster_of(options: KafkaOptions) -> str:
-    """The id of the brokers' cluster; their addresses if the brokers name no cluster. Raises as ``connect``."""
+    """Return the id of the brokers' cluster, or their addresses if the brokers name no cluster.
+
+    Raises as ``connect``.
+    """
     consumer = connect(options)
     try:
         offsets_of(consumer, options)
@@ -207,9 +215,10 @@ def cluster_of(options: KafkaOptions) -> str:
 
 
 def offsets_of(consumer: Consumer, options: KafkaOptions) -> dict[str, tuple[int, int]]:
-    """First and end offset of every partition by ``topic:partition``; the end offset follows the last record.
+    """Return the first and end offset of every partition by ``topic:partition``.
 
-    ``KafkaUnreachable`` if the brokers do not answer, or a topic does not exist.
+    The end offset follows the last record. Raise ``KafkaUnreachable`` if the brokers do not answer, or a topic does not
+    exist.
     """
     from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415 - an optional extra
 
@@ -253,7 +262,7 @@ def _headers(message: Message) -> list[tuple[str, bytes | None]]:
 
 
 def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
-    """The records of a range; stops at the first record after the range, or at the end of the topic partition."""
+    """Yield the records of a range, up to the end of the range or of the topic partition."""
     from confluent_kafka import TopicPartition  # noqa: PLC0415 - an optional extra
 
     consumer = connect(options)
@@ -268,7 +277,7 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
                 error = message.error()
                 if error is not None:
                     if _is_end(error, part, options) and cast(int, message.offset()) >= part.end:
-                        return  # an end before ``part.end`` is that of decided transactions: more records will come
+                        return  # before ``part.end``: only the end of decided transactions, more records follow
                     continue
                 silent_since = time.monotonic()
                 offset = cast(int, message.offset())
@@ -282,9 +291,9 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
 
 
 def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
-    """Whether an error marks the end of the partition; False for transient errors.
+    """Check whether an error marks the end of the partition. Transient errors do not.
 
-    ``KafkaGap`` if the offset is gone, ``KafkaUnreachable`` for other errors.
+    Raise ``KafkaGap`` if the offset is gone, ``KafkaUnreachable`` for other errors.
     """
     from confluent_kafka import KafkaError as Codes  # noqa: PLC0415 - an optional extra
 
@@ -314,7 +323,7 @@ def _check_range(name: str, begin: int, ends: tuple[int, int] | None) -> None:
 
 
 def _shared_out(start: Offset, highs: Offset, max_rows: int | None) -> Offset:
-    """End offsets within ``highs`` that give each partition a fair share of ``max_rows``."""
+    """Return end offsets within ``highs`` that give each partition a fair share of ``max_rows``."""
     if max_rows is None:
         return {**start, **highs}
     ends = dict(start)

@@ -1,8 +1,8 @@
-"""Kafka records as events: each becomes one JSON object.
+"""Kafka records as events. Each record becomes one JSON object.
 
-CloudEvents follow their Kafka protocol binding: in binary mode (a header ``ce_specversion``) the attributes are in
-headers ``ce_*`` and ``content-type``, and the value is the data; in structured mode the value is the whole event. Any
-other value is a plain JSON object, for the stream's mapping.
+CloudEvents follow their Kafka protocol binding. In binary mode (a header ``ce_specversion``) the attributes are in
+headers ``ce_*`` and ``content-type``, and the value is the data. In structured mode the value is the whole event. Any
+other value is a plain JSON object, which the stream's mapping reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXCERPT_BYTES = 4_000
 
 
 def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple[bytes, str | None]:
-    """The event of a record as an unchecked JSON object, and None; or the beginning of its value, and the fault.
+    """Return the event of a record as an unchecked JSON object and None, or the start of its value and the fault.
 
     If several headers have one name, the last one counts. A value larger than ``max_bytes`` is a fault.
     """
@@ -38,10 +38,10 @@ def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple
 
 
 def read_plain(body: bytes, place: str, mapping: ReaderOptions, key: KeyForm) -> tuple[bytes, str | None]:
-    """The event of a plain JSON record, read by a mapping; the result has the form of ``read_message``.
+    """Read the event of a plain JSON record by a mapping. The result has the form of ``read_message``.
 
-    A CloudEvent is returned unchanged. An event without an id gets ``place``: topic, partition and offset, joined by
-    colons. ``key`` is the path of the stream's correlation key.
+    A CloudEvent is returned unchanged. An event without an id gets ``place`` as its id: topic, partition and offset,
+    joined by colons. ``key`` is the path of the stream's correlation key.
     """
     try:
         value = orjson.loads(body)
@@ -76,5 +76,5 @@ def _attribute(header: str) -> str:
 
 
 def _is_json(content_type: object) -> bool:
-    """Whether the data of a CloudEvent is read as JSON; the rules for CloudEvents reject other types later."""
+    """Check whether the data of a CloudEvent is read as JSON. The rules for CloudEvents reject other types later."""
     return content_type is None or "json" in str(content_type).lower()

@@ -1,8 +1,9 @@
 """The streaming query of a feed, from its source to the sink on the driver, with a checkpoint of its own.
 
-The sink is called with the number of the micro-batch and its rows, and again with the same number and rows after a
-crash; it must store its progress together with the rows that it keeps. Then every row is taken once: Spark writes the
-offsets of a micro-batch before its rows are read, and the sources yield the same rows for the same offsets.
+The sink is called with the number of the micro-batch and its rows, and after a crash again with the same number and
+rows. The sink must store its progress together with the rows that it keeps. Then every row is stored once, because
+Spark writes the offsets of a micro-batch before its rows are read, and the sources yield the same rows for the same
+offsets.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class FeedQuery(RunningQuery[FeedRow]):
         super().__init__(session, from_table, sink)
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Wait for the end, as ``RunningQuery.wait``; after ``request_stop``, failures are ignored."""
+        """Wait for the end as ``RunningQuery.wait`` does, but ignore failures after ``request_stop``."""
         try:
             return super().wait(timeout_s, look)
         except ForestallError:
@@ -71,7 +72,7 @@ class FeedQuery(RunningQuery[FeedRow]):
 
 
 def start_feed(session: SparkSession, options: FeedOptions, sink: FeedSink) -> FeedQuery:
-    """Start the query of a feed; returns at once. The module describes how the sink is called."""
+    """Start the query of a feed and return at once. The module describes how the sink is called."""
     kind = FolderSource if isinstance(options.source, FolderOptions) else KafkaSource
     session.dataSource.register(with_options(kind, options.source))
     frame = session.readStream.format(kind.name()).load()

@@ -1,4 +1,4 @@
-"""The rows of feeds of any kind; a row is one event as JSON, with its origin."""
+"""The rows of feeds of any kind. A row is one event as JSON, with its origin."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FeedRow:
 
 
 def to_batch(rows: Iterable[FeedRow]) -> pa.RecordBatch:
-    """The rows in columns of ``FEED_DDL``."""
+    """Encode the rows in columns of ``FEED_DDL``."""
     feed_rows = list(rows)
     return pa.RecordBatch.from_arrays(
         [
@@ -46,7 +46,7 @@ def to_batch(rows: Iterable[FeedRow]) -> pa.RecordBatch:
 
 
 def from_table(table: pa.Table) -> list[FeedRow]:
-    """The rows of a micro-batch, in order."""
+    """Return the rows of a micro-batch, in order."""
     columns = (table.column(name).to_pylist() for name in ("place", "body", "origin", "fault"))
     return [
         FeedRow(place=place, body=body or b"", origin=orjson.loads(origin), fault=fault)
