@@ -34,7 +34,7 @@ class QueryFailed(PipelineError, code="query-failed", is_retryable=True):
 
 
 class BacktestFailed(PipelineError, code="backtest-failed"):
-    """A backtest ended before its history did; the message has the reason."""
+    """A backtest ended before its history did. The message has the reason."""
 
 
 class FeedFolderMissing(PipelineError, code="feed-folder", fault="caller"):

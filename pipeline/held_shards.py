@@ -1,25 +1,25 @@
 """The states of shards within one Python process of Spark, retained from one micro-batch to the next.
 
-A shard's state is a function of its log up to a position. So it need not travel with the micro-batch: a process that
-has the state at the position after which the micro-batch begins continues from there. The sources of a state, cheapest
-first:
+A shard's state is a function of its log up to a position, so the state need not travel with the micro-batch. A process
+that has the state at the position after which the micro-batch begins continues from this state. The sources of a state,
+cheapest first:
 
 1.  the state that this process retained when it last matched the shard;
 2.  the *handed over* state, a file on this machine, written without waiting for the disk by the process that last
 matched the shard;
-3.  the newest *snapshot* at or before that position, and the later entries of the log up to it, matched again with
-their rows discarded: the log is the change log of the state.
+3.  the newest *snapshot* at or before that position. The later entries of the log up to that position are matched
+again, and their rows are discarded: the log is the change log of the state.
 
 A part of a state may be in files (``pipeline.spilled``). If a file that a state names is missing or damaged, the state
 is rebuilt from an older one, or from the whole log. If no older state exists and the log is incomplete, the operator
 that needs the file is suspended, and the shard continues.
 
-A snapshot is written once the entries matched since the last one are so large that reading them again would cost about
-as much as the state: at least ``snapshot_bytes``, and at least the state's own size. So snapshots cost at most a
-constant factor, however many traces are open, and so does recovery.
+A snapshot is written once the entries matched since the last snapshot have at least ``snapshot_bytes``, and at least
+the size of the state. Reading these entries again would then cost about as much as reading the state. So snapshots, and
+recovery, cost at most a constant factor, however many traces are open.
 
-Continuous tasks copy a state between two steps; a thread computes the checksum and writes the file. If the process
-crashes before the file is complete, the next process begins from an older state.
+Continuous tasks copy a state between two steps, and a thread computes the checksum and writes the file. If the process
+crashes before the file is complete, the next process starts from an older state.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from shards import KINDS, Kind, OldestFirst, Policy, RowBlock, SavedStateError, 
 from streams import Ask, StateLost, log_key, position_order
 from streams.tables import TableFiles, Tables, fetching
 
-_MOST_ENDINGS = 1_000  # per micro-batch; after a backlog each event may cause one, and only the newest are listed
+_MOST_ENDINGS = 1_000  # per micro-batch; only the newest are listed, and in a backlog each event may cause one
 _ENTRY_BYTES = 200
-_SHARED_S = 0.5  # of matching before a handover is due
-_SHARED_TIMES = 16  # multiple of the last handover's time, added to ``_SHARED_S``
+_SHARED_S = 0.5  # seconds of matching before a handover is due
+_SHARED_TIMES = 16  # this multiple of the last handover's time is added to ``_SHARED_S``
 _UNSAVED = struct.Struct("<q")  # header of a handed over state: bytes matched since the last snapshot
 
 log = structlog.get_logger(__name__)
@@ -62,7 +62,7 @@ class HeldOptions:
     """The options of held shards: where their states are found and stored.
 
     Attributes:
-        handover: Folder on each machine for states on their way from one process to the next; None: no handover.
+        handover: Folder on each machine for states that one process hands over to the next; None: no handover.
         kinds: The kinds of operators that shards run; equal in every process.
         policy: Chooses the next shard of a task, and the next place within a step.
     """
@@ -77,8 +77,8 @@ class HeldOptions:
 class _Held:
     """A state in this process, and the cost of matching the log's entries since the last snapshot and handover.
 
-    ``size_bytes`` is the state's size when it was last written or read; 0: unknown. ``shared_s`` is the time that the
-    last handover took.
+    ``size_bytes`` is the state's size when it was last written or read, or 0 if unknown. ``shared_s`` is the time that
+    the last handover took.
     """
 
     state: ShardState
@@ -91,7 +91,7 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """A copy of a state to be stored; ``after`` is the position at which the last step before the copy began."""
+    """A copy of a state to be stored. ``after`` is the position at which the last step before the copy began."""
 
     shard: int
     after: str
@@ -106,7 +106,7 @@ class HeldShards:
 
     Args:
         options: Where states are stored, and how shards run.
-        is_aside: Store states in another thread; otherwise at the end of a step, before the result of the step is used.
+        is_aside: Whether another thread stores states; otherwise the end of a step does, before its result is used.
     """
 
     def __init__(self, options: HeldOptions, *, is_aside: bool = False) -> None:
@@ -132,19 +132,14 @@ class HeldShards:
     def advance(
         self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None
     ) -> list[RowBlock]:
-        """The rows of ``step`` for a shard's part of a micro-batch, followed by the row of ``report``."""
+        """Yield the rows of ``step`` for a shard's part of a micro-batch, followed by the row of ``report``."""
         return [*self.step(shard, after, entries, stops), self.report(shard)]
 
     def step(self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None) -> list[RowBlock]:
-        """Match one shard's part of a micro-batch; returns the rows, and retains the state at the end.
-
-        The part begins after the position ``after``; its entries are in the order of the log, and not empty. ``stops``
-        is the count of the shard's stops when the entries were read; None: unknown, so the stops are read.
-        ``LogDamaged`` if entries since the newest snapshot are gone.
-        """
+        """Match one shard's part of a micro-batch, return the rows, and retain the state at the end."""
         start_s = time.perf_counter()
         continues = shard not in self._begun and self._finished.get(shard) == after
-        if shard in self._begun:  # an attempt failed: the state may be half changed
+        if shard in self._begun:  # an attempt failed, so the state may be half changed
             self._held.pop(shard, None)
         self._begun.add(shard)
         is_suspect = self._quarantine.begin(shard, after, continues=continues)
@@ -172,24 +167,24 @@ class HeldShards:
         return rows
 
     def report(self, shard: int) -> RowBlock:
-        """A row of the kind ``stats`` on a shard's steps since its last report; at least one step was made.
+        """Return a row of the kind ``stats`` on a shard's steps since its last report.
 
-        A report costs about as much as matching an event, so a caller with small steps requests one about once a
-        second, and one when it stops.
+        The shard has made at least one step since then. A report costs about as much as matching an event. So a caller
+        with small steps requests a report about once a second, and a last one when it stops.
         """
         held = self._held[shard]
         costs = None if held.costs is None else held.costs.due()
         return stats_row(held.state, self._work.pop(shard), held.size_bytes, costs)
 
     def answer(self, shard: int, after: str, stream: str, question: Ask) -> dict[str, Any]:
-        """The answer of a shard's state, at a position, to a question; see ``ShardState.answer``."""
+        """Answer a question from a shard's state at a position; see ``ShardState.answer``."""
         return self._held_at(shard, after).state.answer(stream, question)
 
     def load(self, shard: int, epoch: int | None = None) -> None:
         """Load a shard's state at the position up to which its results are written.
 
-        ``LogDamaged`` if snapshots or entries that the state needs are gone. ``epoch``: the epoch of the lease under
-        which this process advances the shard; None: there are no leases.
+        ``epoch`` is the epoch of the lease under which this process advances the shard, or None without leases. Raise
+        ``LogDamaged`` if snapshots or entries that the state needs are gone.
         """
         self._records.lease(shard, epoch)
         written = written_up_to(self._server, self._options, shard)
@@ -213,11 +208,11 @@ class HeldShards:
         self._quarantine.forget(shard)
 
     def settle(self) -> None:
-        """Wait until no state is being stored; if a write failed, the next step raises its error."""
+        """Wait until no state is being stored. If a write failed, the next step raises its error."""
         wait(() if self._storing is None else (self._storing,))
 
     def state_at(self, shard: int, position: str) -> ShardState:
-        """The state of a shard at a position; the caller may change it, because this object forgets it."""
+        """Return the state of a shard at a position, and forget the state here, so that the caller may change it."""
         state = self._held_at(shard, position).state
         del self._held[shard]
         return state
@@ -228,7 +223,7 @@ class HeldShards:
         return self._match_all(shard, after, entries)
 
     def _match_all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
-        """Match all entries together; after an unexpected error, match them one by one."""
+        """Match all entries together, or one by one after an unexpected error."""
         state, screened = self._held_at(shard, after).state, self._screened(shard, entries)
         try:
             return state.advance(screened)
@@ -243,7 +238,10 @@ class HeldShards:
     def _match_one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
     ) -> list[RowBlock]:
-        """Match entries one by one; set aside entries that raise, or that ended the process in an earlier attempt."""
+        """Match entries one by one.
+
+        An entry that raises, or that ended the process in an earlier attempt, is set aside.
+        """
         done: list[StoredEntry] = []
         rows: list[RowBlock] = []
         for entry in entries:
@@ -255,7 +253,7 @@ class HeldShards:
         return rows
 
     def _match_one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
-        """Match an entry after the finished ones; if matching raises, set the entry aside and rebuild the state."""
+        """Match an entry after the finished ones. If matching raises, set the entry aside and rebuild the state."""
         held = self._held.get(shard) or self._held_at(shard, after)
         screened = self._screened(shard, [entry])
         try:
@@ -271,11 +269,14 @@ class HeldShards:
             return rebuilt.advance(self._screened(shard, [entry]))
 
     def _screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """The entries as the shard applies them: notes replace quarantined entries, and stop notes are inserted."""
+        """Return the entries as the shard applies them.
+
+        Notes replace quarantined entries, and stop notes are inserted.
+        """
         return self._stops.noted(shard, self._quarantine.screened(shard, entries))
 
     def _held_at(self, shard: int, after: str) -> _Held:
-        """The state of the shard at a position, from its cheapest source."""
+        """Return the state of the shard at a position, from its cheapest source."""
         held = self._held.get(shard)
         if held is None or held.state.position != after:
             held = self._held[shard] = self._rebuilt(shard, after)
@@ -285,7 +286,7 @@ class HeldShards:
         return held
 
     def _rebuilt(self, shard: int, position: str) -> _Held:
-        """Rebuild a state from the nearest retained, handed over or saved one, and the log from there."""
+        """Rebuild a state from the nearest retained, handed over or saved state, and the log from there."""
         self._records.read(shard)
         saved = self._index.latest(shard, position)
         held = self._held.pop(shard, None)
@@ -303,7 +304,7 @@ class HeldShards:
         return held
 
     def _is_usable(self, shard: int, state: ShardState, first: str, last: str) -> bool:
-        """Whether a retained state is between two positions, and has all stops that were placed before its position."""
+        """Check whether a retained state is between two positions and has all stops placed before its position."""
         if not _is_between(first, state.position, last):
             return False
         with suppress(StateLost):
@@ -312,9 +313,9 @@ class HeldShards:
         return False
 
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
-        """The newest handed over state between two positions; None: there is no usable one.
+        """Return the newest usable handed over state between two positions, or None.
 
-        If the log lacks the entry at a state's position, Redis has lost data since, and the state is not used.
+        If the log lacks the entry at a state's position, Redis has lost data since then, and the state is not used.
         """
         handed_over = () if self._handover is None else self._handover.positions(shard)
         usable = [
@@ -346,10 +347,11 @@ class HeldShards:
         return bool(self._server.xrange(log_key(shard), min=position, max=position))
 
     def _begun_at(self, shard: int, saved: str | None) -> _Held:
-        """The base state for a replay: a snapshot, or an empty state if the log is complete from its beginning.
+        """Return the base state for a replay: a snapshot, or an empty state if the log is complete from its beginning.
 
-        If a file that the snapshot names is gone, the base is the newest older snapshot with all files; otherwise an
-        empty state, if the log is complete; otherwise the snapshot without the operators that need the file.
+        If a file that the snapshot names is gone, the base is the newest older snapshot with all files. Without such a
+        snapshot, the base is an empty state if the log is complete, and otherwise the snapshot without the operators
+        that need the file.
         """
         if saved is None and not self._options.generation:
             return _Held(self._empty(shard))
@@ -364,7 +366,10 @@ class HeldShards:
             return self._older(shard, position) or self._without_files(shard, body)
 
     def _older(self, shard: int, position: str) -> _Held | None:
-        """The newest usable state before a snapshot: an older snapshot with all its files, or the empty state."""
+        """Return the newest usable state before a snapshot.
+
+        This is an older snapshot with all its files, or the empty state if the log is complete.
+        """
         for older in reversed(self._index.positions(shard)):
             body = self._snapshots.read(shard, older) if position_order(older) < position_order(position) else None
             if body is not None:
@@ -376,15 +381,15 @@ class HeldShards:
         return _Held(self._empty(shard))
 
     def _without_files(self, shard: int, body: bytes) -> _Held:
-        """The state of a snapshot; its operators whose files are gone are stopped."""
+        """Return the state of a snapshot in which operators with missing files are stopped."""
         log.error("operators-stop-as-files-are-gone", shard=shard)
         kinds = self._spilled.kinds(shard, may_be_lost=True)
         return _Held(ShardState.load(body, kinds, self._tables), size_bytes=len(body))
 
     def _loaded(self, shard: int, body: bytes, *, is_verified: bool = False) -> ShardState:
-        """Load a saved state; raises ``StateLost`` if a file that the state names is missing or damaged.
+        """Load a saved state; raise ``StateLost`` if a file that the state names is missing or damaged.
 
-        ``is_verified``: compare the files' checksums as well; always done for a shard that has lost a file.
+        With ``is_verified``, the files' checksums are compared as well, as always for a shard that has lost a file.
         """
         state = ShardState.load(body, self._spilled.kinds(shard), self._tables)
         self._stops.check(shard, state)
@@ -393,10 +398,11 @@ class HeldShards:
         return state
 
     def _keep(self, shard: int, after: str, grown: int, spent_s: float) -> None:
-        """Hand the state over to the shard's next process, and save a snapshot, each if it is due.
+        """Hand the state over to the shard's next process and save a snapshot, each if it is due.
 
-        A handover is due after half a second of matching plus a multiple of the time that the last handover took; a
-        snapshot, when matching the entries since the last snapshot would cost about as much as reading the state.
+        A handover is due after half a second of matching plus a multiple of the time that the last handover took. A
+        snapshot is due when matching the entries since the last snapshot again would cost about as much as reading the
+        state.
         """
         held = self._held[shard]
         held.unsaved_bytes += grown
@@ -428,7 +434,10 @@ class HeldShards:
         return held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
 
     def _store(self, held: _Held, copy: _Copy, start_s: float) -> None:
-        """Store a copy of a state; a state with files is stored in this thread, and unneeded files are removed."""
+        """Store a copy of a state.
+
+        A state with files is stored in this thread, which also removes unneeded files.
+        """
         shard, names = copy.shard, held.state.files
         self._spilled.keep(shard, copy.position, names, is_durable=copy.is_saved)
         has_files = bool(names) or self._spilled.has_files(shard)
@@ -444,7 +453,7 @@ class HeldShards:
         """Write a snapshot if it is due, and hand the state over to other processes.
 
         The newest handed over state from before the step is kept for a retry. If another process has taken the shard
-        meanwhile, that process hands over its own state, and removes all other files, unfinished ones included.
+        meanwhile, that process hands over its own state and removes all other files, including unfinished ones.
         """
         shard, parts = copy.shard, seal(copy.parts)
         if copy.is_saved:
@@ -465,11 +474,11 @@ def _is_between(first: str, position: str, last: str) -> bool:
 
 
 def _cost(entries: Sequence[StoredEntry]) -> int:
-    """The cost of matching entries again, in bytes; small entries cost more than their size."""
+    """Return the cost of matching entries again, in bytes. Small entries cost more than their size."""
     return sum(len(entry.body) + _ENTRY_BYTES for entry in entries)
 
 
 @lru_cache(maxsize=1)
 def held_shards(options: HeldOptions) -> HeldShards:
-    """The held shards of this process; if the options differ from those of the last call, it has no states yet."""
+    """Return the held shards of this process, without states if the options have changed since the last call."""
     return HeldShards(options)

@@ -1,6 +1,6 @@
-"""The streaming query: event log -> shards -> sink, with its checkpoint in the data folder.
+"""The streaming query from the event log over the shards to the sink, with its checkpoint in the data folder.
 
-Exactly-once is argued in ``pipeline.step``.
+``pipeline.step`` shows why each result is written exactly once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class JobOptions:
 
     Attributes:
         checkpoint: Folder of offsets and commits, on the driver; belongs to one log with one number of shards.
-        handover: Folder on each machine for states on their way between Spark's Python processes; None: the processes
+        handover: Folder on each machine for states that Spark's Python processes hand over; None: the processes
             rebuild states from snapshots and the log.
         kinds: The kinds of operators that shards run.
         trigger_interval_s: Least time between the starts of two micro-batches; 0: begin as soon as entries arrive.
@@ -73,14 +73,14 @@ def start_query(
     heartbeat: Heartbeat = lambda: None,
     report: BatchReport = lambda _: None,
 ) -> LogQuery:
-    """Start matching; returns at once.
+    """Start matching and return at once.
 
     The sink is called on the driver with the rows and the number of each micro-batch, and again with the same rows
-    after a crash; it must store rows by id, and have stored all of them when it returns. The heartbeat is called after
-    each micro-batch, and about once a second while no entries arrive; not while the log does not answer or a
+    after a crash. It must store rows by id, and have stored all of them when it returns. The heartbeat is called after
+    each micro-batch, and about once a second while no entries arrive, but not while the log does not answer or a
     micro-batch is running. ``report`` receives the progress of each micro-batch after its commit.
 
-    ``QueryFailed`` if the query cannot start, for example because the checkpoint belongs to another log.
+    Raise ``QueryFailed`` if the query cannot start, for example because the checkpoint belongs to another log.
     """
     session.dataSource.register(with_options(EventLogSource, options.log))
     entries = again_if_lost(session.readStream.format(EventLogSource.name()).load)
@@ -92,5 +92,5 @@ def start_query(
 
 
 def run_pipeline(session: SparkSession, options: JobOptions, sink: Sink, heartbeat: Heartbeat = lambda: None) -> None:
-    """Match until stopped or failed (``QueryFailed``); the process should then exit with an error and be restarted."""
+    """Match until stopped or failed (``QueryFailed``). The process should then exit with an error and be restarted."""
     start_query(session, options, sink, heartbeat).wait()

@@ -1,4 +1,4 @@
-"""Measures of a shard's work in a micro-batch, sent as one of the shard's rows; the driver sums them up."""
+"""Measures of a shard's work in a micro-batch, sent as one of the shard's rows and summed up by the driver."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _REPORTED = (
 )
 _OF_AUTO = ("lateness_us",)
 _COSTS_S = 1.0
-_MOST_OPERATORS = 200  # of one host, in a report
+_MOST_OPERATORS = 200  # most operators of one host in a report
 
 
 @dataclass(slots=True)
 class Work:
     """The work of a shard from a position on: entries, their bytes, and the seconds spent.
 
-    The seconds are counted for getting the state, matching the entries, and saving the state.
+    The seconds are counted separately for getting the state, matching the entries, and saving the state.
     """
 
     after: str
@@ -42,7 +42,10 @@ class Work:
     keep_s: float = 0.0
 
     def add(self, entries: Sequence[StoredEntry], times_s: Sequence[float]) -> None:
-        """Add the entries of a step; ``times_s``: when the step began, had the state, had matched, and had saved."""
+        """Add the entries of a step to the work.
+
+        ``times_s`` has the times at which the step began, had the state, had matched, and had saved.
+        """
         self.entries += len(entries)
         self.bytes += sum(len(entry.body) for entry in entries)
         start_s, loaded_s, matched_s, saved_s = times_s
@@ -52,7 +55,7 @@ class Work:
 
 
 class Costs:
-    """The costs of a state's hosts, reported about once a second; older costs count half as much with each report."""
+    """The costs of a state's hosts, reported about once a second. With each report, older costs are halved."""
 
     def __init__(self, state: ShardState) -> None:
         state.meter(Metering(time.thread_time_ns))
@@ -61,7 +64,10 @@ class Costs:
         self._seconds = 0.0
 
     def due(self) -> dict[str, Any] | None:
-        """The costs as plain JSON, and the seconds in which they arose; None: reported less than a second ago."""
+        """Return the costs as plain JSON, and the seconds in which they arose.
+
+        The costs are None if they were reported less than a second ago.
+        """
         now = time.monotonic()
         if now < self._reported + _COSTS_S:
             return None
@@ -91,7 +97,7 @@ def _costs(costs: Mapping[str, Mapping[str, tuple[Cost, Collection[str]]]]) -> d
 
 
 def stats_row(state: ShardState, work: Work, state_bytes: int, costs: Mapping[str, Any] | None = None) -> RowBlock:
-    """The row of the kind ``stats``, which describes one attempt at some steps and is never stored.
+    """Return the row of the kind ``stats``, which describes one attempt at some steps and is never stored.
 
     ``state`` is the state after these steps, ``costs`` is the result of ``Costs.due``.
     """

@@ -1,7 +1,7 @@
 """Progress of a micro-batch: its input, the time spent, and the contents of the shards.
 
-Three sources are merged: the rows of the kind ``stats`` from the shards, the time that the sink took, and Spark's
-progress report after the commit. Nothing is estimated: an unknown value is None.
+The progress merges three sources: the rows of the kind ``stats`` from the shards, the time that the sink took, and
+Spark's progress report after the commit. Nothing is estimated, and an unknown value is None.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shards import REKEYED, RESULT_KINDS, STATS, OutputRow
 _PLANNING = ("latestOffset", "getBatch", "queryPlanning")
 _COMMITTING = ("walCommit", "commitOffsets")
 _SUMMED = ("entries", "bytes", "load_s", "match_s", "keep_s")
-_REMEMBERED = 8  # written micro-batches whose end Spark has not reported
+_REMEMBERED = 8  # most written micro-batches whose end Spark has not reported
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 BatchReport = Callable[["BatchProgress"], None]
@@ -68,7 +68,7 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTime:
-    """What the driver knows of a micro-batch: bodies of ``stats`` rows, the sink's time, and the matched events."""
+    """The driver's statistics of a micro-batch: bodies of ``stats`` rows, the sink's time, and the matched events."""
 
     reports: Sequence[Mapping[str, Any]]
     rows: Mapping[str, int]
@@ -97,7 +97,7 @@ class BatchMeter:
             del self._sink_times[next(iter(self._sink_times))]
 
     def _new_events(self, sink_time: SinkTime) -> int | None:
-        """The events that shards have matched since their last reports; None if a shard reports for the first time."""
+        """Return the events that shards have matched since their last reports, or None for a shard's first report."""
         new: int | None = 0
         for report in sink_time.reports:
             events = _streams_total(report, "events") or 0
@@ -111,7 +111,7 @@ class BatchMeter:
         return self._sink_times.pop(epoch_id)
 
     def committed(self, spark_progress: str) -> None:
-        """Report a committed micro-batch; takes the JSON of Spark's ``StreamingQueryProgress``."""
+        """Report a committed micro-batch from the JSON of Spark's ``StreamingQueryProgress``."""
         progress = orjson.loads(spark_progress)
         sink_time = self._sink_times.pop(progress["batchId"], None)
         if sink_time is not None:
@@ -119,7 +119,7 @@ class BatchMeter:
 
 
 def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
-    """The statistics in the rows of a micro-batch."""
+    """Extract the statistics in the rows of a micro-batch."""
     counts: Counter[str] = Counter()
     for row in rows:
         kind = RESULT_KINDS.get(row.kind)
@@ -132,7 +132,7 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
 
 
 def merged(first: SinkTime, second: SinkTime) -> SinkTime:
-    """The statistics of two batches, merged as if they were one batch."""
+    """Merge the statistics of two batches as if they were one batch."""
     are_known = first.events is not None and second.events is not None
     return SinkTime(
         reports=_by_shard([*first.reports, *second.reports]),
@@ -143,7 +143,7 @@ def merged(first: SinkTime, second: SinkTime) -> SinkTime:
 
 
 def _by_shard(reports: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Merge the reports of each shard: counts of work are added up, other members are those of its last report."""
+    """Merge the reports of each shard: counts of work are added up, other members are from its last report."""
     merged_reports: dict[int, Mapping[str, Any]] = {}
     for report in reports:
         before = merged_reports.get(report["shard"], {})
@@ -152,7 +152,7 @@ def _by_shard(reports: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def fold(spark: Mapping[str, Any], sink_time: SinkTime) -> BatchProgress:
-    """Merge the reports of Spark (``StreamingQueryProgress``, decoded) and of the shards on one micro-batch."""
+    """Merge Spark's report on a micro-batch (``StreamingQueryProgress``, decoded) with the reports of the shards."""
     durations = spark["durationMs"]
     duration_ms = float(durations.get("triggerExecution", sum(durations.values())))
     started_us = round(datetime.fromisoformat(spark["timestamp"]).timestamp() * 1_000_000)
@@ -194,7 +194,7 @@ def _streams_total(report: Mapping[str, Any], name: str) -> int | None:
 
 
 def _total(values: Any) -> int | None:
-    """The sum of the known values; None if all are unknown."""
+    """Return the sum of the known values, or None if all are unknown."""
     numbers = [value for value in values if value is not None]
     return sum(numbers) if numbers else None
 

@@ -1,15 +1,16 @@
 """The quarantine: entries that break the matcher are recorded, and skipped from then on.
 
-An entry is set aside for one of two reasons. If matching it raises an unexpected error, it is set aside at once. If it
-ends the whole process (out of memory, a crash in native code), it is found by counting the attempts at a micro-batch:
-after ``_TRIES`` attempts it is matched entry by entry, with a count for each, and an entry that reaches the same number
-of attempts is set aside. The record is stored beside the log, so a process that matches these entries again, after a
-crash or from an older snapshot, skips the same ones.
+An entry is set aside for one of two reasons. If matching raises an unexpected error, the entry is set aside at once. If
+matching ends the whole process (out of memory, a crash in native code), the entry is found by counting the attempts at
+a micro-batch. After ``_TRIES`` attempts the micro-batch is matched entry by entry, with a count for each entry, and an
+entry that reaches the same number of attempts is set aside. The record is stored beside the log, so a process that
+matches these entries again, after a crash or from an older snapshot, skips the same entries.
 
 A process that continues from its own last micro-batch neither counts attempts nor reads the record again, so a step
-that succeeds needs no call. If an entry ends such a process, the next process has not matched the micro-batch before
-and counts its attempts, so the entry is found an attempt later. The record is read together with the stops of the shard
-(``pipeline.records``), and an entry is only added to it while the results of its micro-batch are not written.
+that succeeds needs no call to Redis. If an entry ends such a process, the next process has not matched the micro-batch
+before and counts its attempts, so the entry is found one attempt later. The record is read together with the stops of
+the shard (``pipeline.records``). An entry is added to the record only while the results of its micro-batch are not
+written.
 """
 
 from __future__ import annotations
@@ -35,9 +36,12 @@ class Quarantine:
         self._counted: dict[int, str] = {}  # by shard: the start of the micro-batch whose attempt is counted
 
     def begin(self, shard: int, after: str, *, continues: bool) -> bool:
-        """Begin a micro-batch of a shard; true if too many attempts failed, so that each entry must be watched.
+        """Begin a micro-batch of a shard.
 
-        ``continues``: this process has finished the micro-batch that ends at ``after``; no attempt has failed since.
+        Return True if each entry must be watched, because too many attempts have failed.
+
+        ``continues``: this process has finished the micro-batch that ends at ``after``, and no attempt has failed
+        since.
         """
         if continues:
             return False
@@ -55,17 +59,20 @@ class Quarantine:
             self._server.hdel(_TRIES_KEY, _field(shard, after))
 
     def watch(self, shard: int, entry: StoredEntry) -> bool:
-        """Count an attempt at one entry; true if it must be set aside, because earlier attempts ended the process."""
+        """Count an attempt at one entry.
+
+        Return True if the entry must be set aside, because earlier attempts ended the process.
+        """
         return self._count(_field(shard, "", entry.position)) > _TRIES
 
     def unwatch(self, shard: int, entry: StoredEntry) -> None:
-        """Note that matching the entry has succeeded; its attempts are not counted any more."""
+        """Note that matching the entry has succeeded, so that its attempts are no longer counted."""
         self._server.hdel(_TRIES_KEY, _field(shard, "", entry.position))
 
     def set_aside(self, shard: int, after: str, entry: StoredEntry, reason: str) -> None:
-        """Record an entry of the micro-batch after a position as quarantined; the first reason stays.
+        """Record an entry of the micro-batch after a position as quarantined. An earlier reason is kept.
 
-        If another process holds the shard, or the results are written, only this process skips the entry, and its own
+        If another process owns the shard, or the results are written, only this process skips the entry, and its own
         results are not used.
         """
         records = self._records.add(QUARANTINE_KEY, shard, after, {entry.position: reason})
@@ -73,7 +80,7 @@ class Quarantine:
             self._unwritten[shard, entry.position] = reason
 
     def screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """The entries, with quarantined ones replaced by notes."""
+        """Return the entries, with quarantined ones replaced by notes."""
         quarantined = self._records.of(shard).quarantined
         if not quarantined and not self._unwritten:
             return list(entries)

@@ -1,8 +1,8 @@
 """Records about a shard beside its log: its stops, their places, and its quarantined entries.
 
-Every process that matches the shard's entries again obeys the same records. So a record is only added while the results
-that it concerns are not written: with continuous tasks by the holder of the shard's lease, with micro-batches by any
-process.
+Every process that matches the shard's entries again obeys the same records. A record is therefore added only while the
+results that it concerns are not written. With continuous tasks, only the owner of the shard's lease adds records; with
+micro-batches, any process may.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RecordsOfShard:
 
 
 class ShardRecords:
-    """The records of one log; ``results`` is the Redis hash with the positions up to which results are written."""
+    """The records of one log. ``results`` is the Redis hash with the positions up to which results are written."""
 
     def __init__(self, server: redis.Redis, results: str = "") -> None:
         self._server = server
@@ -64,16 +64,16 @@ class ShardRecords:
         return records
 
     def lease(self, shard: int, epoch: int | None) -> None:
-        """Set the epoch of a shard's lease: records are added only while the lease has this epoch; None: no leases."""
+        """Set the epoch of a shard's lease (None: no leases). Records are added only while the lease has this epoch."""
         if epoch is None:
             self._epochs.pop(shard, None)
         else:
             self._epochs[shard] = epoch
 
     def add(self, key: str, shard: int, after: str, facts: Mapping[str, str]) -> RecordsOfShard:
-        """Add records about entries after a position, each once; without effect if results after it are written.
+        """Add records about entries after a position, each once, and return all records of the shard.
 
-        Also without effect if the lease is lost. Returns all records of the shard.
+        The call adds nothing if results after the position are written, or if the lease is lost.
         """
         script_inputs: dict[str, ScriptInput] = {
             "records": key.format(shard=shard),

@@ -1,8 +1,8 @@
-"""Dividing the states of a log's shards among more shards, while nothing is appended and no job runs.
+"""Resharding, which divides the states of a log's shards while nothing is appended and no job runs.
 
-Each new shard takes traces of one old shard only, because the new number of shards is a multiple of the old one. The
-states are written as snapshots of the next generation; the old snapshots do not change. So the work may be interrupted
-anywhere and started again.
+Each new shard gets traces of one old shard only, because the new number of shards is a multiple of the old one. The
+states are written as snapshots of the next generation, and the old snapshots do not change. So the work may be
+interrupted anywhere and started again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from shards import OutputRow
 
 
 def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
-    """Write the states of the new shards at the end of the log; ``shards`` is a multiple of the current number.
+    """Write the states of the new shards at the end of the log. ``shards`` is a multiple of the current number.
 
-    The options are those of the log before the change; the whole log is matched. Yields for each new shard, in no
-    order, a row of the kind ``stats``: its number, the position after which its log begins, and its measures.
-    ``LogDamaged`` if snapshots or entries that a state needs are gone.
+    The options are those of the log before the change. The whole log is matched. For each new shard, in any order, the
+    function yields a row of the kind ``stats``: its number, the position after which its log begins, and its measures.
+    Raise ``LogDamaged`` if snapshots or entries that a state needs are gone.
     """
     new = replace(options.log, shards=shards, generation=shards)
     forget_states(new)

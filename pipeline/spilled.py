@@ -1,10 +1,9 @@
 """Files of shard states that are partly on disk: where they are stored, and when they are removed.
 
 The files are beside the snapshots, in a folder for each shard, because every process or machine that continues from a
-saved state must reach the files that the state names. Before a state is stored as a snapshot or handed over, a list of
-the files that it names is written. Files that are neither in such a list nor named by the current state are removed.
-Another process may still hold an older state in memory; if this state misses a file, the process continues from a
-stored state.
+saved state must reach the files that the state names. Before a state is stored as a snapshot or handed over, the list
+of its files is written. A file that is neither in such a list nor named by the current state is removed. Another
+process may still have an older state in memory. If this state lacks a file, the process continues from a stored state.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _LIST = ".list"
 
 
 class SpilledStates:
-    """The files in which shards of one layout of a log keep parts of their states."""
+    """The files in which shards keep parts of their states, for one layout of a log."""
 
     def __init__(self, options: EventLogOptions, kinds: Iterable[Kind]) -> None:
         self._folder = spill_folder(options)
@@ -32,9 +31,9 @@ class SpilledStates:
         self._files: dict[int, SpilledFiles] = {}
 
     def kinds(self, shard: int, *, may_be_lost: bool = False) -> Mapping[str, Kind]:
-        """The kinds of operators by name, with the folder of a shard for their files.
+        """Return the kinds of operators by name, with the folder of a shard for their files.
 
-        ``may_be_lost``: a missing file stops only the operators that need the file, instead of the shard.
+        With ``may_be_lost``, a missing file stops only the operators that need the file, instead of the shard.
         """
         folder = None if self._folder is None else self._folder / str(shard)
         files = self._files[shard] = SpilledFiles(folder, may_be_lost=may_be_lost)
@@ -43,7 +42,8 @@ class SpilledStates:
     def keep(self, shard: int, position: str, names: Collection[str], *, is_durable: bool) -> None:
         """List the files of a state before it is stored at a position.
 
-        ``is_durable``: the state is stored as a snapshot, so files are synced to disk; ``StateLost`` if one is gone.
+        With ``is_durable``, the state is stored as a snapshot, so files are synced to disk. Raise ``StateLost`` if one
+        is gone.
         """
         if self._folder is None or not names:
             return
@@ -57,7 +57,7 @@ class SpilledStates:
             files.sync([*names, str(path.relative_to(files.folder))])
 
     def has_files(self, shard: int) -> bool:
-        """Whether a shard has files, or had some since the last cleanup."""
+        """Check whether a shard has files, or had some since the last cleanup."""
         return self._folder is not None and self._lists(shard).is_dir()
 
     def sweep(self, shard: int, positions: Collection[str], current: Collection[str]) -> None:
@@ -77,9 +77,10 @@ class SpilledStates:
     def take_over(
         self, shard: int, before: SpilledStates, from_shard: int, position: str, names: Collection[str]
     ) -> None:
-        """Take over files from ``from_shard`` of the layout ``before``, whose state included this shard's.
+        """Take over the files of a new state from ``from_shard`` of the layout ``before``.
 
-        The new state, which names the files, is about to be stored at the position.
+        The state of ``from_shard`` included this shard's state. The new state, which names the files, is about to be
+        stored at the position.
         """
         if self._folder is None or before._folder is None:
             return
@@ -104,7 +105,10 @@ class SpilledStates:
 
 
 def spill_folder(options: EventLogOptions) -> Path | None:
-    """The folder of the files; None: snapshots are in Redis, so no folder is shared by all machines."""
+    """Return the folder of the files, or None if snapshots are in Redis.
+
+    If snapshots are in Redis, no folder is shared by all machines.
+    """
     if options.snapshots == IN_REDIS:
         return None
     folder = Path(options.snapshots)

@@ -1,19 +1,19 @@
-"""The stateful step of the Spark job: entries of some shards in, rows out; states are stored outside Spark.
+"""The stateful step of the Spark job, which maps entries of shards to rows; states are stored outside Spark.
 
-A task reads its shards' entries and matches them in the same stage: there is no shuffle, and Spark's state stores are
-not used (ADR 15 explains why, with figures). Why a crash at any point changes nothing:
+A task reads its shards' entries and matches them in the same stage. There is no shuffle, and Spark's state stores are
+not used (ADR 15 gives the reasons and figures). A crash at any point changes nothing, for these reasons:
 
 1.  Spark writes the micro-batch's offsets to the checkpoint before anything else. A micro-batch is thus a fixed range
 of each shard's log, and a re-run reads the same entries.
-2.  Each range comes with the position after which it begins, and ``HeldShards`` finds the state at exactly that
-position: retained, handed over, or rebuilt from a snapshot and the log. A state that is ahead is not used.
+2.  Each range has the position after which it begins, and ``HeldShards`` finds the state at exactly that position:
+retained, handed over, or rebuilt from a snapshot and the log. A state that is ahead is not used.
 3.  ``ShardState`` is a function of (state, entries): same rows, same ids, same next state.
-4.  ``foreachBatch`` hands the rows to the sink on the driver, which stores them by id. After a crash between sink and
+4.  ``foreachBatch`` passes the rows to the sink on the driver, which stores them by id. After a crash between sink and
     commit, the re-run stores the same rows under the same ids.
-5.  Spark marks the micro-batch as committed, and notifies the source only when the next one is planned; the source
+5.  Spark marks the micro-batch as committed, and notifies the source only when the next one is planned. The source
 trims the log only before snapshots at or before committed offsets.
 
-The frame must be computed exactly once per micro-batch: the sink collects it once.
+The sink collects the frame once, because the frame must be computed exactly once per micro-batch.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _MOST_ROWS, _MOST_BYTES = 10_000, 4_000_000  # in a batch that is passed to Spar
 
 
 def load_states(session: SparkSession, options: HeldOptions) -> None:
-    """Have the processes that will match load the state of each shard; after that the service is ready.
+    """Have the processes that will match load the state of each shard, after which the service is ready.
 
-    The options are those of the following query. ``QueryFailed`` with the reason if a state cannot be loaded.
+    The options are those of the following query. Raise ``QueryFailed`` with the reason if a state cannot be loaded.
     """
     tasks = max(1, min(options.log.tasks, options.log.shards))
     shards = session.range(0, options.log.shards, numPartitions=tasks)
@@ -67,7 +67,7 @@ def _load(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator[p
 
 
 def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
-    """Match entries of the log, in the source's columns; returns a frame of the rows, ``OUTPUT_DDL``, in no order."""
+    """Match entries of the log, in the source's columns; return a frame of the rows (``OUTPUT_DDL``), in any order."""
     with matcher_workers(entries.sparkSession.sparkContext):
         return entries.mapInArrow(partial(advance, options=options), OUTPUT_DDL)
 
@@ -80,7 +80,7 @@ def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator
 
 
 def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[StoredEntry]]]:
-    """The number, start position and entries of each shard in a partition, whose rows are contiguous by shard."""
+    """Yield the number, start position and entries of each shard in a partition, whose rows are contiguous by shard."""
     current: tuple[int, str] | None = None
     entries: list[StoredEntry] = []
     for batch in batches:
@@ -97,7 +97,7 @@ def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[S
 
 
 def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
-    """The rows in columns of ``OUTPUT_DDL``."""
+    """Encode the rows in columns of ``OUTPUT_DDL``."""
     filled = [
         block if block.found.events is None else replace(block, found=block.found.with_bodies())
         for block in blocks
@@ -115,7 +115,7 @@ def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
 
 
 def portions(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in portions for Spark: of ``_MOST_ROWS`` rows, fewer if their bodies exceed ``_MOST_BYTES``."""
+    """Yield the rows in portions for Spark: of ``_MOST_ROWS`` rows, or fewer if their bodies exceed ``_MOST_BYTES``."""
     ends = np.cumsum(pc.binary_length(rows.column("body")), dtype=np.int64)
     first = 0
     while first < len(rows):
@@ -131,7 +131,7 @@ def _columns(block: RowBlock) -> list[pa.Array]:
 
 
 def from_table(table: pa.Table) -> list[OutputRow]:
-    """Rows of a collected micro-batch, by shard and position; rows of one position keep their order."""
+    """Return rows of a collected micro-batch, by shard and position. Rows of one position keep their order."""
     columns = (table.column(name).to_pylist() for name in OutputRow._fields)
     rows = list(map(OutputRow._make, zip(*columns, strict=True)))
     places = {position: position_order(position) for position in {row.position for row in rows}}

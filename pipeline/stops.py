@@ -1,10 +1,11 @@
 """Stops before the backlog, recorded beside the log like the quarantine.
 
-The registry records which operators stop, together with the pause that it appends to the log. Each shard then decides
-where they stop: at the position after which its next micro-batch begins, provided that no results of this micro-batch
-are written yet. The position is recorded before the micro-batch is matched, so a process that matches it again, after a
-crash or from an older snapshot, stops the operators there, too (``shards.stops``). A state between this position and
-the pause in which these operators are not stopped comes from an attempt that was not committed, and is not used.
+When the registry appends a pause to the log, it records which operators stop. Each shard then decides where they stop:
+at the position after which its next micro-batch begins, provided that no results of this micro-batch are written yet.
+The shard records the position before it matches the micro-batch. A process that matches the micro-batch again, after a
+crash or from an older snapshot, therefore stops the operators at the same position (``shards.stops``). If operators
+still run in a state between this position and the pause, the state is from an attempt that was not committed, and is
+not used.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ class PlacedStops:
     def place(self, shard: int, after: str, number: int | None = None) -> None:
         """Place the shard's pending stops at the start of the next micro-batch.
 
-        ``number``: count of the shard's stops, or None if unknown. If the count has not changed since the stops were
-        read, and all stops are placed or past, nothing is read, because stops are never removed.
+        ``number`` is the count of the shard's stops, or None if unknown. If the count is that of the last read, and all
+        stops are placed or past, nothing is read, because stops are never removed.
 
-        Derived events of a micro-batch are counted as they enter the log. If the log already has some of them, or the
-        micro-batch is known to be matched, it must be matched as before, and the stops are placed at the next one.
+        If results of the micro-batch are written, or the log already has some of its derived events, the micro-batch
+        must be matched as before. The stops are then placed at the start of a later micro-batch.
         """
         is_known = self._records.is_read(shard) and len(self._records.of(shard).wanted) == number
         if is_known and not self._unplaced(shard, after):
@@ -46,7 +47,7 @@ class PlacedStops:
             self._records.add(PLACES_KEY, shard, after, dict.fromkeys(unplaced, after))
 
     def noted(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """The entries, with a stop note before the first entry after each stop."""
+        """Return the entries with a stop note before the first entry after each stop."""
         records = self._records.of(shard)
         notes: list[tuple[int, StoredEntry]] = []
         for until, after in records.placed.items():
@@ -59,7 +60,7 @@ class PlacedStops:
         return noted_entries
 
     def check(self, shard: int, state: ShardState) -> None:
-        """Check that a state has the stops in force at its position; ``StateLost`` if one is missing."""
+        """Check that a state has the stops in force at its position, and raise ``StateLost`` if one is missing."""
         for until, after in self._records.of(shard).placed.items():
             is_between = is_before(after, state.position) and is_before(state.position, until)
             if is_between and until not in state.stops:
@@ -69,12 +70,12 @@ class PlacedStops:
                 )
 
     def _unplaced(self, shard: int, after: str) -> list[str]:
-        """The shard's stops after a position that have no place yet, as last read."""
+        """Return the shard's stops after a position that have no place yet, as last read."""
         records = self._records.of(shard)
         return [until for until in records.wanted if until not in records.placed and is_before(after, until)]
 
     def _is_written_in_part(self, shard: int, after: str) -> bool:
-        """Whether the log has derived events of the micro-batch that begins after a position."""
+        """Check whether the log has derived events of the micro-batch that begins after a position."""
         marks = cast("dict[bytes, bytes]", self._server.hgetall(_MARKS_KEY))
         return any(
             field.decode().startswith(f"{shard}:") and mark.decode().split()[0] == after
@@ -83,5 +84,5 @@ class PlacedStops:
 
 
 def is_before(first: str, second: str) -> bool:
-    """Whether a position of a shard's log is before another."""
+    """Check whether a position of a shard's log is before another."""
     return position_order(first) < position_order(second)

@@ -1,4 +1,4 @@
-"""Compilation of the kernels of the pipeline and of backtests, before the first event comes."""
+"""Compilation of the kernels of the pipeline and of backtests, before the first event arrives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress
 
 @cache
 def load_kernels() -> None:
-    """Load the kernels of the pipeline, unless this process or its parent has done so; compiles missing kernels."""
+    """Load the kernels of the pipeline, unless this process or its parent has done so. Compile missing kernels."""
     compile_missing(EXERCISES)
     for exercise in EXERCISES:
         run_exercise(exercise)
@@ -42,8 +42,8 @@ def load_kernels() -> None:
 def warm_up(context: SparkContext) -> None:
     """Have the Python workers that will match load the kernels of the pipeline, one worker per core.
 
-    On a cluster the workers compile the kernels first: those of one machine share the work, and the result is kept.
-    Continuous tasks on one machine do not need this, because they load the kernels when they begin.
+    On a cluster the workers first compile the kernels. The workers of one machine share the work, and the result is
+    cached. Continuous tasks on one machine do not need a warm-up, because they load the kernels when they begin.
     """
     tasks = context.defaultParallelism
     with matcher_workers(context):

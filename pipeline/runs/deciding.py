@@ -12,7 +12,7 @@ from streams import EventBatch, EventFileError
 
 
 def observing_variants(histories: Mapping[str, History], plan: RoundPlan) -> list[tuple[int, Variant]]:
-    """The variants with deciders, and their indices."""
+    """Return the variants with deciders, and their indices."""
     return [
         (number, variant)
         for number, variant in enumerate(plan.variants)
@@ -21,7 +21,10 @@ def observing_variants(histories: Mapping[str, History], plan: RoundPlan) -> lis
 
 
 def decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision | DeciderState]:
-    """The decisions for a variant, and then the states of its deciders; ``observing``: index and variant."""
+    """Yield the decisions for a variant, and then the states of its deciders.
+
+    ``observing`` has the index of the variant, and the variant.
+    """
     number, variant = observing
     observed = observed_streams(variant)
     try:
@@ -31,7 +34,7 @@ def decided(histories: Mapping[str, History], observing: tuple[int, Variant]) ->
 
 
 def _events(histories: Mapping[str, History], observed: Iterable[str]) -> Iterator[tuple[str, EventBatch]]:
-    """The events of each observed stream, in processing order."""
+    """Yield the events of each observed stream, in processing order."""
     for stream, history in histories.items():
         if stream in observed:
             for batch in in_order(_portions(stream, history), is_ordered=history.is_ordered):

@@ -1,12 +1,12 @@
 """The history of a backtest: event files, read as portions of events by shard and in order.
 
-Files are read by the usual readers, divided into parts if possible. One task reads a part and holds some of its
-events at a time (CSV and XES: all). A reading error does not fail the task but becomes a fact with the reason, so that
-users see the reader's own words.
+The usual readers read the files, divided into parts if possible. One task reads a part and holds a batch of its events
+at a time, or all events of a CSV or XES file. A reading error does not fail the task but becomes a fact with the
+reason, so that users see the reader's own words.
 
-A portion is a batch of many events: an executor moves and orders portions at little cost, and a shard's task puts their
-events in order (``merging``). The facts of all files reach every shard before its portions. Event numbers rise in the
-order of the files, so that events derived from events of equal time have an order.
+A portion is a batch of many events, because an executor moves and sorts portions at little cost. A shard's task then
+sorts their events (``merging``). The facts of all files reach every shard before its portions. Event numbers rise in
+the order of the files, so that events derived from events of equal time have an order.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pipeline.runs.merging import Portion
 from streams import AttributePath, EventBatch, EventFileError, StreamDeclaration
 from streams.readers import ReaderOptions, iterate_batches, iterate_events, line_spans, read_batch
 
-_PORTION_ROWS = 65_536  # for all shards together
-_FILE_BITS = 40  # low bits of event numbers: the place in a file; the bits above: the file number
+_PORTION_ROWS = 65_536  # events of a portion, before they are divided among the shards
+_FILE_BITS = 40  # low bits of event numbers are the place in a file, the bits above are the file number
 POSTED = -1
 """The variant index of posted events, which every variant gets."""
 
@@ -56,13 +56,13 @@ class History:
     changes: tuple[tuple[int, ...], ...] = ()
 
     def last_before(self, file: int) -> Sequence[int]:
-        """For each change of the tables, the arrival number of the file's last event before the change."""
+        """Return the arrival number of the file's last event before each change of the tables."""
         return [(file << _FILE_BITS) + events - 1 for events in self.changes[file]] if self.changes else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts about a history that was read; the facts of its parts are added up, in order.
+    """Facts about a history that was read. The facts of its parts are added up in order.
 
     Attributes:
         first_us: Time of the earliest event; None without events.
@@ -113,7 +113,7 @@ class HistoryPlace(NamedTuple):
         shard: Target shard.
         is_portion: False for facts, which come first.
         source: The stream; empty for facts.
-        first_us: Time of a portion's earliest event; 0 for facts, and if events are matched in the order of the files.
+        first_us: Time of a portion's earliest event; 0 for facts, and for events matched in the order of the files.
         begin: Offset of the part in the file, in bytes.
         row: Row of the portion's first event in the part.
     """
@@ -140,7 +140,10 @@ class Part(NamedTuple):
 
 
 def history_files(path: Path) -> tuple[Path, ...]:
-    """A file, or all files below a folder by path, except names that begin with . or _; an error if there are none."""
+    """Return a file, or all files below a folder by path, except names that begin with ``.`` or ``_``.
+
+    Raise ``EventFileError`` if there is no file.
+    """
     if path.is_file():
         return (path.resolve(),)
     if not path.is_dir():
@@ -156,7 +159,7 @@ def history_files(path: Path) -> tuple[Path, ...]:
 
 
 def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
-    """The parts that can be read in parallel: about ``parts`` in all, divided equally among the files.
+    """Return the parts that can be read in parallel: about ``parts`` in all, divided equally among the files.
 
     A file is one part if repeated events are dropped, or if tables change during the run.
     """
@@ -174,7 +177,7 @@ def _is_divided(history: History) -> bool:
 
 
 def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[tuple[Source, Iterator[Portion]]]]:
-    """The input of one shard: the shard's index, the facts of all files, and the portions of each source."""
+    """Return the input of one shard: the shard's index, the facts of all files, and the portions of each source."""
     entries = iter(dealt)
     shard, facts = 0, Facts()
     for place, content in entries:
@@ -194,7 +197,7 @@ def _portion(dealt: Dealt) -> Portion:
 
 
 def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-    """The function by which a task reads its parts, and sends facts and portions of events to shards."""
+    """Return the function by which a task reads its parts and sends facts and portions of events to shards."""
     numbers = {stream: number for number, stream in enumerate(histories)}
 
     def read(parts: Iterable[Part]) -> Iterator[Dealt]:
@@ -219,9 +222,9 @@ def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callab
 
 
 def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
-    """The numbered events of a part.
+    """Yield the events of a part, with event numbers.
 
-    ``done``: number of events in earlier parts, if times count events.
+    ``done`` is the number of events in earlier parts. It is added to event times if these are line numbers.
 
     Raises:
         EventFileError: The file cannot be read; places in the message refer to the whole file.
@@ -244,9 +247,9 @@ def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
 
 
 def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> Iterator[Dealt]:
-    """Portions of events that a shard derived for a later round.
+    """Yield portions of events that a shard derived for a later round.
 
-    ``origin``: number of the shard, counted over all rounds.
+    ``origin`` is the number of the shard, counted over all rounds.
     """
     for row, part in enumerate(batch.slices(_PORTION_ROWS)):
         place = HistoryPlace(0, True, source, 0, origin, 0, row)
@@ -258,14 +261,17 @@ def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> It
 def _divided(
     batch: EventBatch, source: Source, changes: Sequence[int], cuts: Cuts
 ) -> Iterator[tuple[Source, EventBatch]]:
-    """The events of a batch, divided where tables change and at cuts of the stream, with the source of each part."""
+    """Divide the events of a batch where tables change and at cuts of the stream.
+
+    Yield the source and the events of each part.
+    """
     for number, between in _epochs(batch, changes):
         for epoch, events in _epochs(between, cuts.get(source.stream, ())):
             yield source._replace(changes=number, epoch=epoch), events
 
 
 def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, EventBatch]]:
-    """The events between cuts, each part with the count of cuts before it."""
+    """Divide the events at cuts, and yield each part with the number of cuts before it."""
     if not cuts or batch.arrivals is None:
         yield 0, batch
         return
@@ -276,7 +282,7 @@ def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, Event
 
 
 def _portions(batch: EventBatch, place: HistoryPlace, history: History, shards: int) -> Iterator[Dealt]:
-    """For the correlation key and each further key, a portion for every shard that has some of the events."""
+    """Yield, for the correlation key and each further key, a portion for every shard that has any of the events."""
     for route, path in {"": None, **history.routes}.items():
         keyed = batch if path is None else batch.keyed_by(path)
         for shard, events in keyed.split_by_shard(shards).items():
@@ -286,7 +292,7 @@ def _portions(batch: EventBatch, place: HistoryPlace, history: History, shards: 
 
 
 def _place(part: Part) -> HistoryPlace:
-    """The sort key of the facts of a part."""
+    """Return the sort key of the facts of a part."""
     begin, _ = part.span or (0, 0)
     return HistoryPlace(shard=0, is_portion=False, source=Source(), first_us=0, file=part.file, begin=begin, row=0)
 

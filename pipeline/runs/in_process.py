@@ -1,6 +1,6 @@
-"""A backtest in this process: the tasks of a round run one after the other.
+"""The executor of a backtest in this process, which runs the tasks of a round one after the other.
 
-The history is held in memory, so this is meant for small histories, for which starting Spark takes longer than
+The executor keeps the history in memory and is meant for small histories, for which starting Spark takes longer than
 matching.
 """
 
@@ -24,7 +24,7 @@ _PACKED = {".gz": 8, ".parquet": 8}  # assumed bytes of text per compressed byte
 
 
 def is_small(histories: Mapping[str, History]) -> bool:
-    """Whether histories are so small that they are matched in this process."""
+    """Check whether histories are small enough to be matched in this process."""
     files = [file for history in histories.values() for file in history.files]
     try:
         return sum(file.stat().st_size * _PACKED.get(file.suffix.lower(), 1) for file in files) < SMALL_BYTES
@@ -41,7 +41,7 @@ class InProcess:
     def decisions(
         self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
     ) -> Sequence[Decision | DeciderState]:
-        """The decisions of variants, one variant after the other."""
+        """Return the decisions of variants, one variant after the other."""
         outcomes: list[Decision | DeciderState] = []
         for numbered_variant in observing:
             outcomes += decided(histories, numbered_variant)
@@ -49,7 +49,7 @@ class InProcess:
         return outcomes
 
     def run(self, task: RoundTask, progress: Progress) -> Iterator[Reported]:
-        """The reports of all tasks of a round, which may have run before."""
+        """Yield the reports of all tasks of a round, which may have run before."""
         earlier = [output for number in range(task.number) for output in self._handed_on[number]]
         self._handed_on[task.number] = []
         dealt = [

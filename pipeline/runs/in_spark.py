@@ -1,7 +1,7 @@
-"""A backtest in Spark: the tasks of a round run on all cores of a machine or a cluster.
+"""The executor of a backtest in Spark, which runs the tasks of a round on all cores of a machine or a cluster.
 
-Only the task that reads a file ever holds the whole file in memory; the output of earlier rounds stays on disk. The job
-uses plain RDDs, not frames, because the planner of frames takes longer to start than matching a small history.
+Only the task that reads a file ever holds the whole file in memory, and the output of earlier rounds stays on disk. The
+job uses plain RDDs, not frames, because the planner of frames takes longer to start than matching a small history.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class InSpark:
     def decisions(
         self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
     ) -> Sequence[Decision | DeciderState]:
-        """The decisions of variants, each in a task of its own."""
+        """Return the decisions of variants, each in a task of its own."""
         tasks = self._context.parallelize(observing, len(observing)).flatMap(partial(decided, histories))
         return _SparkWork(self._context, progress).run(tasks.collect)
 
     def run(self, task: RoundTask, progress: Progress) -> Iterable[Reported]:
-        """The reports of all tasks of a round, which may have run before."""
+        """Return the reports of all tasks of a round, which may have run before."""
         parts = parts_of(task.histories, _PARTS_PER_CORE * self._context.defaultParallelism)
         tasks = 1 if task.reads_lines else max(len(parts), 1)
         dealt = [self._context.parallelize(parts, tasks).mapPartitions(task.reader())]
@@ -80,7 +80,7 @@ class _SparkWork:
         self._share_done = 0.0
 
     def run(self, action: Callable[[], _Answer]) -> _Answer:
-        """The result of ``action``; ``BacktestFailed`` if Spark gave up."""
+        """Return the result of ``action``, or raise ``BacktestFailed`` if Spark gave up."""
         group = f"backtest-{uuid.uuid4().hex}"
 
         def work() -> _Answer:
@@ -95,7 +95,7 @@ class _SparkWork:
             except (PySparkException, Py4JError) as error:
                 raise BacktestFailed(f"the backtest failed: {summary_of(error)}") from error
             finally:
-                while not answer.done():  # the job may begin only now
+                while not answer.done():  # Spark may start the job only now
                     self._context.cancelJobGroup(group)
                     wait([answer], _POLL_S)
 
@@ -107,7 +107,7 @@ class _SparkWork:
                 self._report_progress(group)
 
     def _report_progress(self, group: str) -> None:
-        """Report the progress of the stages: the first reads, the second matches."""
+        """Report the progress of the two stages: the first reads, the second matches."""
         tracker = self._context.statusTracker()
         infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         stages = sorted(stage for info in infos if info is not None for stage in info.stageIds)

@@ -1,4 +1,4 @@
-"""Merging of events from several files by time, without holding all of them at once."""
+"""Merging of events from several files by time, without loading all events at once."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ class Portion:
 
 
 def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
-    """The events of portions by time, ties by their places; about ``BATCH_ROWS`` at a time.
+    """Yield the events of portions by time, ties by their places, about ``BATCH_ROWS`` at a time.
 
-    Portions that overlap in time, such as those of an unordered file, are held as far as they overlap. Portions come
-    sorted by ``first_us``; if ``is_ordered``, they come sorted by place, and times do not count.
+    Portions that overlap in time, such as the portions of an unsorted file, are in memory while they overlap. Portions
+    are given in the order of ``first_us``. If ``is_ordered``, they are given in the order of their places, and times
+    are ignored.
     """
     waiting: list[Portion] = []
     for portion in portions:

@@ -1,6 +1,6 @@
 """One round of a backtest as a task: its input, and how the events of a shard are matched.
 
-A shard's task returns its rows up to a limit; if a folder is given, it writes all rows to files there.
+A shard's task returns its rows up to a limit. If a folder is given, the task also writes all rows to files there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HANDED_ON = "handed on"
 UNLIMITED = frozenset(kind.name for kind in RESULT_KINDS.values() if kind.stops)
 """Kinds of rows that are returned beyond the limit: without a suspension, missing results are not noticed."""
 
-_FED_ROWS = 16_384  # state size is measured after each chunk of this many events
+_FED_ROWS = 16_384  # events of a chunk, after which the state's size is measured
 
 Progress = Callable[[float], None]
 """Receives the share of work done, 0.0 to 1.0, never falling; an exception raised here ends the backtest."""
@@ -50,8 +50,8 @@ class BacktestOptions:
     """Options of a backtest.
 
     Attributes:
-        shards: Parts into which keys are divided; more give finer progress, fewer give larger batches.
-        limit: The most rows of each kind that are returned, except the kinds of ``UNLIMITED``.
+        shards: Number of parts into which keys are divided; more parts give finer progress, fewer give larger batches.
+        limit: The most rows that are returned of each kind, except the kinds of ``UNLIMITED``.
         output: A folder for all rows, JSON lines by kind and shard; every task must reach it.
     """
 
@@ -71,7 +71,7 @@ class RoundTask:
         ordered: Streams whose events are matched in the order of the files.
         newest_us: Time of the newest event of each posted stream; empty in the first round.
         ends_us: For each variant, the times of the newest events of derived streams in all shards, as far as an earlier
-            run of this round, or an earlier round, has found them; empty: none are known.
+            run of this round, or an earlier round, has found them; empty if none are known.
     """
 
     plan: RoundPlan
@@ -88,21 +88,21 @@ class RoundTask:
 
     @property
     def reads_lines(self) -> bool:
-        """Whether event times are event numbers over all files, so that files must be read one after another."""
+        """Check whether event times are line numbers over all files, so that files must be read one after another."""
         return any(history.options.times == "line" for history in self.histories.values())
 
     def reader(self) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-        """The function that reads parts of the histories, which does not need the engine's modules."""
+        """Return the function that reads parts of the histories, which works without the engine's modules."""
         return reading(self.histories, self.options.shards, self.plan.cuts)
 
     def handed_to(self, reported: Reported) -> Iterator[Dealt]:
-        """The derived events that this round reads from the output of an earlier round."""
+        """Yield the derived events that this round reads from the output of an earlier round."""
         label, _, entries = reported
         streams = self.plan.reads(self.number)
         return (entry for entry in entries if label == HANDED_ON and entry[0].source.stream in streams)
 
     def matched(self, dealt: Iterable[Dealt]) -> Iterator[Reported]:
-        """Match the input of one shard; returns facts, rows, counts, and derived events for later rounds."""
+        """Match the input of one shard; yield facts, rows, counts, and derived events for later rounds."""
         began_s = time.time()
         shard, facts, sources = received(dealt)
         yield FACTS, 0, [orjson.dumps(asdict(facts) | {"began_s": began_s})]
@@ -146,7 +146,7 @@ class ShardRows:
     _sent: Counter[str] = field(default_factory=Counter)
 
     def of(self, round_rows: Iterable[RoundRows]) -> Iterator[RoundRows]:
-        """The rows within the limit, which go to the driver; all rows are written to files if a folder is given."""
+        """Return the rows within the limit for the driver, and write all rows to files if a folder is given."""
         for rows in round_rows:
             place = f"{rows.label}.{self.names[rows.variant]}" if rows.variant else rows.label
             if self.options.output is not None:
@@ -164,7 +164,7 @@ class ShardRows:
         return self._open[place]
 
     def publish(self, *, is_repeated: bool) -> None:
-        """Rename the finished files to their final names; in a repeated round, remove those of the earlier run."""
+        """Rename the finished files to their final names. In a repeated round, remove files of the earlier run."""
         for place, file in self._open.items():
             file.close()
             Path(file.name).replace(self._final(place))
@@ -175,7 +175,7 @@ class ShardRows:
                     earlier.unlink(missing_ok=True)
 
     def _final(self, place: str) -> Path:
-        """The final path of a file."""
+        """Return the final path of a file."""
         folder = self.options.output
         assert folder is not None  # a file is open
         return folder / f"{place}-{self.shard:05d}.jsonl"

@@ -1,6 +1,6 @@
 """The index of snapshots, and errors about missing ones.
 
-The index is stored beside the log, so that trimming the log keeps the entries that the snapshots need.
+The index is stored beside the log, so that the entries that the snapshots need are retained when the log is trimmed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _KEY = "forestall:snapshots:{shard}"
 
 
 class SnapshotIndex:
-    """Positions of the snapshots of every shard; each generation of the log's layout has its own index.
+    """Positions of the snapshots of every shard, with an index for each generation of the log's layout.
 
-    A snapshot is entered after it is written, and removed from the index before it is deleted.
+    A snapshot is entered after it is written, and its entry is removed before the snapshot is deleted.
     """
 
     def __init__(self, server: redis.Redis, generation: int = 0) -> None:
@@ -32,21 +32,21 @@ class SnapshotIndex:
         self._server.hset(self._key(shard), position, f"{size} {place}".rstrip())
 
     def place(self, shard: int, position: str) -> str:
-        """The place where a snapshot was written; empty if an earlier release wrote the snapshot."""
+        """Return the place where a snapshot was written, or an empty text if an earlier release wrote the snapshot."""
         entry = cast("bytes | None", self._server.hget(self._key(shard), position))
         return "" if entry is None else entry.decode().partition(" ")[2]
 
     def remove(self, shard: int, position: str) -> None:
-        """Remove the entry of a snapshot, which is deleted afterwards."""
+        """Remove the entry of a snapshot that is about to be deleted."""
         self._server.hdel(self._key(shard), position)
 
     def positions(self, shard: int) -> list[str]:
-        """The positions of a shard's snapshots, oldest first."""
+        """Return the positions of a shard's snapshots, oldest first."""
         fields = cast("list[bytes]", self._server.hkeys(self._key(shard)))
         return sorted((position.decode() for position in fields), key=position_order)
 
     def latest(self, shard: int, until: str) -> str | None:
-        """The position of a shard's newest snapshot at or before ``until``, or None."""
+        """Return the position of a shard's newest snapshot at or before ``until``, or None."""
         return latest(self.positions(shard), until)
 
     def _key(self, shard: int) -> str:
@@ -54,7 +54,7 @@ class SnapshotIndex:
 
 
 def latest(positions: Iterable[str], until: str) -> str | None:
-    """The newest of some positions that is at or before ``until``, or None."""
+    """Return the newest of the given positions that is at or before ``until``, or None."""
     limit = position_order(until)
     return max(
         (position for position in positions if position_order(position) <= limit), key=position_order, default=None
@@ -62,7 +62,10 @@ def latest(positions: Iterable[str], until: str) -> str | None:
 
 
 def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: int = 0) -> Iterator[LogDamaged]:
-    """An error for each shard whose newest snapshot is missing at a place, in the form of the option ``snapshots``."""
+    """Return an error for each shard whose newest snapshot is missing.
+
+    The snapshots are sought at a place in the form of the option ``snapshots``.
+    """
     index, store = SnapshotIndex(server, generation), open_snapshots(place, server, generation)
     for shard in range(shards):
         positions = index.positions(shard)
@@ -71,7 +74,7 @@ def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: 
 
 
 def missing_snapshot(index: SnapshotIndex, place: str, shard: int, position: str) -> LogDamaged:
-    """The error for a missing snapshot; the message names the place where it was written."""
+    """Return the error for a missing snapshot. The message names the place where it was written."""
     origin = index.place(shard, position)
     if origin and origin != place:
         reason = (

@@ -15,10 +15,10 @@ _KEY = "forestall:snapshot:{shard}:{position}"
 
 
 class FolderSnapshots:
-    """Snapshots as files ``<shard>/<position>.state``; a file appears whole or not at all.
+    """Snapshots as files ``<shard>/<position>.state``, which are written atomically.
 
-    The folder is created on the first write. ``is_durable``: sync files to disk; otherwise a crash of the machine may
-    lose or damage files.
+    The folder is created on the first write. With ``is_durable``, files are synced to disk. Otherwise a crash of the
+    machine may lose or damage files.
     """
 
     def __init__(self, folder: Path, *, is_durable: bool) -> None:
@@ -44,11 +44,11 @@ class FolderSnapshots:
         self._path(shard, position).unlink(missing_ok=True)
 
     def positions(self, shard: int) -> list[str]:
-        """The positions of a shard's files, in no order."""
+        """Return the positions of a shard's files, in any order."""
         return [path.stem for path in (self._folder / str(shard)).glob("*.state")]
 
     def keep_only(self, shard: int, positions: tuple[str, ...]) -> None:
-        """Remove all other files of a shard, including unfinished ones of dead processes."""
+        """Remove all other files of a shard, including unfinished files of dead processes."""
         names = {f"{position}.state" for position in positions}
         for path in (self._folder / str(shard)).glob("*"):
             if path.name not in names:
@@ -62,7 +62,8 @@ class FolderSnapshots:
 class RedisSnapshots:
     """Snapshots as values in Redis, for clusters whose machines share no folder.
 
-    One key per snapshot. Redis' limit for a value, and so for a state, is 512 MB; more shards make states smaller.
+    Each snapshot has a key of its own. Redis limits a value, and so a state, to 512 MB; more shards make states
+    smaller.
     """
 
     def __init__(self, server: redis.Redis, generation: int = 0) -> None:
@@ -86,19 +87,19 @@ class RedisSnapshots:
 
 
 class FormerlyInRedis(FolderSnapshots):
-    """A folder of snapshots that has replaced Redis; earlier snapshots are still read from Redis."""
+    """A folder of snapshots that has replaced Redis. Older snapshots are still read from Redis."""
 
     def __init__(self, folder: Path, before: RedisSnapshots) -> None:
         super().__init__(folder, is_durable=True)
         self._before = before
 
     def read(self, shard: int, position: str) -> bytes | None:
-        """The bytes of a snapshot, if they exist in either store."""
+        """Return the bytes of a snapshot, if it exists in either store."""
         body = super().read(shard, position)
         return self._before.read(shard, position) if body is None else body
 
     def has(self, shard: int, position: str) -> bool:
-        """Whether a snapshot exists in either store."""
+        """Check whether a snapshot exists in either store."""
         return super().has(shard, position) or self._before.has(shard, position)
 
     def remove(self, shard: int, position: str) -> None:
@@ -108,9 +109,10 @@ class FormerlyInRedis(FolderSnapshots):
 
 
 def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> FolderSnapshots | RedisSnapshots:
-    """The store that the option ``snapshots`` names: ``redis``, or a folder that every worker reaches by the same path.
+    """Open the store that the option ``snapshots`` names.
 
-    Each generation of the log's layout has its own snapshots.
+    The option is ``redis``, or a folder that every worker reaches by the same path. Each generation of the log's layout
+    has its own snapshots.
     """
     if place == IN_REDIS:
         return RedisSnapshots(server, generation)
@@ -119,5 +121,5 @@ def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> Fold
 
 
 def place_of(generation: int, shard: int) -> str:
-    """The part of a snapshot's key that names generation and shard."""
+    """Return the part of a snapshot's key that names generation and shard."""
     return f"{generation}:{shard}" if generation else str(shard)

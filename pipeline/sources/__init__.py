@@ -1,4 +1,4 @@
-"""Inputs of the pipeline as Spark data sources; names are loaded on first use."""
+"""Inputs of the pipeline as Spark data sources, whose names are loaded on first use."""
 
 from lazy_loader import attach_stub
 

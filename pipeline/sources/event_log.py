@@ -1,6 +1,6 @@
-"""The event log in Redis Streams as a streaming source of Spark; the module ``log_reader`` has its reader.
+"""The event log in Redis Streams as a streaming source of Spark. The module ``log_reader`` has its reader.
 
-Spark starts a process for each query only to create the source, so this module imports nothing that takes long.
+Spark starts a process for each query only to create the source, so this module imports nothing that loads slowly.
 """
 
 from __future__ import annotations

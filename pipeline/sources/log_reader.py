@@ -1,11 +1,11 @@
 """The reader of the event log in Redis Streams, for the source of Spark.
 
-One stream key per shard, ``streams.log_key``; one row per log entry, and an entry holds a whole batch of events, so
-Spark moves few rows. The offset is the last position read of each shard. All of this runs in Python processes that
-Spark starts.
+Each shard has one stream key, ``streams.log_key``. A row is one log entry, and an entry holds a whole batch of events,
+so Spark transfers few rows. The offset is the last position read of each shard. All of this runs in Python processes
+that Spark starts.
 
-Promises: a range between two offsets always yields the same entries, because the log only grows; entries are removed
-only before a snapshot of a state that Spark has committed, and never the last ``retain_entries`` of a shard; during a
+Promises: a range between two offsets always yields the same entries, because the log only grows. Entries are removed
+only before a snapshot of a state that Spark has committed, and never the last ``retain_entries`` of a shard. During a
 short outage of the server, such as a restart, the source waits.
 """
 
@@ -45,7 +45,7 @@ Offset = dict[str, str]
 
 @dataclass(frozen=True)
 class ShardRanges(InputPartition):
-    """The ranges of some shards in a micro-batch, read by one task: (shard, after, until), positions as stored."""
+    """The ranges of some shards in a micro-batch, read by one task, as (shard, after, until) with stored positions."""
 
     ranges: tuple[tuple[int, str, str], ...]
 
@@ -62,9 +62,9 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._written: Offset = {}
 
     def initialOffset(self) -> dict[str, str]:
-        """The positions after which the shards begin.
+        """Return the positions after which reading starts.
 
-        They are the start of the log, the position of the last resharding, or the end of the continuous runtime's
+        These are the start of the log, the position of the last resharding, or the end of the continuous runtime's
         steps.
         """
         starts = beginnings(self._connection(), self._options)
@@ -81,11 +81,11 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_entries * self._options.shards)
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
-        """The end of the next micro-batch; waits up to ``wait_ms`` for entries.
+        """Return the end of the next micro-batch, after waiting up to ``wait_ms`` for entries.
 
-        ``LogUnreachable`` if the server did not answer in all retries. ``LogDamaged`` if the checkpoint is new and the
-        log's beginning is gone, or the checkpoint is ahead of the log or of the results. ``SourceOptionError`` if the
-        checkpoint or the log has another number of shards.
+        Raise ``LogUnreachable`` if the server did not answer in all retries, and ``LogDamaged`` if the checkpoint is
+        new and the log's beginning is gone, or the checkpoint is ahead of the log or of the results. Raise
+        ``SourceOptionError`` if the checkpoint or the log has another number of shards.
         """
         self._check_shards(start)
         if not self._has_looked:
@@ -108,7 +108,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._ends(self.initialOffset(), 0)
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        """The shards with new entries, divided into at most ``tasks`` partitions."""
+        """Return the shards with new entries, divided into at most ``tasks`` partitions."""
         ranges = [
             (shard, start[str(shard)], end[str(shard)])
             for shard in range(self._options.shards)
@@ -118,9 +118,10 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [ShardRanges(tuple(ranges[task::tasks])) for task in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Entries of the partition's ranges in the order of each shard's log, in columns of ``event_log.SCHEMA_DDL``.
+        """Yield entries of the partition's ranges, in columns of ``event_log.SCHEMA_DDL``.
 
-        ``LogDamaged`` if entries that existed when the micro-batch was planned are gone.
+        The entries of each shard are in the order of its log. Raise ``LogDamaged`` if entries that existed when the
+        micro-batch was planned are gone.
         """
         server = connect(self._options)
         try:
@@ -133,8 +134,8 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, str]) -> None:
         """Remove the entries and snapshots that no recovery needs.
 
-        The newest snapshot at or before ``end`` stays, with all entries after it; of the entries before it, the last
-        ``retain_entries`` of the shard stay too.
+        The newest snapshot at or before ``end`` is retained, with all entries after it. The last ``retain_entries`` of
+        each shard are retained in any case.
         """
         server = self._connection()
         with reaching():
@@ -145,7 +146,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     server.xtrim(key, minid=floor, approximate=True, limit=surplus)
 
     def _drop_snapshots(self, shard: int, committed: str) -> str | None:
-        """Remove snapshots older than the newest committed one; returns the position of the newest committed one."""
+        """Remove snapshots older than the newest committed one, and return the position of the latter."""
         index = SnapshotIndex(self._connection(), self._options.generation)
         floor = index.latest(shard, committed)
         if floor is not None:
@@ -175,9 +176,10 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def check(self, start: Offset) -> None:
-        """Check that the log can be read from these positions on; else ``LogDamaged``.
+        """Check that the log can be read from these positions on, and raise ``LogDamaged`` otherwise.
 
-        Refuses to read a shard from its beginning when entries there are gone: declarations would be missing.
+        If entries at the beginning of a shard are gone, the shard cannot be read from its beginning, because
+        declarations would be missing.
         """
         first = beginnings(self._connection(), self._options)
         for shard, key in enumerate(self._keys):
@@ -201,7 +203,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
 
     def _check_reached(self, shard: int, position: str) -> None:
-        """Refuse a checkpoint that is ahead of the log, or of the results: matches would be missing."""
+        """Refuse a checkpoint that is ahead of the log or of the results, because matches would be missing."""
         last = last_position(self._connection(), self._keys[shard], position)
         if last != position:
             raise self._ahead(shard, position, f"the log has entries up to {last}")
@@ -219,7 +221,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _check_start(self, shard: int, start: str) -> None:
-        """Refuse to begin at a resharding position whose snapshot is gone; only then are entries after it trimmed."""
+        """Refuse to start at a resharding position whose snapshot is gone, because entries after it may be trimmed."""
         if SnapshotIndex(self._connection(), self._options.generation).latest(shard, start) is None:
             raise LogDamaged(
                 f"shard {shard} of the event log is to be read from {start} on, where the log was divided into "
@@ -230,7 +232,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _ends(self, start: Offset, entries: int) -> Offset:
-        """For each shard, the last position among at most ``entries`` (0: all) entries after ``start``."""
+        """Return, for each shard, the last position among at most ``entries`` (0: all) entries after ``start``."""
         afters = [start[str(shard)] for shard in range(self._options.shards)]
         script = read_script("pipeline.sources", "ends")
         keys, args = script.bind(
@@ -254,7 +256,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {str(shard): position.decode() for shard, position in enumerate(positions)}
 
     def _wait(self, start: Offset) -> bool:
-        """Wait up to ``wait_ms`` for an entry; true if one came."""
+        """Wait up to ``wait_ms`` for an entry; return True if one arrived."""
         if not self._options.wait_ms:
             return False
         afters: dict[Any, Any] = {key: start[str(shard)] for shard, key in enumerate(self._keys)}
@@ -263,9 +265,9 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def log_ends(options: EventLogOptions) -> Offset:
-    """The last position of each shard, or the beginning of a shard without entries.
+    """Return the last position of each shard, or the start position of a shard without entries.
 
-    ``SourceOptionError`` if the log has another number of shards.
+    Raise ``SourceOptionError`` if the log has another number of shards.
     """
     reader = EventLogReader(options)
     try:
@@ -290,16 +292,16 @@ def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
 
 
 def _up_to(written: str, start: str, end: str) -> str:
-    """The end of a range; if results are already written for a first part of the range, the end of this part.
+    """Return the end of a range, or an earlier end if results are already written for a first part of the range.
 
-    So the results of a range are written completely or not at all, even if a new checkpoint reads the log again;
-    derived events of a written range are ignored.
+    The earlier end is that of the written part. So the results of a range are written completely or not at all, even if
+    a new checkpoint reads the log again. Derived events of a written range are ignored.
     """
     is_within = position_order(start) < position_order(written) < position_order(end)
     return written if is_within else end
 
 
 def _earlier(end: Offset, target: Offset, start: Offset) -> Offset:
-    """For each shard, the earlier of ``end`` and ``target``, but never a position before ``start``."""
+    """Return, for each shard, the earlier of ``end`` and ``target``, but never a position before ``start``."""
     bounded = {shard: min(position, target[shard], key=position_order) for shard, position in end.items()}
     return {shard: max(position, start[shard], key=position_order) for shard, position in bounded.items()}

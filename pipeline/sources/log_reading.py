@@ -27,7 +27,7 @@ Page: TypeAlias = "Sequence[tuple[bytes, Mapping[bytes, bytes]]]"
 
 
 def connect(options: EventLogOptions, name: str | None = None) -> redis.Redis:
-    """A connection that retries while the server does not answer, with growing pauses up to a limit.
+    """Open a connection that retries while the server does not answer, with growing pauses up to a limit.
 
     ``name`` is the connection's name in Redis' list of clients.
     """
@@ -42,9 +42,9 @@ def connect(options: EventLogOptions, name: str | None = None) -> redis.Redis:
 
 
 def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[Page]:
-    """Entries of a shard after ``after``, up to and including ``until``, as Redis returns them.
+    """Yield entries of a shard after ``after``, up to and including ``until``, as Redis returns them.
 
-    ``LogUnreachable`` if the server did not answer in all retries, ``LogDamaged`` if entries are gone.
+    Raise ``LogUnreachable`` if the server did not answer in all retries, ``LogDamaged`` if entries are gone.
     """
     reached = after
     while reached != until:
@@ -67,13 +67,13 @@ def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Itera
 
 
 def read_entries(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[list[StoredEntry]]:
-    """As ``read_pages``, with decoded entries."""
+    """Yield decoded entries, otherwise as ``read_pages``."""
     for page in read_pages(server, shard, after, until):
         yield [stored_entry(position, fields) for position, fields in page]
 
 
 def stored_entry(position: bytes, fields: Mapping[bytes, bytes]) -> StoredEntry:
-    """An entry from its fields in Redis."""
+    """Decode an entry from its fields in Redis."""
     return StoredEntry(
         position=position.decode(),
         kind=text_of(fields, b"kind"),
@@ -84,7 +84,7 @@ def stored_entry(position: bytes, fields: Mapping[bytes, bytes]) -> StoredEntry:
 
 
 def text_of(fields: Mapping[bytes, bytes], name: bytes) -> str:
-    """A field as text; empty if missing."""
+    """Return a field as text, or an empty text if the field is missing."""
     return fields.get(name, b"").decode(errors="replace")
 
 
@@ -98,12 +98,12 @@ def reaching() -> Iterator[None]:
 
 
 def unreachable(error: Exception) -> LogUnreachable:
-    """The error for a server that does not answer."""
+    """Return the error for a server that does not answer."""
     return LogUnreachable(f"the event log does not answer: {error}; what was not matched is matched after a restart")
 
 
 def _facts(server: redis.Redis, key: str) -> Any:
-    """Redis' description of a Redis stream (``XINFO STREAM``); None if the stream does not exist."""
+    """Return Redis' description of a Redis stream (``XINFO STREAM``), or None if the stream does not exist."""
     try:
         with reaching():
             return server.xinfo_stream(key)
@@ -114,15 +114,15 @@ def _facts(server: redis.Redis, key: str) -> Any:
 
 
 def last_position(server: redis.Redis, key: str, position: str) -> str:
-    """The position of the last entry of a shard at or before ``position``.
+    """Return the position of the last entry of a shard at or before ``position``.
 
-    If all such entries were removed, the result is ``position``, or the last position ever used if that is older.
+    If all such entries were removed, the result is ``position``, or the last position ever used if it is earlier.
     """
     facts = _facts(server, key)
     if facts is None:
         return START
     if not facts["length"] or position_order(position) < position_order(facts["first-entry"][0].decode()):
-        last: str = facts["last-generated-id"].decode()  # entries up to this one were trimmed
+        last: str = facts["last-generated-id"].decode()  # all entries up to this position were trimmed
         return min(position, last, key=position_order)
     with reaching():
         entries = cast("list[tuple[bytes, Any]]", server.xrevrange(key, max=position, count=1))
@@ -130,7 +130,7 @@ def last_position(server: redis.Redis, key: str, position: str) -> str:
 
 
 def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
-    """The position after which each shard's log begins: its start, or the position of the last resharding."""
+    """Return the position after which each shard's log begins: its start, or the position of the last resharding."""
     if not options.generation:
         return dict.fromkeys(range(options.shards), START)
     with reaching():
@@ -140,12 +140,12 @@ def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
 
 
 def written_up_to(server: redis.Redis, options: EventLogOptions, shard: int) -> str:
-    """The position in a shard's log up to which results are written, by any checkpoint."""
+    """Return the position in a shard's log up to which results are written, by any checkpoint."""
     noted = server.hget(options.results, f"position:{shard}") if options.results else None
     return START if noted is None else cast("bytes", noted).decode()
 
 
 def counts(server: redis.Redis, key: str) -> tuple[int, int]:
-    """The number of entries ever added to a shard, and the number that it still has."""
+    """Return the number of entries ever added to a shard, and the number that it still has."""
     facts = _facts(server, key)
     return (0, 0) if facts is None else (int(facts["entries-added"]), int(facts["length"]))

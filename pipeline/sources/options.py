@@ -1,4 +1,4 @@
-"""Options of the event-log source, and how the classes of sources get their options."""
+"""Options of the event-log source, and how the source classes receive their options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class EventLogOptions:
 
     Attributes:
         shards: Number of shards; fixed for the life of a checkpoint.
-        snapshots: Place of snapshots: ``redis``, or a folder that every worker reaches under this path.
+        snapshots: Place of snapshots: ``redis``, or a folder that every worker reaches by this path.
         max_entries: The most entries of one shard in one micro-batch.
         max_bytes: The most bytes of one shard in one micro-batch, but always at least one entry.
         retain_entries: Entries of a shard that are retained before the committed offset, for replays.
@@ -71,5 +71,5 @@ class EventLogOptions:
 
 
 def with_options(source: type[_Source], options: Any) -> type[_Source]:
-    """A source class with the options as attribute ``source_options``, so that Spark sends them to its processes."""
+    """Return a source class with the options as attribute ``source_options``, which Spark sends to its processes."""
     return type(source.__name__, (source,), {"source_options": options})

@@ -1,7 +1,7 @@
 """Spark on a cluster: the packages sent to its machines, the required packages there, and the number of cores.
 
-The project's own packages travel with the job, so that the machines run the driver's code. Third-party packages do not:
-they are compiled for a machine, and must be installed in its Python.
+The project's own packages travel with the job, so that the machines run the driver's code. Third-party packages are
+compiled for a machine. They do not travel and must be installed in the machine's Python.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _LOCAL = re.compile(r"local(\[[^]]*\])?")
 _STANDALONE = "spark://"
 _CONNECT_S = 5.0
 _POLL_S = 0.1
-_LOOKS_PER_CORE = 4  # tasks run wherever cores are free: several per core reach every machine
+_LOOKS_PER_CORE = 4  # Spark runs tasks wherever cores are free, so several per core reach every machine
 
 Report = tuple[str, str, dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Options for driver and machines of a cluster; ignored for a local master.
+    """Options for driver and machines of a cluster, which are ignored for a local master.
 
     Attributes:
         python: Interpreter on every machine, the driver's included; empty: the path of the current interpreter.
         driver_host: Name or address by which the machines reach the driver; empty: Spark finds one.
         bind_address: Address on which the driver listens; empty: the value of ``driver_host``.
-        worker_folder: Folder on each machine for compiled kernels, and for states on their way from one process to the
+        worker_folder: Folder on each machine for compiled kernels, and for states that one process hands over to the
             next.
         patience_s: Longest wait for the first machine.
         steady_s: Waiting for more machines ends after this time without a new one.
@@ -62,17 +62,17 @@ class ClusterOptions:
         return self.python or sys.executable
 
     def handover(self, log_identity: str) -> Path:
-        """Folder on each machine for the states of one log."""
+        """Return the folder on each machine for the states of one log."""
         return self.worker_folder / "handover" / log_identity
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs only in child processes on this machine."""
+    """Check whether Spark runs only in child processes on this machine."""
     return _LOCAL.fullmatch(master) is not None
 
 
 def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
-    """Spark's settings for a cluster; the archive of packages is in ``folder`` on the driver."""
+    """Return Spark's settings for a cluster. The archive of packages is in ``folder`` on the driver."""
     archive = pack(folder)
     environment = {
         "PYTHONPATH": archive.stem,  # Spark unpacks archives below an executor's working folder
@@ -90,9 +90,10 @@ def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
 
 
 def require_master(master: str) -> None:
-    """Check that a standalone master can be reached, because Spark would try for a minute; ignores other masters.
+    """Check that a standalone master can be reached, because Spark would try for a minute.
 
-    ``ClusterUnready`` if no address of ``spark://HOST:PORT,HOST:PORT`` accepts a connection.
+    Other masters are not checked. Raise ``ClusterUnready`` if no address of ``spark://HOST:PORT,HOST:PORT`` accepts a
+    connection.
     """
     if not master.startswith(_STANDALONE):
         return
@@ -123,9 +124,10 @@ def starting_on(master: str) -> Iterator[None]:
 
 
 def await_machines(context: SparkContext, options: ClusterOptions) -> int:
-    """Wait for the machines of a cluster and check their Python packages; returns the number of cores.
+    """Wait for the machines of a cluster, check their Python packages, and return the number of cores.
 
-    Does nothing for a local master. ``ClusterUnready``, with the details, if no machine came or one lacks a package.
+    For a local master, the function does nothing. Raise ``ClusterUnready``, with the details, if no machine registered
+    or a machine lacks a package.
     """
     master = context.master or ""
     if is_local(master):
@@ -152,17 +154,17 @@ class ExecutorWatch:
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self._most: Counter[str] = Counter()  # by machine, the most executors at one time
+        self._most: Counter[str] = Counter()  # the most executors at one time, by machine
 
     def look(self) -> tuple[int, list[str]]:
-        """The number of executors, and the machine of each missing executor."""
+        """Return the number of executors, and the machine of each missing executor."""
         now = Counter(_executors(self._context))
         self._most |= now
         return now.total(), sorted((self._most - now).elements())
 
 
 def _executors(context: SparkContext) -> list[str]:
-    """The machine of each executor."""
+    """Return the machine of each executor."""
     try:
         java = context._jsc.sc()  # Spark's Python interface has no such call
         places = str(java.getExecutorMemoryStatus().keySet().mkString(" ")).split()
@@ -188,7 +190,7 @@ def _check_python(context: SparkContext) -> None:
     needed = {name: version(name) for name in NEEDED}
 
     def look(_: Iterable[int]) -> Iterator[Report]:
-        # Sent by value, with imports of its own: finding out what is missing must not need this project.
+        # Sent by value and with its own imports, because machines may lack this project.
         import socket  # noqa: PLC0415
         import sys  # noqa: PLC0415
         from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
@@ -210,10 +212,10 @@ def _check_python(context: SparkContext) -> None:
 
 
 def faults_of(reports: Iterable[Report], needed: Mapping[str, str]) -> list[str]:
-    """Sentences about machines whose packages are missing or differ from the driver's (``needed``).
+    """Return sentences about machines whose packages are missing or differ from the driver's (``needed``).
 
-    A report has a machine's host name, interpreter, and version by package (empty: not installed). Major versions must
-    be equal; for Spark also minor versions.
+    A report has a machine's host name, its interpreter, and the version of each package (empty: not installed). Major
+    versions must be equal; for Spark, also minor versions.
     """
     faults: set[str] = set()
     for host, python, versions in reports:
@@ -221,7 +223,7 @@ def faults_of(reports: Iterable[Report], needed: Mapping[str, str]) -> list[str]
             parts = 2 if name == "pyspark" else 1
             installed = versions[name]
             if not installed:
-                if name != "pyspark":  # may come with Spark itself
+                if name != "pyspark":  # Spark itself may bring this package
                     faults.add(f"{host}: {python} has no package {name}; install {name}=={required}")
             elif installed.split(".")[:parts] != required.split(".")[:parts]:
                 faults.add(

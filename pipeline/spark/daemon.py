@@ -1,8 +1,8 @@
 """Spark's Python daemon, which imports the pipeline's modules once for all workers forked from it.
 
-The daemon of continuous tasks has also loaded the kernels, so that a task that replaces a dead one matches at once; it
-may have been prepared while Java started (``prepared``). Spark starts this daemon instead of ``pyspark.daemon`` on
-local masters only: on a cluster's machines the packages do not exist before a task begins.
+The daemon of continuous tasks has also loaded the kernels, so that a task that replaces a dead task matches at once.
+The daemon may have been prepared while Java started (``prepared``). Spark starts this daemon instead of
+``pyspark.daemon`` on local masters only, because a cluster's machines lack the packages before a task begins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipeline.spark.workers import is_matcher, is_task
 
 
 def main() -> None:
-    """Entry point: import, then fork workers until Spark ends the daemon.
+    """Import the modules, then fork workers until Spark ends the daemon.
 
     The garbage collector ignores the imported objects, because Spark runs a collection in the workers after every task.
     """
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _matcher_modules() -> Iterator[str]:
-    """The modules that only matching needs; hosts of operators would otherwise be imported on first use."""
+    """Return the modules that only matching needs. Hosts of operators would otherwise be imported on first use."""
     yield from ("pipeline.runs.in_spark", "pipeline.job", "pipeline.warmup", "shards.place")
     kinds = import_module("shards.kinds")
     yield from (module.name for module in walk_packages(kinds.__path__, f"{kinds.__name__}."))

@@ -1,4 +1,4 @@
-"""The Java on which Spark runs: how it is found, and started faster."""
+"""The Java on which Spark runs: how it is found, and how it starts faster."""
 
 from __future__ import annotations
 
@@ -18,18 +18,24 @@ from streams import KeptFolderRefused, kept_folder, make_kept_folder, note_use, 
 
 _LEAST_JAVA = 17
 _QUIET = "-Xshare:auto -Xlog:cds*=off"  # no messages about classes that the archive lacks
-_OTHER_MACHINE = "OpenJ9"  # a JVM that shares classes in another way
+_OTHER_MACHINE = "OpenJ9"  # this JVM shares classes in another way
 _HEADER_BYTES = 4  # written last; zeros in an unfinished file
 
 
 def check_java() -> int:
-    """Major version of the Java that Spark will start; ``JavaMissing``, with advice, if none or older than 17."""
+    """Return the major version of the Java that Spark will start.
+
+    Raise ``JavaMissing``, with advice, if there is no Java or it is older than 17.
+    """
     version, _ = find_java()
     return version
 
 
 def find_java() -> tuple[int, str]:
-    """Major version of the Java that Spark will start, and its ``java -version`` output; raises as ``check_java``."""
+    """Return the major version of the Java that Spark will start, and its ``java -version`` output.
+
+    Raises as ``check_java``.
+    """
     # house: allow environment: Spark's own launcher looks for Java there first
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -51,7 +57,7 @@ def find_java() -> tuple[int, str]:
 
 
 def java_version(text: str) -> int:
-    """Major version in the output of ``java -version``; 0 if none is found."""
+    """Return the major version in the output of ``java -version``, or 0 if none is found."""
     version_match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if version_match is None:
         return 0
@@ -60,12 +66,12 @@ def java_version(text: str) -> int:
 
 
 def archive_options(java: str, *, writes: bool) -> str:
-    """JVM options that start Java with an archive of classes (class data sharing, JEP 350); empty without archive.
+    """Return JVM options that start Java with an archive of classes (class data sharing, JEP 350), or no options.
 
-    A process can write its loaded classes to an archive when it ends; later processes map the archive and start in
-    little more than half the time. The archive is in the ``kept_folder``, and its name depends on everything that its
-    content depends on, such as ``java``, the output of ``java -version``. The JVM ignores an archive that does not fit.
-    ``writes``: the process may write a missing archive at its end, which takes some seconds.
+    A process can write its loaded classes to an archive when it ends. Later processes map the archive and start in
+    little more than half the time. The archive is in the ``kept_folder``. Its name depends on everything that
+    determines its content, such as ``java``, the output of ``java -version``. The JVM ignores an archive that does not
+    fit. With ``writes``, the process may write a missing archive at its end, which takes some seconds.
     """
     if _OTHER_MACHINE in java:
         return ""

@@ -17,7 +17,7 @@ _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources give equal archives
 
 
 def pack(folder: Path) -> Path:
-    """Write the packages that tasks import into an archive named by its digest, unless it exists."""
+    """Write the packages that tasks import into an archive named by its digest, unless the archive exists."""
     body = BytesIO()
     with zipfile.ZipFile(body, "w") as archive:
         for name, content in _sources():
@@ -31,7 +31,10 @@ def pack(folder: Path) -> Path:
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:
-    """Every file of the packages, by its name in the archive; enclosing packages have an empty ``__init__.py``."""
+    """Yield every file of the packages by its name in the archive.
+
+    Enclosing packages have an empty ``__init__.py``.
+    """
     outer = PACKAGES_PREFIX.split(".")[:-1]
     for depth in range(len(outer)):
         yield "/".join([*outer[: depth + 1], "__init__.py"]), b""

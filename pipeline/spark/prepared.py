@@ -1,9 +1,10 @@
 """A Python daemon for Spark that is prepared while Spark's Java process starts.
 
-Java starts the daemon that forks the workers, so modules and kernels would be loaded only after the start of Java,
-which takes as long. The process that starts Java therefore starts a prepared daemon too (``session.prepared_daemon``).
-The daemon that Java starts passes its standard streams, environment and arguments on to the prepared daemon, and waits
-for its end. Without a prepared daemon, or as a second daemon, the daemon that Java starts does the work itself.
+Java starts the daemon that forks the workers. So modules and kernels would be loaded only after the start of Java, and
+loading takes as long as this start. The process that starts Java therefore also starts a prepared daemon
+(``session.prepared_daemon``). The daemon that Java starts passes its standard streams, environment and arguments on to
+the prepared daemon, and waits for its end. If there is no prepared daemon, or it is in use, the daemon that Java starts
+does the work itself.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _PIECE = 65_536
 
 
 def is_prepared() -> bool:
-    """Whether this process is a prepared daemon, started in advance of Spark's."""
+    """Check whether this process is a prepared daemon, started in advance of Spark's daemon."""
     return sys.argv[-1].startswith(LISTENING)
 
 
 def await_turn() -> None:
-    """In a prepared daemon: wait for the daemon that Java starts, and take over its work; exits if none comes."""
+    """Wait in a prepared daemon for the daemon that Java starts and take over its work, or exit if none connects."""
     with socket.socket(fileno=int(sys.argv[-1].removeprefix(LISTENING))) as listening:
         ready, _, _ = select.select([listening, sys.stdin], [], [])
         _remove(Path(listening.getsockname()))
@@ -66,7 +67,10 @@ def _remove(place: Path) -> None:
 
 
 def is_passed_on() -> bool:
-    """Pass the work of this daemon on to a prepared daemon and wait for its end; False if none is listening."""
+    """Pass the work of this daemon on to a prepared daemon and wait for its end.
+
+    Return False if no prepared daemon is listening.
+    """
     # house: allow environment: Spark passes it to its processes
     environment = dict(os.environ)
     with socket.socket(socket.AF_UNIX) as daemon:

@@ -20,9 +20,9 @@ Heartbeat = Callable[[], None]
 
 
 class Pulse(StreamingQueryListener):
-    """The heartbeat: beats after each micro-batch, and about once a second while no entries arrive.
+    """The heartbeat of a query, sent after each micro-batch, and about once a second while no entries arrive.
 
-    Spark calls the listener in the thread that runs the query, so there is no beat while this thread waits.
+    Spark calls the listener in the thread that runs the query, so there is no heartbeat while this thread waits.
     ``committed`` receives Spark's JSON about each micro-batch.
     """
 
@@ -37,7 +37,7 @@ class Pulse(StreamingQueryListener):
 
     @cached_property
     def _jlistener(self) -> Any:
-        """The listener for Spark. PySpark's own listener copies each event to Python: 80 ms per micro-batch."""
+        """The listener for Spark, because PySpark's own listener copies each event to Python: 80 ms per micro-batch."""
         return SparkContext._jvm.PythonStreamingQueryListenerWrapper(_Receiver(self))  # type: ignore[union-attr]
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
@@ -54,7 +54,7 @@ class Pulse(StreamingQueryListener):
 
 
 class _Receiver(JStreamingQueryListener):
-    """Receives the events of a query from Spark, and passes them on as beats and as reports of micro-batches."""
+    """Receives the events of a query from Spark, and passes them on as heartbeats and as reports of micro-batches."""
 
     def onQueryStarted(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         pass

@@ -38,8 +38,8 @@ class RunningQuery(ABC, Generic[_Row]):
     """A query from a source to a sink on the driver; subclasses define the errors for failures.
 
     ``read_rows`` converts a collected micro-batch to rows. The sink is called on the driver with the rows and the
-    number of each micro-batch, and after a crash again with the same rows and number. ``sink_error`` is the sink's
-    exception, if one ended the query.
+    number of each micro-batch, and after a crash again with the same rows and number. If the sink ended the query by an
+    exception, ``sink_error`` has the exception.
     """
 
     def __init__(
@@ -67,17 +67,13 @@ class RunningQuery(ABC, Generic[_Row]):
             return False
 
     def recent_progress(self) -> list[Mapping[str, Any]]:
-        """Spark's reports of the latest micro-batches, as plain JSON, oldest first."""
+        """Return Spark's reports of the latest micro-batches, as plain JSON, oldest first."""
         with self._failures():
             reports: list[Any] = self._started().recentProgress
         return [report if isinstance(report, Mapping) else json.loads(report.json) for report in reports]
 
     def start(self, frame: DataFrame, checkpoint: Path, *, interval_s: float, is_bounded: bool) -> None:
-        """Start the query; called once. The checkpoint is a folder of offsets and commits, on the driver.
-
-        ``interval_s`` is the least time between the starts of two micro-batches. ``is_bounded``: stop after the input
-        that is available at the start.
-        """
+        """Start the query. Call this method once. The checkpoint is a folder of offsets and commits, on the driver."""
         pace = f"{round(interval_s * 1_000)} milliseconds"
         trigger = {"availableNow": True} if is_bounded else {"processingTime": pace}
         if self._pulse is not None:
@@ -88,9 +84,9 @@ class RunningQuery(ABC, Generic[_Row]):
             self._query = self._begin()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Wait until the query ends, or ``request_stop`` is called; false after the time limit (None: no limit).
+        """Wait until the query ends or ``request_stop`` is called; return False after the time limit (None: no limit).
 
-        ``look`` is called regularly. Raises if the query failed, or Spark's process is gone.
+        ``look`` is called regularly. The method raises if the query failed or Spark's process is gone.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while deadline is None or time.monotonic() < deadline:
@@ -105,17 +101,20 @@ class RunningQuery(ABC, Generic[_Row]):
         return False
 
     def request_stop(self) -> None:
-        """Let ``wait`` stop the query and return; signal handlers may only call this method."""
+        """Have ``wait`` stop the query and return. Signal handlers may call only this method."""
         self._is_stop_requested = True
 
     def drain(self) -> None:
-        """Wait until all input that is available at the call has reached the sink; restarts and raises as ``wait``."""
+        """Wait until all input that is available at the time of the call has reached the sink.
+
+        The method restarts the query and raises as ``wait`` does.
+        """
         with self._failures():
             while not self._is_drained():
                 pass
 
     def stop(self) -> None:
-        """Stop, even within a micro-batch; the next query repeats a micro-batch that was not committed."""
+        """Stop the query, even within a micro-batch. The next query repeats a micro-batch that was not committed."""
         with self._failures():
             self._started().stop()
             self._unlisten()
@@ -124,7 +123,7 @@ class RunningQuery(ABC, Generic[_Row]):
     def _fail(self, error: Exception) -> NoReturn:
         """Raise the subclass's error for a failure of the query, whose cause may be ``sink_error``.
 
-        If ``error`` is no ``PySparkException``, Spark's process has ended.
+        If ``error`` is not a ``PySparkException``, Spark's process has ended.
         """
 
     def _store(self, batch: DataFrame, epoch_id: int) -> None:
@@ -137,7 +136,7 @@ class RunningQuery(ABC, Generic[_Row]):
             raise
 
     def _is_drained(self) -> bool:
-        """Process all available input; returns whether it has been processed, which is false after a restart."""
+        """Process all available input; return False if the query was restarted, so that input remains."""
         try:
             self._started().processAllAvailable()
         except PySparkException:
@@ -145,9 +144,9 @@ class RunningQuery(ABC, Generic[_Row]):
         return True
 
     def _is_restarted(self) -> bool:
-        """Restart an ended query if only a Python process of its source died, for lack of memory for example.
+        """Restart an ended query if only a Python process of its source died, for example for lack of memory.
 
-        Returns whether the query was restarted; raises the error of any other failure.
+        Return whether the query was restarted, and raise the error of any other failure.
         """
         try:
             self._started().awaitTermination()

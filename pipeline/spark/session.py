@@ -26,7 +26,7 @@ from pipeline.spark.workers import TASK_ENVIRONMENT
 
 _ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # The driver plans a small job several times a second. Full optimisation of its code keeps two cores busy for minutes
-# without a measurable gain; a single thread collects such a small heap fastest.
+# without a measurable gain. A single thread collects the garbage of such a small heap fastest.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Hadoop starts a process, chmod, for each file that it creates. A micro-batch creates two in the checkpoint; Hadoop's
 # checksum file beside each would double that, and Spark's own checksums would add as many again.
@@ -72,16 +72,15 @@ class SessionOptions:
 
 
 def build_session(options: SessionOptions) -> SparkSession:
-    """The session of this process, started on first use; see ``build_context``."""
+    """Return the session of this process, which is started on first use. See ``build_context``."""
     build_context(options)
     return SparkSession.builder.getOrCreate()
 
 
 def build_context(options: SessionOptions) -> SparkContext:
-    """The Spark context of this process, started on first use; jobs without frames need nothing else.
+    """Return the Spark context of this process, which is started on first use.
 
-    Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` in this process's environment, where Spark looks for the
-    interpreter. ``JavaMissing`` without Java 17 or newer, ``ClusterUnready`` if the master does not answer.
+    Jobs without frames need nothing else.
     """
     _, java = find_java()
     _clear()
@@ -100,7 +99,7 @@ def build_context(options: SessionOptions) -> SparkContext:
 def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
     """Start a Python daemon for continuous tasks, while the block starts Java on this machine with the yielded options.
 
-    The daemon ends with the block, and with this process.
+    The daemon ends with the block, or with this process.
     """
     with TemporaryDirectory(prefix="forestall-", ignore_cleanup_errors=True) as folder:
         place = str(Path(folder) / "daemon")
@@ -112,14 +111,14 @@ def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
                 stdin=subprocess.PIPE,
                 pass_fds=[listening.fileno()],
                 process_group=0,
-                # house: allow environment: Spark passes that of this process on, too
+                # house: allow environment: Spark passes the environment of this process on, too
                 env=os.environ | _worker_environment(options) | TASK_ENVIRONMENT,
             )
         try:
             yield replace(options, settings={f"spark.executorEnv.{PLACE}": place} | dict(options.settings))
         finally:
             try:
-                process.communicate(timeout=_ENDED_S)  # the daemon ends when its input does, or Java's
+                process.communicate(timeout=_ENDED_S)  # the daemon ends when its input or Java's input ends
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -132,10 +131,7 @@ def end_session(session: SparkSession | SparkContext) -> None:
 
 
 def end_with_process(context: SparkContext) -> None:
-    """Stop Spark's Java side; its Python side ends with this process, or with the next context.
-
-    ``SparkContext.stop`` waits a second for a thread that listens to Spark's tasks.
-    """
+    """Stop Spark's Java side. Its Python side ends with this process, or with the next context."""
     with suppress(OSError, Py4JError):
         context._jsc.stop()  # the only way to skip the wait
 
@@ -161,13 +157,19 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _master_of(options: SessionOptions) -> str:
-    """The master. For a local master it includes the attempts at a task, because Spark reads them only from there."""
+    """Return the master.
+
+    A local master includes the attempts at a task, because Spark reads them only from there.
+    """
     threads = _LOCAL_THREADS.fullmatch(options.master)
     return options.master if threads is None else f"local[{threads[1] or 1},{options.task_attempts}]"
 
 
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
-    """Environment of Spark's Python processes: the folder of kernels, and a ban on imports from the working folder."""
+    """Return the environment of Spark's Python processes.
+
+    It has the folder of kernels, and a ban on imports from the working folder.
+    """
     # house: allow environment: numba's own variable, set by builds and by hand, wins
     kernel_folder = os.environ.get("NUMBA_CACHE_DIR", "")
     if not kernel_folder and not is_local(options.master):
@@ -185,7 +187,7 @@ def _settings(options: SessionOptions, folder: Path, java: str) -> dict[str, str
     ]
     settings = {
         "spark.driver.memory": "1g",
-        # Spark's default would be in the environment of workers for frames, which would then be separate workers.
+        # Spark would set its default only for workers of frames, which would then be separate workers.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",

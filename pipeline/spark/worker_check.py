@@ -1,4 +1,4 @@
-"""A check that Spark can start a Python process and exchange rows with it; compiles nothing."""
+"""A check that Spark can start a Python process and exchange rows with it, without compiling anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROWS = 3
 
 
 def workers_answer(session: SparkSession) -> bool:
-    """Whether rows come back unchanged from a Python process of Spark."""
+    """Check whether rows return unchanged from a Python process of Spark."""
     rows = session.range(0, _ROWS, numPartitions=1).mapInArrow(_echo, "id LONG").collect()
     return sorted(row.id for row in rows) == list(range(_ROWS))
 

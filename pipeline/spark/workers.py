@@ -1,6 +1,6 @@
 """Spark's Python workers by role: workers that match are separate from workers that read the log.
 
-Workers with the same environment are one pool of Spark, forked from one daemon.
+Workers with the same environment form one pool of Spark, forked from one daemon.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ TASK_ENVIRONMENT = {_ROLE: _TASK}
 def matcher_workers(context: SparkContext, *, are_tasks: bool = False) -> Iterator[None]:
     """Reserve Python workers of Spark for the steps that are planned in the block.
 
-    A reserved worker keeps its kernels and the states of its shards; otherwise workers would read in one micro-batch
-    and match in the next. ``are_tasks``: workers for continuous tasks, from a daemon that has loaded the kernels.
+    A reserved worker keeps its kernels and the states of its shards. Otherwise workers would read in one micro-batch
+    and match in the next. With ``are_tasks``, the workers run continuous tasks, and their daemon has loaded the
+    kernels.
     """
     context.environment[_ROLE] = _TASK if are_tasks else _MATCHER
     try:
@@ -35,10 +36,10 @@ def matcher_workers(context: SparkContext, *, are_tasks: bool = False) -> Iterat
 
 
 def is_matcher() -> bool:
-    """Whether this process is a worker that matches, or the daemon of such workers."""
+    """Check whether this process is a worker that matches, or the daemon of such workers."""
     return os.environ.get(_ROLE) in (_MATCHER, _TASK)  # house: allow environment: Spark passes it to its workers
 
 
 def is_task() -> bool:
-    """Whether this process is a worker that runs continuous tasks, or the daemon of such workers."""
+    """Check whether this process is a worker that runs continuous tasks, or the daemon of such workers."""
     return os.environ.get(_ROLE) == _TASK  # house: allow environment: Spark passes it to its workers
