@@ -1,8 +1,8 @@
 """A condition between the inputs of a join, which must hold in every combination that the join reports.
 
-The join combines events by key; combinations that contradict the condition are dropped here. If the join reports
-unjoined events, its kernel passes on all events which can no longer join (``reports_all``), and the condition then
-drops the events which have joined another event.
+The join combines events by key, and this module drops combinations that contradict the condition. If the join reports
+unjoined events, its kernel passes on every event that can no longer join (``reports_all``), and the condition then
+drops the events that have joined another event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from joins.items import JoinedColumns
 from joins.retracting import Retractions
 from joins.returns import Column, Placed
 
-_PART = 65_536  # combinations whose values are in memory at a time
+_PART = 65_536  # most combinations whose values are in memory at a time
 
 
 class Condition(Protocol):
@@ -29,11 +29,11 @@ class Condition(Protocol):
 
     @property
     def reads(self) -> Sequence[Column]:
-        """The columns of events that the condition reads; ``time`` is in microseconds."""
+        """The columns of events that the condition reads. ``time`` is in microseconds."""
         ...
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
-        """Mask of the combinations for which the condition holds, (size,).
+        """Return the mask of the combinations for which the condition holds, (size,).
 
         ``values`` has, for each column, the distinct values as plain JSON, and the index of each combination's value.
         """
@@ -44,12 +44,12 @@ class Conditions(Protocol):
     """A function that makes the condition of a join from its text."""
 
     def __call__(self, body: JoinBody) -> Condition | None:
-        """The condition of a join; None for a join without a condition."""
+        """Return the condition of a join, or None for a join without a condition."""
         ...
 
 
 def unconditional(body: JoinBody) -> None:
-    """The ``Conditions`` without a language for conditions: raises ``ValueError`` if the join has a condition."""
+    """Refuse conditions: a ``Conditions`` that raises ``ValueError`` if the join has a condition."""
     if body.where is not None:
         raise ValueError(f"nothing reads the condition {body.where!r} of a join")
 
@@ -68,7 +68,10 @@ class Conditional:
 
     @classmethod
     def of(cls, body: JoinBody, conditions: Conditions, before: Conditional | None = None) -> Conditional | None:
-        """The condition of a join, with the counts of its previous version; None for a join without a condition."""
+        """Return the condition of a join with the counts of its previous version.
+
+        Return None for a join without a condition.
+        """
         condition = conditions(body)
         if condition is None:
             return None
@@ -77,11 +80,11 @@ class Conditional:
     def judged(
         self, results: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
-        """Apply the condition; returns the results with new ``cuts``, and the mask of the results to keep.
+        """Apply the condition; return the results with new ``cuts``, and the mask of the results to keep.
 
-        A combination is kept if the condition holds; an event alone is kept if it never was in such a combination.
-        Events that have joined for good are marked in ``held``; other joined events are in ``retractions``. An event
-        completes at most ``most`` kept combinations; more are dropped and noted in ``cuts``.
+        A combination is kept if the condition holds. An event alone is kept if it never was in such a combination.
+        Events that have joined for good are marked in ``held``. All other joined events are in ``retractions``. An
+        event completes at most ``most`` kept combinations. Further combinations are dropped and noted in ``cuts``.
         """
         is_whole = np.all(results.members >= 0, axis=1)
         combinations, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
@@ -109,7 +112,7 @@ class Conditional:
         return replace(results, cuts=held_in[np.flatnonzero(ranks == most) - 1]), is_kept
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
-        """The counts of a join, less the results that the condition leaves out."""
+        """Return the counts of a join, less the results that the condition leaves out."""
         contradicting, joined, cut = self.left_out
         return {
             **counts,

@@ -1,7 +1,7 @@
 """Events without a usable key, in inputs that are joined by another key than the correlation key.
 
-Each event gets a unique key that counts as finished by every input, so the event joins nothing. The event is reported
-alone if all other inputs may be absent, and its key is over at once.
+Each such event gets a unique key that counts as finished by every input, so the event joins nothing and its key is over
+at once. The event is reported alone if all other inputs may be absent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIGURE = ":"
 
 
 def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
-    """Mask of the inputs whose event alone can be a combination, because all other inputs may be absent."""
+    """Return the mask of the inputs whose event alone can be a combination, because all other inputs may be absent."""
     lone = [
         all(other.alias in body.outer for other in body.inputs if other is not join_input) for join_input in body.inputs
     ]
@@ -30,7 +30,7 @@ def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
 
 
 class UnkeyedEvents:
-    """Counts a join's events without a usable key, by input; ``counts``: the numbers so far (None: all 0)."""
+    """Counts a join's events without a usable key, by input. ``counts`` has the numbers so far (None: all 0)."""
 
     def __init__(self, body: JoinBody, counts: Sequence[int] | None = None) -> None:
         self._aliases = [join_input.alias for join_input in body.inputs]
@@ -39,17 +39,17 @@ class UnkeyedEvents:
 
     @property
     def counts(self) -> list[int]:
-        """The number of events without a usable key, by input; empty if there were none."""
+        """The number of events without a usable key, by input, or an empty tuple if there were none."""
         counts: list[int] = self._counts.tolist() if self._counts.any() else []
         return counts
 
     def reported(self, results: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
-        """Count the events without a usable key; returns the results and the reports of such events alone."""
+        """Count the events without a usable key; return the results together with the reports of such events alone."""
         self._counts += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._counts))
         return with_lone(results, items, self._is_lone, first, now_us)
 
     def measures(self) -> dict[str, int]:
-        """The number of events without a usable key: in total, and for each input that had some."""
+        """Return the number of events without a usable key: in total, and for each input that had any."""
         if not self.counts:
             return {}
         pairs = zip(self._aliases, self.counts, strict=True)
@@ -59,10 +59,10 @@ class UnkeyedEvents:
 def with_lone(
     joined: JoinedColumns, items: ItemColumns, is_lone: NDArray[np.bool_], first: int, now_us: int | None
 ) -> JoinedColumns:
-    """Add the events without a usable key that are reported alone to the results of some items, and end their keys.
+    """Add reports of events without a usable key to the results of other items, and end the keys of these events.
 
-    ``joined`` are the results of the other items, ``is_lone`` is the mask of the inputs whose events may be reported
-    alone, ``first`` is the sequence number of the first event, ``now_us`` the time of the join before the items.
+    ``joined`` has the results of the other items. ``is_lone`` is the mask of the inputs whose events may be reported
+    alone. ``first`` is the sequence number of the first event, ``now_us`` the time of the join before the items.
     """
     lone_items = np.flatnonzero(are_unkeyed(items) & is_lone[items.inputs])
     if not len(lone_items):
@@ -103,5 +103,5 @@ def with_lone(
 
 
 def _order(items: Sequence[NDArray[np.generic]]) -> NDArray[np.intp]:
-    """The order that sorts two columns of item numbers together; among equal numbers, the first column comes first."""
+    """Return the order that sorts two columns of item numbers together; at equal numbers, the first column precedes."""
     return np.argsort(np.concatenate(items), kind="stable")

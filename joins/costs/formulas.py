@@ -1,10 +1,10 @@
-"""Formulas for the time that an event stays in the state of a join.
-
-Source: section 4 of the specification of punctuation-aware joins: Eq. 6.1 with its two corrected cases.
+"""Formulas for the time that an event remains in the state of a join.
 
 The *life* of a key at an input is the time from its first event to the input's own punctuation. The *lag* is the time
 from the first event to the punctuation of the other input, in lives; it may be negative. The formulas assume that
 events are spread evenly over the life.
+
+Source: section 4 of the specification of punctuation-aware joins: Eq. 6.1 with its two corrected cases.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 
 def stay_case(life: float, lag: float, window: float) -> int:
-    """The number (1 to 6) of the case of Eq. 6.1 that applies; if two cases apply, the first in the source."""
+    """Return the number (1 to 6) of the case of Eq. 6.1 that applies, or of the first such case in the source."""
     if lag <= 0:
         return 2
     if lag > 1 and (lag - 1) * life >= window:
@@ -25,7 +25,10 @@ def stay_case(life: float, lag: float, window: float) -> int:
 
 
 def mean_stay_us(life: float, lag: float, window: float) -> float:
-    """The mean stay of an event by Eq. 6.1, in the unit of the arguments; a ``ValueError`` if the stay is infinite."""
+    """Return the mean stay of an event by Eq. 6.1, in the unit of the arguments.
+
+    Raise ``ValueError`` if the stay is infinite.
+    """
     if life < 0 or window < 0:
         raise ValueError(f"a life and a window are not negative, got {life} and {window}")
     if math.isinf(lag) and lag > 0:
@@ -44,10 +47,11 @@ def mean_stay_us(life: float, lag: float, window: float) -> float:
 
 
 def purge_time_us(closings: Sequence[float], expiries: Sequence[float]) -> float:
-    """The time T_p at which the other inputs make an event useless, for any number of inputs.
+    """Return the time T_p at which the other inputs make an event useless, for any number of inputs.
 
-    ``closings``: when each other input closes the key; infinite: never. ``expiries``: when the last event of the key
-    leaves the window of each other input; minus infinite: the input has no event of the key.
+    ``closings`` has the time at which each other input closes the key (infinite: never). ``expiries`` has the time at
+    which the last event of the key leaves the window of each other input (minus infinite: the input has no event of the
+    key).
     """
     assisted = min(max(closing, expiry) for closing, expiry in zip(closings, expiries, strict=True))
     return min(max(closings), assisted)

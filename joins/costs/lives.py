@@ -1,7 +1,4 @@
-"""Lives of keys as the inputs of a join see them, and the mean stay of their events.
-
-Source: section 7.2 of the specification of punctuation-aware joins.
-"""
+"""Lives of keys as each input of a join observes them, and the mean stay of their events."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ class KeyRecord:
 
 @dataclass(slots=True)
 class SeenKey:
-    """An open key; each list has one value per input: times in microseconds, and the number of events.
+    """An open key. Each list has one value per input: times in microseconds, and the number of events.
 
     Without events, ``first`` is infinite and ``last`` is minus infinite; ``closed`` is infinite until the input closes
     the key.
@@ -44,7 +41,7 @@ class SeenKey:
 
     @classmethod
     def of(cls, inputs: int) -> SeenKey:
-        """A key without events or closings."""
+        """Create a key without events or closings."""
         return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
 
     def see(self, kind: int, number: int, time_us: int) -> None:
@@ -57,9 +54,10 @@ class SeenKey:
             self.closed[number] = min(self.closed[number], time_us)
 
     def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
-        """A record of the key for each input that has events of the key; ``windows`` in microseconds, infinite: none.
+        """Return a record of the key for each input that has events of the key.
 
-        ``optional`` inputs may be absent: an event does not become useless because they have no event in its window.
+        ``windows`` are in microseconds (infinite: none). ``optional`` inputs may be absent: an event does not become
+        useless because such an input has no event in its window.
         """
         inputs = range(len(windows))
         for number in inputs:

@@ -19,19 +19,19 @@ from joins.document import JoinBody
 from joins.items import Item, ItemColumns
 from joins.windowed import Window
 
-_MOST_ITEMS = 64  # items of sampled keys in a call; if there are more, the sample of keys is halved
-_MOST_BITS = 16  # bits of a hash that decide whether its key is followed
-_MOST_OPEN = 1_024  # open sampled keys
-_SAMPLE = 128  # records of the latest keys that were over, per input
+_MOST_ITEMS = 64  # most items of sampled keys in a call; with more items, the sample of keys is halved
+_MOST_BITS = 16  # most bits of a hash that decide whether its key is sampled
+_MOST_OPEN = 1_024  # most open sampled keys
+_SAMPLE = 128  # records per input, of the keys that were over last
 _FIRST_BIT = np.uint64(16)  # first bit of a hash that is used; the lower bits choose the shard
-_SPAN = 32_768  # events of all inputs: rates are taken over at least this number, and at most twice as many
+_SPAN = 32_768  # events of all inputs; rates are measured over at least this number, and at most twice this number
 _S = 1_000_000
 
 
 class StateObserver:
-    """Observes a running join: the rates of its inputs, and how long the events of sampled keys stay useful.
+    """Observes a running join: the rates of its inputs, and how long the events of sampled keys remain useful.
 
-    ``optional``: inputs that may be absent; an event does not become useless because they have no partner for it.
+    ``optional`` inputs may be absent: an event does not become useless because such an input has no partner for it.
     """
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:
@@ -48,7 +48,7 @@ class StateObserver:
 
     @classmethod
     def of(cls, body: JoinBody) -> StateObserver:
-        """The observer of a join."""
+        """Create the observer of a join."""
         return cls(
             [join_input.window for join_input in body.inputs],
             [join_input.closes for join_input in body.inputs],
@@ -69,16 +69,16 @@ class StateObserver:
             self._follow(items, is_event | np.isin(items.kinds, (Item.CLOSING, Item.KNOWN)))
 
     def rate(self, number: int) -> float | None:
-        """Events of an input per second of event time; None: no time has passed."""
+        """Return the events of an input per second of event time, or None if no time has passed."""
         span_us = 0 if self._begin_us is None else self._now_us - self._begin_us
         return None if span_us <= 0 else int(self._events[number]) * _S / span_us
 
     def records(self, number: int) -> Sequence[KeyRecord]:
-        """Records of an input's sampled keys that are over."""
+        """Return the records of an input's sampled keys that are over."""
         return self._records[number]
 
     def stay_us(self, number: int) -> float | None:
-        """Mean stay of an event of an input, by Eq. 6.1; None: unbounded.
+        """Return the mean stay of an event of an input by Eq. 6.1, or None if the stay is unbounded.
 
         If the other inputs close no keys, or no sampled key is over yet, this is the length of the window.
         """
@@ -92,7 +92,7 @@ class StateObserver:
         return None if math.isinf(stay) else stay
 
     def _shorten(self) -> None:
-        """Once there are many events, compute rates from the newer half only."""
+        """Compute rates from the newer half of the events only, once there are many events."""
         if self._middle is None and self._events.sum() >= _SPAN:
             self._middle = self._now_us, self._events.copy()
         elif self._middle is not None and self._events.sum() >= 2 * _SPAN:
@@ -120,7 +120,7 @@ class StateObserver:
         self._forget()
 
     def _rows(self, items: ItemColumns, is_of_key: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """The row numbers of the items of sampled keys."""
+        """Return the row numbers of the items of sampled keys."""
         mask = np.uint64((1 << self._bits) - 1)
         return np.flatnonzero(is_of_key & ((items.keys >> _FIRST_BIT) & mask == 0))
 

@@ -41,18 +41,18 @@ from streams.kernels.compiling import inlined, routine
 from streams.kernels.slots import find_slot, remove_slot
 
 _FOREVER = np.int64(2**62)  # later than any time
-_TOUCH_BITS = 8  # a key's time of last use is kept in units of 2 ** _TOUCH_BITS events
+_TOUCH_BITS = 8  # a key's last use is stored in units of 2 ** _TOUCH_BITS events
 
 
 @inlined
 def bit_of(number: np.int64) -> np.uint64:
-    """An input as a bit."""
+    """Return an input as a bit."""
     return np.uint64(1) << np.uint64(number)
 
 
 @inlined
 def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
-    """Whether an input has closed a key."""
+    """Check whether an input has closed a key."""
     closed: np.uint64 = lent.keyed[cluster]["closed"]
     has: bool = closed & bit_of(number) != np.uint64(0)
     return has
@@ -60,20 +60,20 @@ def has_closed(lent: JoinState, cluster: np.int64, number: np.int64) -> bool:
 
 @inlined
 def every_input(lent: JoinState) -> np.uint64:
-    """All inputs as bits."""
+    """Return all inputs as bits."""
     return (np.uint64(1) << np.uint64(lent.lists.shape[1])) - np.uint64(1)
 
 
 @inlined
 def may_lack(lent: JoinState, rules: Rules) -> bool:
-    """Whether combinations may lack some inputs (``joins.kernels.outer``)."""
+    """Check whether combinations may lack some inputs (``joins.kernels.outer``)."""
     may: bool = rules.required[0] != every_input(lent)
     return may
 
 
 @inlined
 def stored(lent: JoinState, cluster: np.int64) -> np.int64:
-    """The number of stored events of a key."""
+    """Return the number of stored events of a key."""
     count = np.int64(0)
     for number in range(lent.lists.shape[1]):
         count += lent.lists[cluster, number]["live"]
@@ -82,7 +82,7 @@ def stored(lent: JoinState, cluster: np.int64) -> np.int64:
 
 @inlined
 def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
-    """Whether a number of results, two closed keys and a violation can be written; notes the needed room."""
+    """Check whether a number of results, two closed keys and a violation can be written; note the needed room."""
     lent.counters[NEEDED] = results
     has: bool = (
         out.filled[0] + results <= out.result_times_us.shape[0]
@@ -94,13 +94,16 @@ def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
 
 @inlined
 def touch(lent: JoinState, cluster: np.int64) -> None:
-    """Mark a key as recently used, because an item of the key has come."""
+    """Mark a key as recently used, because an item of the key has arrived."""
     lent.keyed[cluster]["touched"] = np.int32(lent.counters[SEQUENCE] >> _TOUCH_BITS)
 
 
 @inlined
 def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
-    """The time at which the next event leaves its window of time, and the event's input; ``_FOREVER`` and NIL: none."""
+    """Return the time at which the next event leaves its window of time, and its input.
+
+    Without such an event, return ``_FOREVER`` and NIL.
+    """
     due, due_input = _FOREVER, np.int64(NIL)
     for number in range(rules.spans_us.shape[0]):
         first = lent.sides[number]["first"]
@@ -111,7 +114,10 @@ def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
 
 @inlined
 def take_head(lent: JoinState, cluster: np.int64, number: np.int64, next_node: np.int64) -> bool:
-    """Remove the oldest event from a key's list; returns whether the list is empty. ``next_node``: the new head."""
+    """Remove the oldest event from a key's list, whose new head becomes ``next_node``.
+
+    Return whether the list is then empty.
+    """
     lent.lists[cluster, number]["head"] = next_node
     lent.lists[cluster, number]["live"] -= 1
     if next_node != NIL:
@@ -194,7 +200,7 @@ def leave_dead(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.int64) -> np.int64:
-    """Append a new node to the list of its input; the node has no key yet."""
+    """Append a new node, which has no key yet, to the list of its input."""
     counters = lent.counters
     if counters[FREE_NODES] > 0:
         counters[FREE_NODES] -= 1
@@ -283,7 +289,7 @@ def purge_list(
     item: np.int64,
     why: np.uint8,
 ) -> np.int64:
-    """Remove all events of a key in one input; returns their number. In a window that counts events, nodes remain."""
+    """Remove all events of a key in one input; return their number. In a window that counts events, nodes remain."""
     cluster, number = key
     node = np.int64(lent.lists[cluster, number]["head"])
     if node == NIL:
@@ -331,7 +337,7 @@ def report_over(
 def close_key(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
 ) -> None:
-    """Close a key for good and remove its events; remember the key as long as an input may bring events of it."""
+    """Close a key for good and remove its events; remember the key as long as an input may still send events of it."""
     why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
     for number in range(lent.lists.shape[1]):
         key = (cluster, np.int64(number))
@@ -358,7 +364,7 @@ def forget_oldest(lent: JoinState, rules: Rules) -> None:
 
 @inlined
 def note_violation(lent: JoinState, out: Output, item: np.int64) -> None:
-    """Note an event of a key that its input has closed."""
+    """Note an event whose key its input has closed."""
     out.violations[out.filled[2]] = item
     out.filled[2] += 1
     lent.counters[VIOLATIONS] += 1

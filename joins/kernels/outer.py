@@ -1,17 +1,19 @@
 """The windowed join of more than two inputs, some of which may be absent; reports the maximal combinations only.
 
-Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), restricted to combinations
-with all required inputs. Events of a key join each other while both are in their windows, so the stay of each event is
-an interval. Intervals that overlap in pairs have a point in common. Hence a combination is part of a larger one if and
-only if another input had an event of the key while all members were stored. This can be decided without storing
-combinations: a combination is maximal if, when decided, its absent inputs have no event of the key, and each had its
-last event of the key (``seen``) before the newest member came. Callers have checked the room for results. Combinations
-to decide are found among the stored events of a key:
+Events of a key join each other while both are in their windows, so the stay of each event is an interval. Intervals
+that overlap in pairs have a point in common. Hence a combination is part of a larger one if and only if another input
+had an event of the key while all members were stored. This can be decided without storing combinations. A combination
+is maximal if, when it is decided, its absent inputs have no event of the key, and each had its last event of the key
+(``seen``) before the newest member arrived. Callers have checked the room for results. Combinations to decide are found
+among the stored events of a key:
 
 - When an event leaves its window: the combinations with this event.
 - When an input closes the key: the combinations without this input, if all of their absent inputs have now closed the
   key.
-- When an event comes: the combinations with this event, if all of their absent inputs had closed the key.
+- When an event arrives: the combinations with this event, if all of their absent inputs had closed the key.
+
+Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), restricted to combinations
+with all required inputs.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ _NONE = np.uint64(0)
 
 @inlined
 def live_inputs(lent: JoinState, cluster: np.int64) -> np.uint64:
-    """The inputs that have stored events of a key, as bits."""
+    """Return the inputs that have stored events of a key, as bits."""
     inputs = np.uint64(0)
     for number in range(lent.lists.shape[1]):
         if lent.lists[cluster, number]["live"] > 0:
@@ -86,7 +88,10 @@ def live_inputs(lent: JoinState, cluster: np.int64) -> np.uint64:
 
 @inlined
 def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
-    """Whether no combination of a key comes any more: a required input has closed the key and stores no event of it."""
+    """Check whether a key has no further combinations.
+
+    This is so once a required input has closed the key and stores no event of it.
+    """
     closed: np.uint64 = lent.keyed[cluster]["closed"]
     over: bool = closed & rules.required[0] & ~live_inputs(lent, cluster) != _NONE
     return over
@@ -94,7 +99,7 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """The room for the combinations of an event of each non-empty input except ``number`` (NIL: no exception)."""
+    """Return the room for the combinations of an event of each non-empty input except ``number`` (NIL: of all)."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number and lent.lists[cluster, other]["live"] > 0:
@@ -104,7 +109,7 @@ def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int6
 
 @inlined
 def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int64) -> np.int64:
-    """The member of an input in a combination: the sequence of a node; NIL or FINISHED if the input is absent."""
+    """Return the member of an input in a combination: the sequence of a node, or NIL or FINISHED if it is absent."""
     if node != NIL:
         return np.int64(lent.nodes[node]["sequence"])
     return np.int64(FINISHED if has_closed(lent, cluster, number) else NIL)
@@ -112,10 +117,10 @@ def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int
 
 @routine
 def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np.int64) -> bool:
-    """Move the cursors (an event of each input) to the next combination; False if none remains.
+    """Move the cursors (an event of each input) to the next combination, or return False if none remains.
 
-    The last cursor moves fastest; ``number``'s cursor is fixed. After the last combination the cursors are at the first
-    combination again.
+    The last cursor moves fastest, and the cursor of ``number`` is fixed. After the last combination the cursors are at
+    the first combination again.
     """
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
@@ -130,7 +135,7 @@ def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np
 
 @routine
 def skip_older(lent: JoinState, out: Output, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
-    """Move the cursors from events before ``since`` to the next combination with a later event; False if none."""
+    """Move the cursors from events before ``since`` to the next combination with a later event, or False if none."""
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
@@ -151,9 +156,9 @@ def write_at(
     origin: tuple[np.int64, np.int64, np.uint8],
     place: np.int64,
 ) -> np.int64:
-    """Write the combination at the cursors; returns its newest event.
+    """Write the combination at the cursors; return its newest event.
 
-    ``key``: the cluster, an input and the sequence of the input's event; ``origin``: as in ``write_combinations``.
+    ``key`` has the cluster, an input and the sequence of the input's event. ``origin`` is as in ``write_combinations``.
     """
     (cluster, number, sequence), newest = key, np.int64(NIL)
     for other in range(lent.lists.shape[1]):
@@ -176,7 +181,7 @@ def cover_combinations(
     origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
-    """Write combinations until each event is in at least one; returns the index after the last combination.
+    """Write combinations until each event is in at least one; return the index after the last combination.
 
     Every event in some maximal combination is also in the combination with the newest events of the other inputs.
     """
@@ -209,8 +214,8 @@ def write_combinations(
 ) -> None:
     """Write the maximal combinations of one event from each input with events of the key.
 
-    ``member``: an input and the sequence of its event, which all combinations contain; NIL: any event. ``origin``: the
-    time of the combinations, the item that leads to them, and the reason.
+    ``member`` is an input and the sequence of its event, which all combinations contain (NIL: any event). ``origin``
+    has the time of the combinations, the item that leads to them, and the reason.
     """
     cursors, place, (number, sequence) = out.cursors, np.int64(out.filled[0]), member
     key, end = (cluster, number, sequence), place + rules.most[0]
@@ -238,7 +243,7 @@ def write_combinations(
 
 @routine
 def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
-    """Remember a key without stored events if some inputs have closed it; forget the oldest keys beyond the limit."""
+    """Remember a key without stored events if any input has closed it; forget the oldest keys beyond the limit."""
     if lent.keyed[cluster]["closed"] == _NONE:
         remove_cluster(borrowed(lent), cluster)
         return
@@ -257,7 +262,7 @@ def leave(
         remove_node(borrowed(lent), number, node)
         return
     absent = every_input(lent) & ~live_inputs(lent, cluster)
-    is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE  # otherwise reported at the last closing
+    is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE  # otherwise the last closing reported them
     if is_open and absent & rules.required[0] == _NONE:
         member, why = (number, np.int64(lent.nodes[node]["sequence"])), np.uint8(BY_WINDOW)
         write_combinations(borrowed(lent), borrowed(rules), borrowed(out), cluster, member, (time_us, item, why))
@@ -278,9 +283,9 @@ def leave(
 def join_event(
     lent: JoinState, rules: Rules, out: Output, key: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
-    """Write the combinations of a new event if they are decided by now; returns whether they are.
+    """Write the combinations of a new event if they are already decided, and return whether they are.
 
-    ``key``: cluster and input.
+    ``key`` has the cluster and the input.
     """
     cluster, number = key
     absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))
@@ -297,7 +302,10 @@ def join_event(
 def take_part(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Add an event, if combinations may lack inputs; ``entry``: cluster of its key (NIL: new), and hash table slot."""
+    """Add an event, if combinations may lack inputs.
+
+    ``entry`` has the cluster of its key (NIL: new) and the table slot.
+    """
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
     if cluster == NIL:
@@ -335,7 +343,10 @@ def take_part(
 def close_input(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input, if combinations may lack inputs; ``entry``: cluster (NIL: new), and hash table slot."""
+    """Close a key by an input, if combinations may lack inputs.
+
+    ``entry`` has the cluster of the key (NIL: new) and the hash table slot.
+    """
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us, all_inputs, why = counters[NOW], every_input(lent), np.uint8(BY_CLOSING)
     if cluster == NIL:
@@ -358,7 +369,7 @@ def close_input(
         return
     for other in range(lent.lists.shape[1]):
         if closed | bit_of(np.int64(other)) == all_inputs and lent.lists[cluster, other]["live"] > 0:
-            key = cluster, np.int64(other)  # no event comes that could join this input's events
+            key = cluster, np.int64(other)  # no later event can join this input's events
             lent.seen[cluster, other] = counters[SEQUENCE]
             counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(out), key, time_us, item, why)
     if lent.keyed[cluster]["filled"] == 0:

@@ -25,7 +25,7 @@ from streams.kernels.slots import find_slot
 
 @routine
 def place_in_list(lent: JoinState, entry: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
-    """The node of an event in the list of a key and input (NIL: not stored), and the node before (NIL: none)."""
+    """Return the node of an event in the list of a key and input (NIL: not stored), and the node before (NIL: none)."""
     cluster, number = entry
     before = np.int64(NIL)
     node = np.int64(lent.lists[cluster, number]["head"]) if cluster != NIL else np.int64(NIL)
@@ -36,7 +36,7 @@ def place_in_list(lent: JoinState, entry: tuple[np.int64, np.int64], sequence: n
 
 @kernel
 def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -> bool:
-    """Mark a stored event of a key as unjoined; returns whether it is stored."""
+    """Mark a stored event of a key as unjoined; return whether it is stored."""
     lent = borrowed(state)
     entry = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
     node, _ = place_in_list(lent, entry, np.int64(sequence))
@@ -48,10 +48,10 @@ def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -
 
 @kernel
 def retract_event(rules: Rules, state: JoinState, out: Output, key: np.uint64, number: int, sequence: int) -> int:
-    """Remove a stored event of a key, as if it had never come; in a window that counts events, its node remains.
+    """Remove a stored event of a key, as if it had never arrived; in a window that counts events, its node remains.
 
-    If the event was the last one of an input that has closed the key, no combination of the key can come any more.
-    Returns a status; if there is no room, nothing has changed.
+    If the event was the last one of an input that has closed the key, the key can have no further combinations. Return
+    a status. If there is no room, nothing has changed.
     """
     lent, lent_rules, lent_output = borrowed(state), borrowed(rules), borrowed(out)
     cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
@@ -84,7 +84,7 @@ def retract_event(rules: Rules, state: JoinState, out: Output, key: np.uint64, n
 
 @kernel
 def is_key_over(state: JoinState, key: np.uint64) -> bool:
-    """Whether a key is unknown, or was reported as over."""
+    """Check whether a key is unknown, or was reported as over."""
     lent = borrowed(state)
     cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
     return bool(cluster == NIL or lent.keyed[cluster]["ends"] & REPORTED_OVER != 0)

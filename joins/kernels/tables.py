@@ -18,9 +18,9 @@ NEVER = -(2**62)  # before every time
 
 # Kinds of items.
 EVENT = 0  # an event with a key
-CLOSING = 1  # no more events of the key come on the input
+CLOSING = 1  # no more events of the key arrive on the input
 PLACE = 2  # an event without a key: it joins nothing and takes a place in a window of a number of events
-TIME = 3  # no item before its time comes any more; its input and key mean nothing
+TIME = 3  # no item before this time follows; input and key have no meaning
 REMINDER = 4  # a closing of a key in a range that was closed before; does not count as a duplicate
 KNOWN = 5  # a closing that has no effect on a key without state; does not count as a duplicate
 
@@ -37,8 +37,8 @@ IMMEDIATE = 2  # an input closed it, and held no event of it
 
 # Reasons of results.
 LAST_EVENT = 0  # the combination is complete
-BY_WINDOW = 1  # an event is absent, and the present event, or the last one that could be present, has left its window
-BY_CLOSING = 2  # an event is absent, and an input has announced that it does not come any more
+BY_WINDOW = 1  # an event is absent, and the present event or the last possible partner has left its window
+BY_CLOSING = 2  # an event is absent, and an input has announced that none will follow
 
 # Bits of NODE.flags.
 ALIVE = 1  # in the list of its key
@@ -72,12 +72,12 @@ ABSENTS = 19
 FORGOTTEN = 20  # closed keys beyond the number that is remembered
 OLDEST_DEAD = 21  # first cluster of the list of closed keys
 NEWEST_DEAD = 22
-NEEDED = 23  # room, in results, for the item before which the kernel stopped
+NEEDED = 23  # room, in results, that the item needs before which the kernel stopped
 N_SAVED = 24  # counters before this index are saved
 CLOSED_KEYS = 24  # known keys that an input has closed
 N_COUNTERS = 25
 
-MOST_COUNTED = 2**31  # combinations; greater numbers are not exact
+MOST_COUNTED = 2**31  # greater numbers of combinations are not exact
 
 
 class Rules(NamedTuple):
@@ -92,7 +92,7 @@ class Rules(NamedTuple):
     is_plain: NDArray[np.bool_]  # (1,) windows of time or none, and no input reports absent ones
     required: NDArray[np.uint64]  # (1,) inputs that combinations may not lack, as bits (kernels/outer.py)
     reports_all: NDArray[np.bool_]  # (1,) absent events are reported whether or not they have joined something
-    most: NDArray[np.int64]  # (1,) results that one event of a key may lead to at once; further ones are cut
+    most: NDArray[np.int64]  # (1,) most results that one event of a key may lead to at once; further results are cut
     covers: NDArray[np.bool_]  # (1,) only enough combinations are written for each event to be in one
 
 
@@ -117,8 +117,8 @@ KEYED = np.dtype(
         ("ends", np.int32),  # bits
         ("before", np.int32),  # neighbours in the list of keys that are closed for good
         ("behind", np.int32),
-        ("cause", np.int32),  # why it is closed for good
-        ("touched", np.int32),  # when an event or closing of the key came last, in units of 256 events; 0: not known
+        ("cause", np.int32),  # why the key is closed for good
+        ("touched", np.int32),  # when the last event or closing of the key arrived, in units of 256 events; 0: unknown
     ]
 )
 LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest, newest node; number
@@ -151,7 +151,7 @@ class Items(NamedTuple):
 
 
 class Output(NamedTuple):
-    """The output of a batch; items are identified by their indices in the batch."""
+    """The output of a batch, in which items are identified by their indices in the batch."""
 
     members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL, FINISHED: absent
     result_times_us: NDArray[np.int64]
@@ -161,7 +161,7 @@ class Output(NamedTuple):
     closing_causes: NDArray[np.uint8]
     closing_times_us: NDArray[np.int64]
     closing_items: NDArray[np.int32]
-    closing_places: NDArray[np.int64]  # results before it
+    closing_places: NDArray[np.int64]  # number of results before the closing
     violations: NDArray[np.int32]  # items
     cut_places: NDArray[np.int64]  # for each event whose results were cut, the last result that was written
     filled: NDArray[np.int64]  # (5,) numbers of results, closings, violations; a meaningless value (look_ahead); cuts

@@ -1,9 +1,9 @@
 """A windowed join while no key is closed: the hash window join, over the tables of the general join.
 
-Source: remark (ii) of section 3.4 of the specification of punctuation-aware joins: inputs without punctuations do not
-pay for them. This join applies to windows of time, or none, where unjoined events are not reported. Then the order in
-which events leave has no effect on the output, lists have no placeholders, and only results are written. The state
-afterwards is the same as after ``take_item``.
+This join applies to windows of time, or none, where unjoined events are not reported. The order in which events leave
+then has no effect on the output, lists have no placeholders, and only results are written. The state afterwards is the
+same as after ``take_item``. Source: remark (ii) of section 3.4 of the specification of punctuation-aware joins, by
+which inputs without punctuations do not pay for them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def expire_due(lent: JoinState, number: np.int64, due_us: np.int64) -> None:
 
 @inlined
 def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
-    """The number of combinations that an event of an input completes, at most ``MOST_COUNTED``."""
+    """Return the number of combinations that an event of an input completes, at most ``MOST_COUNTED``."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number:
@@ -78,7 +78,10 @@ def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
 
 @inlined
 def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, count: np.int64) -> np.int64:
-    """The room needed for the results of ``count`` combinations with an event of an input (NIL: of any input)."""
+    """Return the room needed for the results of ``count`` combinations with an event of an input.
+
+    Input NIL means any input.
+    """
     if not rules.covers[0]:
         return np.int64(min(count, rules.most[0]) + 1)
     rows = np.int64(1)
@@ -105,7 +108,7 @@ def write_result(
 
 @inlined
 def note_cut(out: Output, place: np.int64) -> None:
-    """Note that the results of an event were cut; its last result is the one before index ``place``."""
+    """Note that the results of an event were cut. Its last result is the one before index ``place``."""
     out.cut_places[out.filled[4]] = place - 1
     out.filled[4] += 1
 
@@ -117,7 +120,7 @@ def write_cover(
     """Write combinations of the new event until each event is in at least one.
 
     A combination is written only if it is the first, in order, to contain some event. In each input, the events without
-    a combination are the newest ones. So if the newest event of an input is in a combination, all are.
+    a combination are the newest ones. So if the newest event of an input is in a combination, all of its events are.
     """
     inputs, cursors, place = lent.lists.shape[1], out.cursors, out.filled[0]
     for other in range(inputs):
@@ -175,7 +178,7 @@ def write_results(
 
 @apart
 def take_unclosed(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64) -> bool:
-    """Add an event and write its results; if there is no room for the results, only advance time and return False."""
+    """Add an event and write its results. If there is no room for them, only advance time and return False."""
     counters, number, key = lent.counters, np.int64(items.inputs[item]), items.keys[item]
     now = max(counters[NOW], items.times[item])
     counters[NOW] = now

@@ -1,9 +1,9 @@
 """The windowed join of any number of inputs on one key, by windows and by keys that inputs close.
 
-Source: punctuation-aware window joins (PWJoin and MPWJoin, sections 3.4 and 3.5 of the specification), corrected.
 Windows are half-open: an event of time t is outside at t + span. A key is closed for good when the last event of an
 input that has closed it expires, so no schedule is kept. The room in the tables and for the results of an item is
-checked before anything changes, so a call that stopped can be repeated from the same item.
+checked before anything changes, so a call that stopped can be repeated from the same item. Source: punctuation-aware
+window joins (PWJoin and MPWJoin, sections 3.4 and 3.5 of the specification), corrected.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ from streams.kernels.slots import HOME_BITS, find_slot
 from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
 
 _AHEAD = 32  # items whose table rows are read ahead
-_MANY = 1 << 15  # slots from which rows are read ahead; smaller tables are in the cache anyway
+_MANY = 1 << 15  # least number of slots at which rows are read ahead; smaller tables are in the cache anyway
 
 
 @routine
@@ -122,7 +122,7 @@ def emit_all(
 
 @routine
 def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
-    """The number of combinations that an event of an input completes."""
+    """Return the number of combinations that an event of an input completes."""
     if lent.keyed[cluster]["filled"] - (lent.lists[cluster, number]["live"] > 0) != lent.lists.shape[1] - 1:
         return np.int64(0)
     return np.int64(completed(lent, cluster, number))
@@ -132,7 +132,7 @@ def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int
 def refuse_event(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Reject an event of a key that its input has closed (a violation), or that is closed for good."""
+    """Reject an event whose key its input has closed (a violation), or whose key is closed for good."""
     if has_closed(lent, cluster, number):
         note_violation(lent, out, item)
     else:
@@ -154,7 +154,8 @@ def take_event(
 ) -> None:
     """Add an event, and write the combinations that it completes.
 
-    ``entry``: the cluster of its key (NIL: a new key), the key's hash table slot, and the number of these combinations.
+    ``entry`` has the cluster of its key (NIL: a new key), the key's hash table slot, and the number of these
+    combinations.
     """
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     cluster, slot, count = entry
@@ -188,7 +189,7 @@ def take_event(
 def take_closing(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input; ``entry``: the cluster of the key (NIL: a new key) and its hash table slot."""
+    """Close a key by an input. ``entry`` has the cluster of the key (NIL: a new key) and its hash table slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
     if cluster == NIL:
@@ -226,7 +227,7 @@ def leave_window(
 ) -> None:
     """Remove the oldest event of a key in an input, because it leaves its window.
 
-    ``event``: whether combinations may lack inputs, the input of the event, and its node.
+    ``event`` has whether combinations may lack inputs, the input of the event, and its node.
     """
     lacks, number, node = event
     if lacks:
@@ -237,7 +238,10 @@ def leave_window(
 
 @inlined
 def owed_by(lent: JoinState, rules: Rules, event: tuple[np.bool_, np.int64, np.int64]) -> np.int64:
-    """The most results of an event that leaves its window (``event`` as in ``leave_window``; the node may be NIL)."""
+    """Return the most results of an event that leaves its window.
+
+    ``event`` is as in ``leave_window``, and its node may be NIL.
+    """
     lacks, number, node = event
     if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
         return np.int64(0)
@@ -247,7 +251,7 @@ def owed_by(lent: JoinState, rules: Rules, event: tuple[np.bool_, np.int64, np.i
 
 @inlined
 def advance_time(lent: JoinState, rules: Rules, out: Output, now: np.int64, item: np.int64, lacks: np.bool_) -> bool:
-    """Remove events that leave windows of time, in the order of their times; False if there is no room."""
+    """Remove events that leave windows of time, in the order of their times; return False if there is no room."""
     while True:
         due, number = first_due(lent, rules)
         if due > now:
@@ -263,9 +267,9 @@ def advance_time(lent: JoinState, rules: Rules, out: Output, now: np.int64, item
 def results_of(
     lent: JoinState, rules: Rules, entry: tuple[np.bool_, np.int64, np.int64], is_event: bool
 ) -> tuple[np.int64, np.int64]:
-    """The number of combinations that an item completes, and the largest possible number of its results.
+    """Return the number of combinations that an item completes, and the largest possible number of its results.
 
-    ``entry``: whether combinations may lack inputs, the input of the item, and the cluster of its key, or NIL.
+    ``entry`` has whether combinations may lack inputs, the input of the item, and the cluster of its key, or NIL.
     """
     (lacks, number, cluster), count, most = entry, np.int64(0), np.int64(2)
     if cluster != NIL and lacks:
@@ -282,7 +286,7 @@ def results_of(
 
 @inlined
 def take_item(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64, lacks: np.bool_) -> bool:
-    """Process an item; if there is no room for results, only advance time and return False."""
+    """Process an item. If there is no room for results, only advance time and return False."""
     counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
     if not advance_time(lent, rules, out, max(counters[NOW], items.times[item]), item, lacks):
         return False
@@ -318,9 +322,9 @@ def take_known(
     item: np.int64,
     lacks: np.bool_,
 ) -> None:
-    """Process a closing, an event, or an event that only holds a place in a window.
+    """Process a closing, an event, or an event that only occupies a place in a window.
 
-    ``entry``: as in ``take_event``.
+    ``entry`` is as in ``take_event``.
     """
     kind, (cluster, slot, _) = items.kinds[item], entry
     if kind in (CLOSING, REMINDER, KNOWN) and lacks:
@@ -339,7 +343,7 @@ def take_known(
 def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
     """Read the table rows of the next items, so that the processor fetches them from memory at the same time.
 
-    The returned value depends on all rows read; otherwise the compiler would drop the reads.
+    The returned value depends on all rows read, because otherwise the compiler would drop the reads.
     """
     last = min(first + _AHEAD, items.times.shape[0])
     mask, digest = np.uint64(lent.slots.shape[0] - 1), np.uint64(0)
@@ -356,9 +360,9 @@ def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
 def take_items(
     lent: JoinState, rules: Rules, out: Output, items: Items, first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
-    """Process items from index ``first`` on; returns a status and the index of the first item that is not processed.
+    """Process items from index ``first`` on; return a status and the index of the first unprocessed item.
 
-    ``lacks`` (combinations may lack inputs) is constant in each kernel: the code for the other case is dropped.
+    ``lacks`` (combinations may lack inputs) is constant in each kernel, so the code for the other case is dropped.
     """
     for item in range(first, items.times.shape[0]):
         if (item - first) % _AHEAD == 0 and lent.slots.shape[0] >= _MANY:
@@ -378,7 +382,7 @@ def take_items(
 
 @kernel
 def join_batch(rules: Rules, state: JoinState, items: Items, out: Output, first: int) -> tuple[int, int]:
-    """Process items from index ``first`` on; returns a status and the index of the first item that is not processed."""
+    """Process items from index ``first`` on; return a status and the index of the first unprocessed item."""
     return take_items(
         borrowed(state), borrowed(rules), borrowed(out), borrowed(items), np.int64(first), np.bool_(False)
     )
@@ -424,9 +428,9 @@ def let_leave(
 ) -> tuple[int, int]:
     """Remove stored events outside of windows that were made smaller, the older ones of each key and input first.
 
-    ``leaving`` is (events, 2): nodes and their inputs; nodes that were removed with their key before are skipped. No
-    event is stored meanwhile, so a freed node is not another event. Returns a status and the index of the first row of
-    ``leaving`` that is not processed.
+    ``leaving`` (events, 2) has nodes and their inputs. A node that was removed with its key before is skipped. No event
+    is stored meanwhile, so a freed node is not another event. Return a status and the index of the first unprocessed
+    row of ``leaving``.
     """
     for place in range(first, leaving.shape[0]):
         event = lacks, leaving[place, 1], leaving[place, 0]

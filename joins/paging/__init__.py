@@ -1,3 +1,3 @@
-"""Rows of a join on disk: a bounded number of rows is in memory, and the results stay the same."""
+"""Rows of a join on disk, so that a bounded number of rows is in memory while the results stay the same."""
 
 from joins.paging.pager import Pager

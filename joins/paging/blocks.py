@@ -43,7 +43,10 @@ class BlockRows:
         )
 
     def to_bytes(self, label: str) -> bytes:
-        """The content of a file; the label distinguishes the rows of this join from equal rows of another join."""
+        """Encode the content of a file.
+
+        The label distinguishes the rows of this join from equal rows of another join.
+        """
         rows = self.rows
         state_columns = [
             column_of(np.ascontiguousarray(rows["sequence"])),
@@ -69,7 +72,7 @@ class BlockRows:
 
     @classmethod
     def joined(cls, parts: list[BlockRows]) -> BlockRows:
-        """Concatenate the rows of several blocks; at least one."""
+        """Concatenate the rows of one or more blocks."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -81,7 +84,7 @@ class BlockRows:
 
 
 def rows_in(content: pa.Buffer, places: NDArray[np.int64] | None = None) -> BlockRows:
-    """Read the rows with some indices from a file's content; None: all rows."""
+    """Read the rows with the given indices from a file's content (None: all rows)."""
     with pa.ipc.open_stream(content) as reader:
         batch = reader.read_next_batch()
     if places is not None:

@@ -13,17 +13,17 @@ from joins.paging.blocks import BlockRows, rows_in
 from streams import SpilledFiles
 
 FOREVER = np.iinfo(np.int64).max
-_SPARSE = 2  # a block is not worth a file once less than this part (1 / _SPARSE) of its rows is left
+_SPARSE = 2  # a block is not worth a file once less than 1 / _SPARSE of its rows are left
 
 AWAY = np.dtype(
     [
         ("key", np.uint64),  # hashed
         ("due", np.int64),  # when time leads to a result of the key, us
-        ("gone", np.int64),  # when the last of its rows leaves its window, us
+        ("gone", np.int64),  # when the last row of the key leaves its window, us
         ("block", np.int32),
-        ("first", np.int32),  # place of its first row in the block
+        ("first", np.int32),  # index of the key's first row in the block
         ("rows", np.int32),
-        ("closed", np.uint16),  # inputs that closed it, as bits
+        ("closed", np.uint16),  # inputs that closed the key, as bits
     ]
 )
 
@@ -47,7 +47,7 @@ class _Block:
 
 
 class KeysOnDisk:
-    """Keys whose rows are on disk; ``label`` distinguishes the files of this join from files of other joins."""
+    """Keys whose rows are on disk. ``label`` distinguishes the files of this join from files of other joins."""
 
     def __init__(self, files: SpilledFiles, label: str) -> None:
         self._files, self._label = files, label
@@ -81,17 +81,18 @@ class KeysOnDisk:
         return [block.name for block in self._blocks.values()]
 
     def rows_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The number of rows of each of some distinct keys; 0 for keys that are not on disk."""
+        """Return the number of rows of each of the given distinct keys, or 0 for keys that are not on disk."""
         counts = np.zeros(len(keys), np.int64)
         places, is_on_disk = self._places(keys)
         counts[is_on_disk] = self._away["rows"][places[is_on_disk]]
         return counts
 
     def due_places(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
-        """Indices of the keys to bring back: some distinct ``keys``, and keys that lead to a result by ``until_us``.
+        """Return the indices of the keys to load.
 
-        All keys of a block come back if time leads to a result of one of them, or if the block must be read and would
-        keep few keys.
+        These are the keys on disk among the distinct ``keys``, and keys that lead to a result by ``until_us``. All keys
+        of a block are loaded if time leads to a result of one of them, or if the block must be read and would keep few
+        keys.
         """
         places, is_on_disk = self._places(keys)
         if self._next_due_us > until_us and not is_on_disk.any():
@@ -110,10 +111,10 @@ class KeysOnDisk:
         return np.flatnonzero(is_due)
 
     def take(self, places: NDArray[np.intp]) -> tuple[NDArray[np.void], BlockRows]:
-        """Read the rows of some keys and remove the keys from the index.
+        """Read the rows of the given keys and remove the keys from the index.
 
-        Returns the keys (``AWAY``), and their rows; each row's owner is the index of its key among the keys. If a file
-        is missing or damaged, ``StateLost`` is raised and nothing has changed.
+        Return the keys (``AWAY``) and their rows; the owner of each row is the index of its key among the keys. If a
+        file is missing or damaged, raise ``StateLost`` and change nothing.
         """
         keys = self._away[places]
         keys = keys[np.lexsort((keys["first"], keys["block"]))]
@@ -135,7 +136,10 @@ class KeysOnDisk:
         return keys, block_rows
 
     def add(self, keys: NDArray[np.void], block_rows: BlockRows) -> None:
-        """Write the rows of keys (``AWAY``, in the order of their rows) as one block; no key is on disk yet."""
+        """Write the rows of keys, none of which is on disk yet, as one block.
+
+        The keys (``AWAY``) are in the order of their rows.
+        """
         content = block_rows.to_bytes(self._label)
         name, number = self._files.write(content), self._next_block
         due_us, gone_us = int(keys["due"].min()), int(keys["gone"].max())
@@ -150,10 +154,10 @@ class KeysOnDisk:
         self.rows_written += rows
 
     def expire(self, now_us: int, *, every: bool = False) -> int:
-        """Forget keys whose rows have all left their windows, without reading them; returns the number of rows.
+        """Forget keys whose rows have all left their windows, without reading them; return the number of rows.
 
-        Such keys lead to no result; otherwise they would have come back before. Without ``every``, only keys whose
-        files become superfluous are forgotten.
+        Such keys lead to no result, because otherwise they would have been loaded before. Without ``every``, only keys
+        whose files become superfluous are forgotten.
         """
         if not every and self._next_gone_us > now_us:
             return 0
@@ -166,24 +170,27 @@ class KeysOnDisk:
         return expired
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Forget some distinct keys; keys that are not on disk are ignored."""
+        """Forget distinct keys, and ignore keys that are not on disk."""
         places, is_on_disk = self._places(keys)
         self._remove(places[is_on_disk])
 
     def read_all(self) -> Iterator[BlockRows]:
-        """The rows that are on disk, block by block."""
+        """Yield the rows that are on disk, block by block."""
         for number, block in self._blocks.items():
             block_keys = np.sort(self._away[self._away["block"] == number], order="first")
             content = self._files.read(block.name, block.size_bytes)
             yield rows_in(content, _ranges(block_keys["first"], block_keys["rows"]))
 
     def verify(self) -> None:
-        """Compare the checksums of all files; ``StateLost`` names a file that is missing or damaged."""
+        """Compare the checksums of all files.
+
+        Raise ``StateLost``, which names the file, if one is missing or damaged.
+        """
         for block in self._blocks.values():
             self._files.read(block.name, block.size_bytes)
 
     def dump(self) -> tuple[dict[str, Any], bytes]:
-        """The state to save: the files with their lengths, and the index of keys."""
+        """Return the state to save: the files with their lengths, and the index of keys."""
         self._files.note_named(self.names)
         blocks = [
             [number, block.name, block.size_bytes, block.rows, block.live, block.due_us, block.gone_us]
@@ -193,7 +200,7 @@ class KeysOnDisk:
         return {"blocks": blocks, **counts}, self._away.tobytes()
 
     def load(self, head: Mapping[str, Any], index: bytes) -> None:
-        """Take the state that ``dump`` returned; raises ``StateLost`` if a file is missing, or of another length."""
+        """Restore the state that ``dump`` returned; raise ``StateLost`` if a file is missing, or has another length."""
         self._away = np.frombuffer(index, AWAY).copy()
         self._blocks = {number: _Block(*parts) for number, *parts in head["blocks"]}
         self._next_block, self.rows_written, self.rows_read = head["next"], head["written"], head["read"]
@@ -202,7 +209,7 @@ class KeysOnDisk:
         self._update_times()
 
     def _places(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """The positions of keys in ``_away``, and the mask of the keys that are on disk."""
+        """Return the positions of keys in ``_away``, and the mask of the keys that are on disk."""
         places = np.searchsorted(self._away["key"], keys)
         places[places == len(self._away)] = 0
         return places, self._away["key"][places] == keys if len(self._away) else np.zeros(len(keys), np.bool_)
@@ -223,14 +230,14 @@ class KeysOnDisk:
 
 
 def _ranges(firsts: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The numbers in several ranges, one range after the other, from the first number and the count of each range."""
+    """Return the numbers in several consecutive ranges, from the first number and the count of each range."""
     ends = np.cumsum(counts)
     starts: NDArray[np.int64] = np.repeat(firsts.astype(np.int64) - (ends - counts), counts)
     return starts + np.arange(len(starts))
 
 
 def _sums(numbers: NDArray[np.int32], values: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """The sum of the values of each distinct number."""
+    """Return the sum of the values of each distinct number."""
     distinct, owners = np.unique(numbers, return_inverse=True)
     sums = np.bincount(owners, values, len(distinct)).astype(np.int64)
     return zip(distinct.tolist(), sums.tolist(), strict=True)

@@ -1,7 +1,7 @@
 """Paging of a join's rows: a bounded number is in memory, and the rows of the least recently used keys are on disk.
 
-A key is on disk with all of its state, or not at all. The key comes back before its next item is joined, and before
-time leads to a result of the key, so paging does not change the results of the join.
+A key is on disk with all of its state, or not at all. The key is loaded before its next item is joined, and before time
+leads to a result of the key, so paging does not change the results of the join.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from joins.retracting import KeyState
 from joins.windowed import WindowJoin
 from streams import SpilledFiles
 
-_BLOCKS = 8  # the rows in memory would fill this number of blocks, unless these get too small or too large
+_BLOCKS = 8  # number of blocks that the rows in memory would fill, unless blocks get too small or too large
 _LEAST_BLOCK, _LARGEST_BLOCK = 1_024, 8_192  # rows; each file that is read has a fixed cost
-_LEAST_PART = 8_192  # rows that may come back for items that are joined at once, however small the memory
+_LEAST_PART = 8_192  # rows that may be loaded for items that are joined at once, however small the memory
 
 
 class Pager:
@@ -43,7 +43,10 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Indices at which to divide items with these hashed keys, so that the rows of each part fit into memory."""
+        """Return indices at which to divide items with these hashed keys.
+
+        The rows of each part then fit into memory.
+        """
         if not len(self.disk):
             return []
         distinct, firsts = np.unique(keys, return_index=True)
@@ -56,9 +59,9 @@ class Pager:
     def bring_back(
         self, join: WindowJoin, held: HeldEvents, key_state: KeyState, keys: NDArray[np.uint64], until_us: int
     ) -> None:
-        """Bring back the rows of some keys, and of keys that lead to a result by a time.
+        """Load the rows of the given keys, and of keys that lead to a result by a time.
 
-        If a file is missing or damaged, ``StateLost`` is raised and nothing has changed.
+        If a file is missing or damaged, raise ``StateLost`` and change nothing.
         """
         now_us = join.now_us
         self.expired += self.disk.expire(NEVER if now_us is None else now_us)
@@ -76,9 +79,11 @@ class Pager:
         key_state.unpack(away["key"].tolist(), packed, block_rows.rows, held)
 
     def send_away(self, join: WindowJoin, held: HeldEvents, key_state: KeyState) -> HeldEvents:
-        """Spill the least recently used keys if too many rows are in memory; returns the events that are still held.
+        """Spill the least recently used keys if too many rows are in memory.
 
-        Half of the allowed number of rows stay in memory.
+        Return the events that are still in memory.
+
+        Half of the allowed number of rows remain in memory.
         """
         if join.stored <= self._most:
             return held
@@ -106,12 +111,12 @@ class Pager:
         self.expired = self.disk.rows_written = self.disk.rows_read = 0
 
     def texts(self) -> Iterator[tuple[NDArray[np.uint64], pa.Array]]:
-        """The keys of the rows on disk, as hashes and as texts."""
+        """Return the keys of the rows on disk, as hashes and as texts."""
         for rows in self.disk.read_all():
             yield rows.events.key_hashes, rows.events.columns.column("key")
 
     def measures(self) -> dict[str, int]:
-        """Rows and keys on disk, bytes of the files, and numbers of rows ever written and read."""
+        """Return the rows and keys on disk, bytes of the files, and numbers of rows ever written and read."""
         return {
             "spilled": self.disk.rows,
             "spilled_keys": len(self.disk),
@@ -125,13 +130,13 @@ class Pager:
         return {**head, "expired": self.expired}, index
 
     def load(self, head: Mapping[str, Any], index: bytes) -> None:
-        """Take the state that ``dump`` returned; raises ``StateLost`` if a file is missing, or of another length."""
+        """Restore the state that ``dump`` returned; raise ``StateLost`` if a file is missing, or has another length."""
         self.disk.load(head, index)
         self.expired = head["expired"]
 
     @staticmethod
     def _rows(keys: NDArray[np.uint64], rows: NDArray[np.void], held: HeldEvents, key_state: KeyState) -> BlockRows:
-        """The rows of some keys as a block, with their events and other state."""
+        """Return the rows of the given keys as a block, with their events and other state."""
         places = held.rows_of(rows["sequence"])
         firsts = np.flatnonzero(np.diff(rows["owner"], prepend=-1))
         texts: list[bytes | None] = [None] * len(rows)

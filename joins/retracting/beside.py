@@ -1,4 +1,4 @@
-"""Totals of keys, and results that may be retracted, as they move to disk and back together with the keys' rows."""
+"""The state of keys besides their rows, which moves to disk and back with the rows: totals, and retractable results."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from streams import EventBatch, pieces_of, texts_of
 
 
 class KeyState:
-    """The state of one join's keys besides their rows; ``retractions`` is None if no event may be retracted."""
+    """The state of one join's keys besides their rows. ``retractions`` is None if no event may be retracted."""
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
         self._join, self._totals, self._retractions = join, totals, retractions
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
-        """Remove and return the state of keys, in the order of their ``rows`` (``ROW``), as bytes; None: no state."""
+        """Remove and return the state of keys as bytes, in the order of their ``rows`` (``ROW``); None: no state."""
         totals = [[*self._totals.open.pop(key)] if key in self._totals.open else None for key in keys]
         if self._retractions is None:
             return [None if total is None else packed_totals(total) for total in totals]
@@ -39,7 +39,7 @@ class KeyState:
         return states
 
     def texts(self, held: HeldEvents) -> dict[int, str]:
-        """The texts of hashed keys with a total or with an event in memory that is still needed."""
+        """Return the texts of hashed keys with a total or with an event in memory that is still needed."""
         rows = held.rows_of(self.needed())
         texts = dict(zip(held.hashes(rows).tolist(), held.keys(rows).to_pylist(), strict=True))
         return texts | {key: text for key, (text, _) in self._totals.open.items()}
@@ -47,7 +47,7 @@ class KeyState:
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
     ) -> None:
-        """Restore the state that ``pack`` returned; ``rows`` are restored before.
+        """Restore the state that ``pack`` returned; ``rows`` must be restored before.
 
         The owner of a row is the index of its key in ``keys``.
         """
@@ -66,7 +66,7 @@ class KeyState:
             retractions.settle_joined(held, np.sort(rows["sequence"][is_joined]))
 
     def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """The times until which the state of hashed keys is needed, although their rows have left their windows."""
+        """Return the times until which the state of hashed keys is needed after their rows have left their windows."""
         ledger = None if self._retractions is None else self._retractions.ledger
         return np.array(
             [FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key) for key in keys],
@@ -74,7 +74,7 @@ class KeyState:
         )
 
     def needed(self) -> NDArray[np.int64]:
-        """Sequence numbers of the events that are needed in memory, ascending."""
+        """Return the sequence numbers of the events that are needed in memory, ascending."""
         return self._join.held_sequences() if self._retractions is None else self._retractions.needed()
 
     @staticmethod

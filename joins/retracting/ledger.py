@@ -1,4 +1,4 @@
-"""The ledger of a join: its reported results with events that may still be retracted.
+"""The ledger of a join, which has the reported results whose events may still be retracted.
 
 An event may be retracted for the time that its input declares, or until its key is finished.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from joins.errors import JoinStateError
 
-_MOST_GONE = 64  # forgotten events that may stay in the queue, in addition to the number of events
+_MOST_GONE = 64  # most forgotten events in the queue, in addition to the number of events
 FOREVER_US = (1 << 63) - 1
 
 
@@ -32,7 +32,10 @@ class ReportedCombination:
 
 @dataclass(slots=True)
 class Life:
-    """A key's life, from its first event until it is finished; ``total``: id and type of its derived event, if any."""
+    """A key's life, from its first event until it is finished.
+
+    ``total`` has id and type of its derived event, if any.
+    """
 
     key: str
     reported: dict[int, ReportedCombination] = field(default_factory=dict)
@@ -44,7 +47,7 @@ class Life:
 class Revocable:
     """An event that may be retracted: the number of its input, its hashed key, and its id in its stream.
 
-    ``came_us`` is the time of the join when the event came; ``reported`` has the numbers of the combinations that
+    ``came_us`` is the time of the join when the event arrived. ``reported`` has the numbers of the combinations that
     contain the event.
     """
 
@@ -58,8 +61,8 @@ class Revocable:
 class Ledger:
     """Events of a join that may be retracted, and the reported combinations that contain them.
 
-    ``spans_us``: how long the events of each input may be retracted; None: until their key is finished. ``keeps_all``:
-    all combinations of a key are needed until it is finished, for its totals.
+    ``spans_us`` has the time for which the events of each input may be retracted (None: until their key is finished).
+    ``keeps_all``: all combinations of a key are needed until it is finished, for its totals.
     """
 
     def __init__(self, spans_us: Sequence[int | None], *, keeps_all: bool) -> None:
@@ -71,11 +74,11 @@ class Ledger:
         self._lives: dict[int, list[Life]] = {}
         self._life_of: dict[int, tuple[int, Life]] = {}  # by number of the combination
         self._next = 0
-        self._leaving: list[tuple[int, int]] = []  # heap: until when an event may be retracted, event
+        self._leaving: list[tuple[int, int]] = []  # heap of (time until which an event may be retracted, event)
 
     @property
     def keys(self) -> list[int]:
-        """Hashed keys in the ledger."""
+        """The hashed keys in the ledger."""
         return sorted({*self._lives, *self._of_key})
 
     @property
@@ -84,26 +87,26 @@ class Ledger:
         return len(self._events) + len(self._spans_us) * len(self._life_of)
 
     def counts(self) -> dict[str, int]:
-        """The numbers of events that may be retracted and of combinations that are remembered for this."""
+        """Return the numbers of retractable events, and of combinations that are remembered for them."""
         return {"revocable": len(self._events), "remembered": len(self._life_of)}
 
     def change(self, spans_us: Sequence[int | None]) -> None:
-        """Change the times within which events may be retracted; forgotten events stay forgotten."""
+        """Change the times within which events may be retracted; forgotten events remain forgotten."""
         self._spans_us = spans_us
         self._leaving = []
         for sequence, event in self._events.items():
             self._enter(sequence, event)
 
     def sequences(self) -> set[int]:
-        """Sequence numbers of the events whose data may still be needed."""
+        """Return sequence numbers of the events whose data may still be needed."""
         return {sequence for key in self.keys for sequence in self.sequences_of(key)}
 
     def sequences_of(self, key: int) -> set[int]:
-        """Sequence numbers of a hashed key's events that may still be needed in memory."""
+        """Return sequence numbers of a hashed key's events that may still be needed in memory."""
         return {*self._of_key.get(key, ()), *(sequence for sequence in self.others(key) if sequence >= 0)}
 
     def until_us(self, key: int) -> int:
-        """The time until which results of a hashed key may be retracted, unless the key is finished before."""
+        """Return the time until which results of a hashed key may be retracted, unless the key is finished before."""
         if self.current(key) is not None and self._keeps_all:
             return FOREVER_US
         return max((self._due_us(self._events[sequence]) for sequence in self._of_key.get(key, ())), default=0)
@@ -115,7 +118,7 @@ class Ledger:
         self._enter(sequence, event)
 
     def add_reported(self, key: tuple[int, str], combination: ReportedCombination) -> bool:
-        """Add a combination of a key (hashed, and as text); returns whether the ledger keeps the combination."""
+        """Add a combination of a key (hashed, and as text), and return whether the ledger keeps the combination."""
         if not self._keeps_all and not self._is_revocable(combination):
             return False
         lives = self._lives.setdefault(key[0], [])
@@ -134,14 +137,14 @@ class Ledger:
                 self._events[member].reported.add(number)
 
     def current(self, key: int) -> Life | None:
-        """The current life of a hashed key; None if its last life is over, or it has had none."""
+        """Return the current life of a hashed key, or None if its last life is over or it has had none."""
         lives = self._lives.get(key)
         return lives[-1] if lives and not lives[-1].is_over else None
 
     def finish(self, key: int) -> list[ReportedCombination]:
-        """Finish a hashed key: its events can no longer be retracted, unless their input sets a time for retractions.
+        """Finish a hashed key, so that its events can no longer be retracted, unless their input sets a time for this.
 
-        Returns the removed combinations, which can no longer be retracted.
+        Return the removed combinations, which can no longer be retracted.
         """
         life = self.current(key)
         if life is not None:
@@ -155,13 +158,16 @@ class Ledger:
     def forget_over(self, sequence: int) -> list[ReportedCombination]:
         """Forget an event of a finished key, unless its input declares a time for retractions.
 
-        Returns the removed combinations, which can no longer be retracted.
+        Return the removed combinations, which can no longer be retracted.
         """
         event = self._events.get(sequence)
         return [] if event is None or self._spans_us[event.number] is not None else self._forget(sequence)
 
     def find(self, number: int, key: int, identity: str) -> int | None:
-        """The sequence number of an event that may be retracted; None: it is unknown or can no longer be retracted."""
+        """Return the sequence number of an event that may be retracted.
+
+        Return None if the event is unknown or can no longer be retracted.
+        """
         return self._by_id.get((number, key, identity))
 
     def take_back(self, sequence: int) -> list[tuple[Life, ReportedCombination]]:
@@ -180,7 +186,7 @@ class Ledger:
         return removed
 
     def others(self, key: int) -> set[int]:
-        """The members of all combinations of a hashed key in the ledger."""
+        """Return the members of all combinations of a hashed key in the ledger."""
         return {
             member
             for life in self._lives.get(key, ())
@@ -189,7 +195,7 @@ class Ledger:
         }
 
     def pass_time(self, now_us: int) -> list[ReportedCombination]:
-        """Advance time; returns removed combinations, which can no longer be retracted."""
+        """Advance time; return removed combinations, which can no longer be retracted."""
         removed: list[ReportedCombination] = []
         while self._leaving and self._leaving[0][0] <= now_us:
             _, sequence = heapq.heappop(self._leaving)
@@ -201,7 +207,7 @@ class Ledger:
         return removed
 
     def drop(self, keys: Iterable[int]) -> None:
-        """Forget some hashed keys."""
+        """Forget hashed keys."""
         for key in keys:
             for sequence in list(self._of_key.get(key, ())):
                 self._remove(sequence)
@@ -210,7 +216,10 @@ class Ledger:
                     del self._life_of[number]
 
     def part_of(self, key: int) -> dict[str, Any] | None:
-        """The part of the ledger about a hashed key, as plain JSON; None if the ledger has nothing about it."""
+        """Return the part of the ledger about a hashed key, as plain JSON.
+
+        Return None if the ledger has nothing about the key.
+        """
         sequences = sorted(self._of_key.get(key, ()))
         lives = self._lives.get(key, ())
         if not sequences and not lives:
@@ -236,7 +245,10 @@ class Ledger:
         }
 
     def add_part(self, key: int, saved: Mapping[str, Any]) -> None:
-        """Restore the part (``part_of``) of a hashed key, which the ledger lacks; ``JoinStateError`` if damaged."""
+        """Restore the part (``part_of``) of a hashed key that the ledger lacks.
+
+        Raise ``JoinStateError`` if it is damaged.
+        """
         try:
             for sequence, number, identity, came_us, numbers in saved["events"]:
                 self.add_event(sequence, Revocable(number, key, identity, came_us, set(numbers)))
@@ -253,13 +265,13 @@ class Ledger:
         return {"next": self._next, "keys": [[key, self.part_of(key)] for key in self.keys]}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Restore the ledger that ``dump`` saved; ``JoinStateError`` if it is damaged."""
+        """Restore the ledger that ``dump`` saved; raise ``JoinStateError`` if it is damaged."""
         self._next = saved["next"]
         for key, part in saved["keys"]:
             self.add_part(key, part)
 
     def tidy(self, key: int) -> None:
-        """Remove the finished lives of a key whose combinations can no longer be retracted, with these combinations."""
+        """Remove a key's finished lives, with their combinations, once none of these can be retracted any more."""
         remaining = []
         for life in self._lives.get(key, ()):
             if life.is_over and not any(map(self._is_revocable, life.reported.values())):
@@ -277,12 +289,12 @@ class Ledger:
             heapq.heappush(self._leaving, (self._due_us(event), sequence))
 
     def _due_us(self, event: Revocable) -> int:
-        """The time until which an event may be retracted."""
+        """Return the time until which an event may be retracted."""
         span_us = self._spans_us[event.number]
         return FOREVER_US if span_us is None else event.came_us + span_us
 
     def _forget(self, sequence: int) -> list[ReportedCombination]:
-        """Forget an event that can no longer be retracted; returns the combinations that are removed with it."""
+        """Forget an event that can no longer be retracted; return the combinations that are removed with it."""
         event, removed = self._events[sequence], []
         self._remove(sequence)
         for number in sorted(event.reported):
@@ -307,5 +319,5 @@ class Ledger:
 
 
 def members_of(combinations: Iterable[ReportedCombination]) -> list[int]:
-    """The sequence numbers of events that are in some combinations, ascending."""
+    """Return the sequence numbers of events that are in the given combinations, ascending."""
     return sorted({member for combination in combinations for member in combination.members if member >= 0})

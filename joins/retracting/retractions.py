@@ -40,7 +40,10 @@ class Retractions:
         self.ledger.change(_spans_us(body))
 
     def begin(self, held: HeldEvents) -> None:
-        """Begin the memory; earlier results cannot be retracted, so their events have joined for good."""
+        """Begin the memory.
+
+        Events of earlier results have joined for good, because these results cannot be retracted.
+        """
         self.settle_joined(held, self._join.joined_sequences())
 
     def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
@@ -56,7 +59,7 @@ class Retractions:
         violations: NDArray[np.int32],
         came_us: int | None,
     ) -> None:
-        """Add to the ledger the events of some items that may be retracted and contradict no finished key.
+        """Add the retractable events of the given items to the ledger, if they contradict no finished key.
 
         ``source`` is a batch with the events, and the row of each event in the batch; further rows are ignored.
         ``first`` is the sequence number of the first event, ``came_us`` the time of the join before these items.
@@ -138,15 +141,15 @@ class Retractions:
             self._fix(self.ledger.pass_time(now_us), held)
 
     def needed(self) -> NDArray[np.int64]:
-        """Sequence numbers of the events whose data may be needed, ascending."""
+        """Return sequence numbers of the events whose data may be needed, ascending."""
         others = np.array(sorted(self.ledger.sequences()), np.int64)
         return np.union1d(self._join.held_sequences(), others)
 
     def take_back(self, number: int, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
-        """Retract an event of an input by the row of its retraction; the caller has advanced time to this row.
+        """Retract an event of an input by the row of its retraction. The caller has advanced time to this row.
 
-        Returns the derived events, and the results of removing the event from the stored events; None: the event is not
-        known, or no longer known.
+        Return the derived events, and the results of removing the event from the stored events. Return None if the
+        event is unknown or no longer known.
         """
         (event,) = row.to_events()
         original, key, ledger = original_of(event), int(row.key_hashes[0]), self.ledger
@@ -171,16 +174,16 @@ class Retractions:
         return JoinOutput(events=events, passed_on=passed_on), self._join.retract(key, number, sequence)
 
     def dump(self) -> bytes:
-        """The state to save: the ledger."""
+        """Return the state to save: the ledger."""
         return orjson.dumps(self.ledger.dump())
 
     def load(self, saved: bytes) -> None:
-        """Restore the ledger that ``dump`` saved; ``JoinStateError`` if it is damaged."""
+        """Restore the ledger that ``dump`` saved; raise ``JoinStateError`` if it is damaged."""
         self.ledger.load(orjson.loads(saved))
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether marks in ``held`` record events joined for good; with totals, marks record counted events."""
+        """Whether marks in ``held`` are for events joined for good; with totals, they are for counted events."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
@@ -191,7 +194,7 @@ class Retractions:
     def _reported_alone(
         self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Report events without any remaining combination; with totals, only add the events to the ledger."""
+        """Report events without any remaining combination. With totals, only add the events to the ledger."""
         if not alone:
             return
         results = absences(alone, len(self._body.inputs), now_us)
@@ -205,7 +208,7 @@ class Retractions:
     def _corrected(
         self, removed: Removed, cause: tuple[int, str], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Retract the totals of finished lives and emit new totals; ``cause``: hashed key and id of a retraction."""
+        """Retract the totals of finished lives and emit new totals. ``cause`` has the key and id of a retraction."""
         key, cause_id = cause
         for life in {id(life): life for life, _ in removed}.values():
             if life.total is None:
@@ -237,12 +240,13 @@ def left_alone(
     event: tuple[int, int],
     removed: Removed,
 ) -> list[tuple[Life, int, int]]:
-    """The events to report as unjoined: a retraction leaves them without a combination, and they can no longer join.
+    """Return the events to report as unjoined after a retraction.
 
-    Events that are still stored are marked as unjoined in ``join`` instead. ``held`` knows which events were part of a
-    result that can no longer be retracted. ``event``: hashed key and sequence number of the retracted event;
-    ``removed``: the combinations of the retracted event, which the ledger no longer has. Returns for each event the
-    life of its key, its input and its sequence number, by sequence number.
+    These are events that the retraction leaves without a combination and that can no longer join. Events that are still
+    stored are marked as unjoined in ``join`` instead. ``held`` has marks for events of results that can no longer be
+    retracted. ``event`` is the hashed key and sequence number of the retracted event. ``removed`` has the combinations
+    of the retracted event, which the ledger no longer has. The result has, for each event, the life of its key, its
+    input and its sequence number, sorted by sequence number.
     """
     key, sequence = event
     others, candidates = ledger.others(key), dict[int, tuple[Life, int, int]]()
@@ -260,7 +264,7 @@ def left_alone(
 
 
 def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) -> JoinedColumns:
-    """Results for events whose partners are absent because they were retracted."""
+    """Return results for events whose partners are absent because they were retracted."""
     members = np.full((len(alone), inputs), -1, np.int64)
     for place, (_, number, sequence) in enumerate(alone):
         members[place, number] = sequence
@@ -277,9 +281,10 @@ def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) 
 def total_of(
     life: Life | None, base: list[Any] | None, held: HeldEvents, totals: KeyTotals, body: JoinBody
 ) -> list[Any]:
-    """The totals of a key over the events of its combinations; each event counts once, in the order of arrival.
+    """Return the totals of a key over the events of its combinations.
 
-    ``base`` is the total of the events, marked in ``held``, that were counted before the ledger began; None: no events.
+    Each event counts once, in the order of arrival. ``base`` is the total of the events, marked in ``held``, that were
+    counted before the ledger began (None: no events).
     """
     total = totals.columns.empty() if base is None else base
     combinations = () if life is None else life.reported.values()

@@ -1,12 +1,14 @@
-"""Chunks, the summaries of events with roughly rising keys: they show how far the keys are out of order.
+"""Chunks, the summaries of events with roughly rising keys, which measure how far the keys are out of order.
 
-The *distance* of an event is how far its key is below the highest key of an event before it; 0 if no earlier key is
-higher. Keys are whole numbers. Events are in the order of time; an event that is older than an earlier event of its
-shard gets the earlier event's time, because it arrives afterwards. Shards know their own events only. Their chunks have
-times, so an event of one shard can be compared with earlier events of another.
+The *distance* of an event is how far its key is below the highest key of an earlier event, or 0 if no earlier key is
+higher. For example, after the keys 5 9 7 the last event has distance 2. Keys are whole numbers. Events are in the order
+of time; an event that is older than an earlier event of its shard gets the earlier event's time, because it arrives
+afterwards. A shard knows only its own events. Its chunks have times, so its events can be compared with earlier events
+of other shards.
 
 Source: data-driven memory management for stream joins, section 3.1 of the specification. The source counts disorder in
-arrivals; here it is measured in keys, because a shard does not know the positions of its events in the whole stream.
+arrivals. This module measures it in keys, because a shard does not know the positions of its events in the whole
+stream.
 """
 
 from __future__ import annotations
@@ -45,7 +47,10 @@ class KeyChunk:
 
 
 def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = MOST_CHUNKS) -> list[KeyChunk]:
-    """Chunks of 16 events in ascending time; larger chunks if there would be over ``most`` chunks."""
+    """Divide events into chunks of 16 in ascending time.
+
+    If there would be over ``most`` chunks, the chunks are larger.
+    """
     size = _CHUNK_EVENTS
     while len(keys) > size * most:
         size *= 2
@@ -62,7 +67,7 @@ def _chunk(times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> KeyChunk:
 
 
 def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Merge two chunks; if their times overlap, each event counts as preceding all events of the other chunk."""
+    """Merge two chunks. If their times overlap, each event counts as preceding all events of the other chunk."""
     apart = (
         chunk.greatest - other.least
         for chunk, other in ((first, second), (second, first))
@@ -88,11 +93,10 @@ def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
 
 
 def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
-    """An upper bound of the distance of events of some chunks from earlier events of other chunks.
+    """Return an upper bound of the distance of events of the given chunks from earlier events of other chunks.
 
-    An event may precede another if its chunk begins before the chunk of the other event ends. So the result is at least
-    the true distance, and equal to it if the chunks do not overlap. A chunk in both arguments is not compared with
-    itself.
+    An event may precede another if its chunk begins before the other event's chunk ends. So the result is at least the
+    true distance, and equal to it if the chunks do not overlap. A chunk in both arguments is not compared with itself.
     """
     ordered = sorted(before, key=attrgetter("first_us"))
     firsts = [chunk.first_us for chunk in ordered]
@@ -139,13 +143,13 @@ class KeyMonitor:
             self._put_into_chunks()
 
     def take_chunks(self) -> list[KeyChunk]:
-        """Chunks of the events since the last call, in order."""
+        """Remove and return the chunks of the events since the last call, in order."""
         self._put_into_chunks(is_all=True)
         chunks, self._chunks = self._chunks, []
         return chunks
 
     def _put_into_chunks(self, *, is_all: bool = False) -> None:
-        """Move waiting events into chunks; the cuts depend on the number of events only."""
+        """Move waiting events into chunks. The cuts depend on the number of events only."""
         if not self._events:
             return
         times_us, keys = (np.concatenate(columns) for columns in zip(*self._waiting, strict=True))

@@ -1,4 +1,4 @@
-"""The decider of a join with ``wait: auto``: which keys the inputs have finished.
+"""The decider of a join with ``wait: auto``, which decides which keys the inputs have finished.
 
 Source: data-driven memory management for stream joins, sections 2.3 (closing key), 3.1 (the largest disorder of the
 newest blocks, with headroom) and 6 (keys that begin again) of the specification.
@@ -20,15 +20,15 @@ BLOCKS = 8
 ENOUGH_EVENTS = 1_024
 """Least number of events before the first decision, and of consecutive events of finished keys that reopen keys."""
 
-_HEADROOM = (5, 4)  # factor from the measured distance to the assumed one
-_WORTH = 4  # a closing key rises by at least the distance divided by this
+_HEADROOM = (5, 4)  # the assumed distance is the measured one times this fraction
+_WORTH = 4  # a closing key rises by at least the distance divided by this number
 _CHUNKS_OF_BLOCK = 32
 _CHUNKS_OF_STEP = 512
 
 
 @dataclass(slots=True)
 class KeyBlock:
-    """A block of events of an input over all shards; ``distance`` was measured while this was the newest block."""
+    """A block of events of an input over all shards. ``distance`` was measured while this was the newest block."""
 
     events: int = 0
     distance: int = 0
@@ -43,19 +43,19 @@ class KeyBlock:
 
 
 class InputKeys:
-    """The observations of all shards about one input; ``reading``: how the observed version reads the input."""
+    """The observations of all shards about one input. ``reading`` is the hash of how the version reads the input."""
 
     def __init__(self, reading: str = "") -> None:
         self.reading = reading
         self._blocks: list[KeyBlock] = []
         self._open = KeyBlock()
         self._closing_key: int | None = None
-        self._closed_us = 0  # when it was decided, in event time
+        self._closed_us = 0  # event time at which the closing key was decided
         self._below = 0  # events of finished keys since the last event of another key
         self._reached_us: int | None = None
 
     def measured_anew(self) -> InputKeys:
-        """A new instance without observations, but with the last closing key, which may still apply."""
+        """Create an instance without observations, but with the last closing key, which may still apply."""
         input_keys = InputKeys(self.reading)
         input_keys._closing_key, input_keys._closed_us = self._closing_key, self._closed_us
         return input_keys
@@ -80,10 +80,11 @@ class InputKeys:
             self._open = KeyBlock()
 
     def decide(self, name: str) -> ClosedKeys | None:
-        """The keys that the input ``name`` has newly finished, or that its keys have begun again; None: no change.
+        """Return the keys that the input ``name`` has newly finished, or that its keys have begun again.
 
-        An event counts towards the highest key only once a whole block of events has followed. So a single odd key
-        closes nothing: the measured distance has grown before the key counts.
+        Return None if nothing has changed. An event counts towards the highest key only once a whole block of events
+        has followed. So a single outlier closes no key, because the measured distance has grown before the outlier
+        counts.
         """
         if self._reached_us is None:
             return None
@@ -105,7 +106,7 @@ class InputKeys:
         return ClosedKeys(input=name, to=to, time_us=time_us, seen=self.seen(), reading=self.reading)
 
     def figures(self) -> KeyFigures:
-        """The current measurements."""
+        """Return the current measurements."""
         blocks, chunks = [*self._blocks, self._open], self._chunks()
         distance = max(block.distance for block in blocks)
         highest = max((chunk.greatest for chunk in chunks), default=None)
@@ -122,14 +123,17 @@ class InputKeys:
         )
 
     def seen(self) -> dict[str, Any]:
-        """``figures`` as plain JSON."""
+        """Return ``figures`` as plain JSON."""
         return asdict(self.figures())
 
     def _chunks(self) -> list[KeyChunk]:
         return [chunk for block in (*self._blocks, self._open) for chunk in block.chunks]
 
     def _settled(self) -> int | None:
-        """The highest key among events that a whole block of later events has followed; None without such events."""
+        """Return the highest key among events that a whole block of later events has followed.
+
+        Return None if there are no such events.
+        """
         later_events, highest = 0, None
         for chunk in sorted(self._chunks(), key=attrgetter("last_us"), reverse=True):
             if later_events >= BLOCK_EVENTS:
@@ -165,12 +169,12 @@ class InputKeys:
 class WaitDecider:
     """Decides which keys the inputs of a join have finished, for each input independently of the others.
 
-    The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them, are considered; the
-    order of observations does not matter. Another version of the join is measured anew, and the last
-    closing key of an input continues only if both versions read the input equally.
+    The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them, are considered. The
+    order of observations does not matter. Another version of the join is measured from the start, and the last closing
+    key of an input continues only if both versions read the input equally.
 
-    A join with a limit of held events is refused if a shard holds more, or if the first measurement of all its inputs
-    predicts more.
+    A join with a limit of stored events is refused if a shard stores more, or if the first measurement of all its
+    inputs predicts more.
     """
 
     def __init__(self) -> None:
@@ -204,7 +208,10 @@ class WaitDecider:
             self._input(name, reading).observe(chunks, max(reached, default=None))
 
     def _input(self, name: str, reading: str) -> InputKeys:
-        """The observations of an input, begun anew if they are about another reading; earlier releases saved none."""
+        """Return the observations of an input, begun again if they are about another reading.
+
+        Saved observations of earlier releases have no reading.
+        """
         input_keys = self._inputs.get(name)
         if input_keys is None or (input_keys.reading and input_keys.reading != reading):
             input_keys = self._inputs[name] = InputKeys()
@@ -212,7 +219,10 @@ class WaitDecider:
         return input_keys
 
     def decide(self) -> KeysClosed | None:
-        """The keys that inputs have newly finished, and whether the join must stop; None: nothing has changed."""
+        """Return the keys that inputs have newly finished, and whether the join must stop.
+
+        Return None if nothing has changed.
+        """
         decisions = (self._inputs[name].decide(name) for name in sorted(self._inputs))
         closed = tuple(closed_keys for closed_keys in decisions if closed_keys is not None)
         refused = self._excess()
@@ -221,7 +231,7 @@ class WaitDecider:
         return KeysClosed(closed, refused, self._version or None) if closed or refused is not None else None
 
     def _excess(self) -> str | None:
-        """The reason why the join may not continue; None: it may."""
+        """Return the reason why the join may not continue, or None if it may."""
         if self._allowed is None or not self._held:
             return None
         inputs = {name: self._inputs[name].figures() for name in self._names if name in self._inputs}
@@ -238,7 +248,7 @@ class WaitDecider:
 
     @property
     def inputs(self) -> Mapping[str, InputKeys]:
-        """The observations of each input, by alias."""
+        """Return the observations of each input, by alias."""
         return self._inputs
 
     def to_json(self) -> dict[str, Any]:
@@ -253,7 +263,7 @@ class WaitDecider:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Self:
-        """Read the result of ``to_json``; None: a new decider."""
+        """Read the result of ``to_json``; None gives a new decider."""
         decider = cls()
         if value is None:
             return decider
@@ -265,7 +275,7 @@ class WaitDecider:
 
 
 def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | None, shards: int) -> str:
-    """The measurements of a join's inputs, and the prediction from them, as text."""
+    """Return the measurements of a join's inputs, and the prediction from them, as text."""
     sentences = [
         f"keys of {name} come up to {figures.distance:,} below the highest one before them"
         + ("" if predicted is None else f", so about {predicted[name]:,} of its events are held")
@@ -279,16 +289,16 @@ def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | N
 
 
 def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -> dict[str, Any]:
-    """A shard's report about a join with a limit of held events; the number of the shard is added to it."""
+    """Return a shard's report about a join with a limit of stored events. The number of the shard is added to it."""
     return {"version": version, "held": held, "allowed": allowed, "inputs": list(inputs)}
 
 
 def keys_summary(
     version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None, reading: str = ""
 ) -> dict[str, Any]:
-    """A shard's report to the decider about events since its last report.
+    """Return a shard's report to the decider about events since its last report.
 
-    ``reached_us`` is the shard's event time; ``reading``: as in ``InputKeys``.
+    ``reached_us`` is the shard's event time; ``reading`` is as in ``InputKeys``.
     """
     return {
         "version": version,

@@ -1,6 +1,6 @@
 """Measurements and decisions about the inputs of a join with ``wait: auto``, as numbers and as sentences.
 
-Source: data-driven memory management for stream joins, section 8 of the specification: reports about each stream.
+Source: data-driven memory management for stream joins, section 8 of the specification, which reports on each stream.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _ARRIVED, _LATE, _HELD = "arrived", "late", "held"
 
 
 class Arrivals:
-    """Counts each input's events, and its events that came late for their key; ``saved`` is from ``to_json``."""
+    """Counts each input's events, and its events that arrived late for their key. ``saved`` is from ``to_json``."""
 
     def __init__(self, inputs: int, saved: Sequence[Sequence[int]] | None = None) -> None:
         self._counts = np.zeros((2, inputs), np.int64) if saved is None else np.array(saved, np.int64)
 
     def note(self, items: ItemColumns, late: NDArray[np.int32]) -> None:
-        """Count events; ``late`` has the indices of late events among the items."""
+        """Count events. ``late`` has the indices of late events among the items."""
         inputs = self._counts.shape[1]
         self._counts[0] += np.bincount(items.inputs[are_events(items)], minlength=inputs)
         self._counts[1] += np.bincount(items.inputs[late], minlength=inputs)
 
     def measures(self, body: JoinBody, held: Sequence[int]) -> dict[str, int]:
-        """The counts by input; ``held`` is the number of each input's events in memory."""
+        """Return the counts by input. ``held`` is the number of each input's events in memory."""
         counts = {}
         for number, join_input in enumerate(body.inputs):
             arrived, late = self._counts[:, number].tolist()
@@ -50,12 +50,12 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingInput:
-    """Measurements of one input; None: not known yet.
+    """Measurements of one input; None means not known yet.
 
     Attributes:
         disorder: The largest distance of a key below the highest key before it, in the newest blocks of events.
         of_events: The number of events in these blocks.
-        lag: How far the input's highest key is below the highest key of the leading input, at one time.
+        lag: How far the input's highest key is below the highest key of the leading input at the same time.
         closing_key: The key up to which all keys are finished.
         late: Number of the input's events whose keys were finished before.
         accuracy: Share of events that were not late: an estimate of the share of results that are found.
@@ -76,7 +76,10 @@ class WaitingInput:
 def waiting_inputs(
     body: JoinBody, counts: Mapping[str, int], state: Mapping[str, Any] | None
 ) -> dict[str, WaitingInput]:
-    """Measurements of a join's inputs by alias, from sums over all shards and the decider's state (None: none yet)."""
+    """Return measurements of a join's inputs by alias, from sums over all shards and the decider's state.
+
+    The state is None if there is none yet.
+    """
     decider = WaitDecider.from_json(state)
     aliases = {join_input.alias for join_input in body.inputs}
     figures = {name: input_keys.figures() for name, input_keys in decider.inputs.items() if name in aliases}
@@ -101,7 +104,7 @@ def waiting_inputs(
 
 
 def waiting_sentences(inputs: Mapping[str, WaitingInput], decided_us: Mapping[str, int]) -> list[str]:
-    """A sentence for each input with measurements, and when its closing key was decided last, us UTC."""
+    """Return a sentence for each input with measurements, and when its closing key was decided last, us UTC."""
     return [
         _sentence(name, figures, decided_us.get(name))
         for name, figures in inputs.items()

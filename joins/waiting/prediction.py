@@ -1,7 +1,7 @@
-"""Measurements of the inputs of a join with ``wait: auto``, and the number of events that it is expected to hold.
+"""Measurements of the inputs of a join with ``wait: auto``, and the expected number of events that it stores.
 
 Source: data-driven memory management for stream joins, section 3.3 of the specification: an input keeps the events
-whose keys are above the closing key of another input. Here keys are counted, and the number of events follows from
+whose keys are above the closing key of another input. This module counts keys, and derives the number of events from
 their density.
 """
 
@@ -35,7 +35,10 @@ class KeyFigures:
 
 
 def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """Estimates of each input's highest key at the latest time reached by all; None if too little is known."""
+    """Estimate each input's highest key at the latest time that all inputs have reached.
+
+    Return None if too little is known.
+    """
     reached = [figures.reached_us for figures in inputs.values() if figures.reached_us is not None]
     highest_keys = {}
     for name, figures in inputs.items():
@@ -47,9 +50,9 @@ def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
 
 
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The expected number of held events by input; None if unknown.
+    """Return the expected number of stored events by input, or None if unknown.
 
-    Held events have keys above the lowest closing key of the other inputs.
+    Stored events have keys above the lowest closing key of the other inputs.
     """
     highest = heads(inputs)
     closings = {name: figures.closing for name, figures in inputs.items() if figures.closing is not None}
