@@ -1,9 +1,9 @@
 """Joins of events of several streams on one key, with bounded state.
 
 Purpose: combine events of two or more inputs that have the same key, within windows, and drop events that can no longer
-join, because they left their window or because their key was closed. Promises: results are exact, and each is emitted
-once, at the event that completes it; neither batch boundaries nor saving and loading change the results; the end of a
-key is reported at the first item at which it is certain; each event costs one look-up.
+join, because they left their window or because their key was closed. Promises: results are exact, and each result is
+emitted once, at the event that completes it. Neither batch boundaries nor saving and loading change the results. The
+end of a key is reported at the first item at which it is certain. Each event costs one look-up.
 """
 
 from joins.combinations import FIGURE, Condition

@@ -1,4 +1,7 @@
-"""The document of a join: inputs, closings of keys, derived events, and the check that its memory is bounded."""
+"""The document of a join, and the check that its memory is bounded.
+
+The document has the inputs, the closings of keys, and the derived events.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +50,9 @@ class JoinInput:
     """One input of a join.
 
     Attributes:
-        key: Path of the join key, written like the key of a stream; None: the stream's correlation key.
+        key: Path of the join key, in the form of a stream's key; None: the stream's correlation key.
         types: Event types that take part; empty: all.
-        closing_types: Types whose events finish their key; if the type does not take part, this is their only effect.
+        closing_types: Types whose events finish their key. If the type does not take part, this is their only effect.
         retractions: Whether retractions in a derived stream remove events, or are ordinary events.
         retractions_us: How long events can be retracted, unless the input's window is longer.
         waits: Whether the join has ``wait: auto``: keys are whole numbers in roughly ascending order, and are finished
@@ -69,12 +72,12 @@ class JoinInput:
 
     @property
     def revocable_us(self) -> int | None:
-        """How long the input's events can be retracted; None: until their key is finished."""
+        """How long the input's events can be retracted, or None if until their key is finished."""
         return max(self.retractions_us, self.window.size if self.window.kind == "time" else 0) or None
 
     @property
     def ends_with_traces(self) -> bool:
-        """Whether the input's keys are finished by the ends of their traces and by punctuations."""
+        """Whether the ends of traces, and punctuations, finish the input's keys."""
         return not self.closings.isdisjoint(_TRACE_ENDS)
 
     @property
@@ -84,7 +87,7 @@ class JoinInput:
 
     @property
     def closes(self) -> bool:
-        """Whether anything finishes the input's keys."""
+        """Whether the input's keys can be finished at all."""
         return bool(self.closings or self.closing_types or self.waits)
 
 
@@ -116,7 +119,10 @@ class JoinBody:
 
     @property
     def multiplying(self) -> tuple[str, ...]:
-        """Aliases of the inputs that may have any number of events of one key; empty if there are fewer than two."""
+        """Aliases of the inputs that may have any number of events of one key.
+
+        The tuple is empty if there are fewer than two such inputs.
+        """
         aliases = [
             join_input.alias
             for join_input in self.inputs
@@ -131,7 +137,10 @@ class JoinBody:
 
     @property
     def reporting(self) -> tuple[int, ...]:
-        """In a join of two inputs, the inputs whose unjoined events are reported, as ``outer`` has the other input."""
+        """The inputs whose unjoined events are reported, in a join of two inputs.
+
+        An input is among them if ``outer`` has the other input.
+        """
         if len(self.inputs) > _PAIR:
             return ()
         return tuple(
@@ -142,14 +151,14 @@ class JoinBody:
 
     @property
     def optional(self) -> tuple[int, ...]:
-        """In a join of more than two inputs, the inputs that combinations may lack."""
+        """The inputs that combinations may lack, in a join of more than two inputs."""
         if len(self.inputs) <= _PAIR:
             return ()
         return tuple(number for number, join_input in enumerate(self.inputs) if join_input.alias in self.outer)
 
 
 def read_join(document: Mapping[str, Any], expressions: Expressions = no_expressions) -> JoinBody:
-    """Read the document of a join; ``JoinRefused`` if a member is wrong, or if nothing bounds the memory of an input.
+    """Read the document of a join; raise ``JoinRefused`` if it is wrong or its memory is unbounded.
 
     ``expressions`` reads the members of ``return`` that are more than a column.
     """
@@ -244,7 +253,10 @@ def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _without_retractions(join_input: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
-    """The input with retractions as ordinary events, as joins of more than two inputs with ``outer`` require."""
+    """Return the input with retractions as ordinary events.
+
+    Joins of more than two inputs with ``outer`` require this.
+    """
     if value.get("retractions", "event") != "event":
         raise JoinRefused(
             f"'retractions' of inputs[{number}] is {value['retractions']!r}; a join of more than two inputs with "
@@ -255,7 +267,10 @@ def _without_retractions(join_input: JoinInput, value: Mapping[str, Any], number
 
 
 def _duration_us(value: object) -> int | None:
-    """The length of a duration such as ``15 min``; None if it is no duration or exceeds ``_MOST_DURATION_US``."""
+    """Return the length of a duration such as ``15 min``, or None.
+
+    The result is None if the text is no duration, or the duration exceeds ``_MOST_DURATION_US``.
+    """
     duration_match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     length_us = (
         float(duration_match[1])
@@ -297,7 +312,7 @@ def _window(value: object, place: str) -> Window:
 
 
 def _memory(value: object, *, waits: bool) -> tuple[int, bool]:
-    """The number of events kept in memory, and whether the others are spilled to disk."""
+    """Return the number of events kept in memory, and whether further events are spilled to disk."""
     if not isinstance(value, Mapping) or not _is_number(value.get("rows")):
         raise JoinRefused(
             f"'memory' of a join is {value!r}; write {{rows: 2000000, spill: true}}: at most this many events of each "
@@ -322,7 +337,7 @@ def _optional(document: Mapping[str, Any], name: str) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a member is a whole number from 1 to ``MOST_RESULTS``."""
+    """Check whether a member is a whole number from 1 to ``MOST_RESULTS``."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_RESULTS
 
 
@@ -351,8 +366,9 @@ def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
 def _require_bounds(body: JoinBody) -> None:
     """Refuse a join that may have to keep events of an input for ever, or whose keys never finish.
 
-    Source: the safety check of punctuation-aware joins (7.2): an input is bounded if it has a window, if all other
-    inputs finish their keys, or if another input finishes its keys, has a window of time and may not be absent.
+    An input is bounded if it has a window, or if all other inputs finish their keys. It is also bounded if another
+    input finishes its keys, has a window of time and may not be absent. Source: the safety check of punctuation-aware
+    joins (7.2).
     """
     if body.emit == "on_close" and not any(join_input.closes for join_input in body.inputs):
         raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
@@ -388,7 +404,7 @@ def _require_bounds(body: JoinBody) -> None:
 
 
 def _finishes(body: JoinBody) -> bool:
-    """Whether keys are finished in a join of more than two inputs, some of which may be absent."""
+    """Check whether keys are finished in a join of more than two inputs, some of which may be absent."""
     required = [join_input.closes for join_input in body.inputs if join_input.alias not in body.outer]
     return any(required) or all(join_input.closes for join_input in body.inputs)
 
@@ -415,7 +431,7 @@ def _text(value: Mapping[str, Any], name: str) -> str:
 
 
 def readings_of(body: JoinBody) -> list[str]:
-    """For each input, a hash of the members that decide which events are its merged events, and with which keys.
+    """Return, for each input, a hash of the members that decide its merged events and their keys.
 
     Merged events, control records and saved states contain the hash, so it must stay the same in later releases.
     """
@@ -430,17 +446,17 @@ def _read(join_input: JoinInput) -> list[Any]:
 
 
 def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
-    """Whether a new version of a join changes only members that can change while the join runs.
+    """Check whether a new version of a join changes only members that can change while the join runs.
 
     These are windows, closings of keys, the condition, the handling of late events, limits, and the members and type of
     the derived events. Other changes concern inputs, keys, event types, ``emit``, ``outer``, ``wait``, or the presence
     of ``where`` in a join with ``outer``. After such a change, the state might contain events that the new version
-    would not have held, or lack events that the new version needs.
+    would not have stored, or lack events that the new version needs.
     """
     return _fixed(before) == _fixed(after)
 
 
 def _fixed(body: JoinBody) -> object:
     inputs = [(join_input.alias, *_read(join_input)) for join_input in body.inputs]
-    knows_joined = body.where is not None and bool(body.reporting)  # the condition decides what has joined, not keys
+    knows_joined = body.where is not None and bool(body.reporting)  # joined: by the condition, not the key
     return inputs, body.emit, frozenset(body.outer), body.waits, knows_joined

@@ -1,4 +1,4 @@
-"""The derived events of a join, built by columns; the bytes are the same as for events built one by one."""
+"""The derived events of a join, built by columns. The bytes are the same as for events built one by one."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from streams import (
 )
 
 _ID_LENGTH = 32
-_LITTLE = 512  # bytes of the values of an event, up to which they need not be measured
+_LITTLE = 512  # bytes of an event's values, up to which the values need not be measured
 _WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # reasons why an event is absent
 _TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # further reasons
 
 
 class MemberEvents:
-    """Events of one input in some combinations or totals; ``rows`` are their rows in ``held`` and may repeat."""
+    """Events of one input in combinations or totals. ``rows`` are their rows in ``held`` and may repeat."""
 
     def __init__(self, held: HeldEvents, rows: NDArray[np.intp]) -> None:
         self._held = held
@@ -52,11 +52,11 @@ class MemberEvents:
 
     @cached_property
     def ids(self) -> pa.Array:
-        """The id of each event in its stream, as JSON text without the quotes."""
+        """Return the id of each event in its stream, as JSON text without the quotes."""
         return self._of_each(json_contents(original_ids(self._held.ids(self._distinct))))
 
     def texts(self, column: Column) -> pa.Array:
-        """The value of a column for each event, as JSON text."""
+        """Return the value of a column for each event, as JSON text."""
         if column.function == "id":
             return joined_texts(['"', self.ids, '"'])
         if column.function == "time":
@@ -64,7 +64,7 @@ class MemberEvents:
         return self._of_each(json_texts(self._values_of(column)))
 
     def values(self, column: Column) -> list[Any]:
-        """The value of a column for each event, as plain JSON."""
+        """Return the value of a column for each event, as plain JSON."""
         if column.function == "count":
             return [None] * len(self.rows)
         distinct_values, places = self.placed(column)
@@ -72,7 +72,7 @@ class MemberEvents:
         return [plain_values[place] for place in places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
-        """The column's values for the distinct events (times in us), and the index of each event's value."""
+        """Return the column's values for the distinct events (times in us), and the index of each event's value."""
         if column.function == "id":
             return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
         if column.function == "time":
@@ -80,7 +80,10 @@ class MemberEvents:
         return self._values_of(column), self._places
 
     def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
-        """Bytes of each event's values in some columns; 0 for all events if no event can exceed ``_LITTLE``."""
+        """Return the bytes of each event's values in the given columns.
+
+        The result has only 0 if no event can exceed ``_LITTLE``.
+        """
         ids, data = (binary_sizes(take(self._distinct)) for take in (self._held.ids, self._held.data))
         sizes = np.full(len(self._distinct), 64 * len(columns), np.int64)
         sizes += ids * sum(column.function == "id" for column in columns)
@@ -97,7 +100,7 @@ class MemberEvents:
         return originals_of(self._held.data(self._distinct).to_pylist())
 
     def _values_of(self, column: Column) -> list[Any]:
-        """The value of a column for each distinct event."""
+        """Return the value of a column for each distinct event."""
         if column.function == "type":
             return [original["type"] for original in self._originals]
         if len(column.path) == 1:
@@ -121,7 +124,10 @@ class DerivedEventBuilder:
         self._type = texts_of([self.event_type])
 
     def of_combinations(self, held: HeldEvents, results: JoinedColumns, *, is_over: bool = False) -> EventBatch:
-        """An event for each combination, in order; ``is_over``: the end of the input decided the combinations."""
+        """Make an event for each combination, in order.
+
+        ``is_over`` is true if the end of the input decided the combinations.
+        """
         if not len(results.members):
             return EventBatch.from_events([])
         present = (results.members >= 0) @ (1 << np.arange(len(self._aliases)))
@@ -132,7 +138,10 @@ class DerivedEventBuilder:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Bytes of the values of each combination's event; 0 for small values, or if ``is_each`` is false."""
+        """Return the bytes of the values of each combination's event.
+
+        The number is 0 for small values, or if ``is_each`` is false.
+        """
         sizes = np.zeros(len(results.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
             columns = [column for column in self._columns if column.alias == alias]
@@ -147,11 +156,7 @@ class DerivedEventBuilder:
     def of_keys(
         self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any, replaced_id: str = ""
     ) -> EventBatch:
-        """One derived event for each of some keys that are over.
-
-        ``keys`` are strings and their hashes; ``values`` has the values of all keys for each column, as plain JSON.
-        ``replaced_id``, given for a single key only, is the id of the event to replace; empty: none.
-        """
+        """Make one derived event for each of several keys that are over."""
         contents = json_contents(keys[0])
         end = f'",{json_text(replaced_id)}]' if replaced_id else '"]'
         places = np.arange(len(times_us))
@@ -164,7 +169,10 @@ class DerivedEventBuilder:
         return self._events_of(keys, times_us, ['["', contents, end], texts)
 
     def of_retractions(self, retracted: Sequence[tuple[str, str]], cause_id: str, key: str, time_us: int) -> EventBatch:
-        """Retractions of events (id and type) of one key and time; ``cause_id`` is the id of the causing retraction."""
+        """Make retractions of events (id and type) of one key and time.
+
+        ``cause_id`` is the id of the retraction that causes them.
+        """
         return EventBatch.from_events(
             [
                 Event(
@@ -181,7 +189,7 @@ class DerivedEventBuilder:
     def _combined(
         self, held: HeldEvents, results: JoinedColumns, combinations: NDArray[np.intp], *, is_over: bool
     ) -> EventBatch:
-        """Events for combinations that all have members of the same inputs."""
+        """Make events for combinations that all have members of the same inputs."""
         members, times_us = results.members[combinations], results.result_times_us[combinations]
         events = {
             alias: MemberEvents(held, held.rows_of(members[:, number]))
@@ -195,7 +203,7 @@ class DerivedEventBuilder:
         whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _TAKEN_BACK, _NO_KEY)]
 
         def reasons(column: Column) -> tuple[Sequence[str], NDArray[np.integer]]:
-            """The reasons why an input is absent, as JSON texts, and the index of each combination's reason."""
+            """Return the reasons why an input is absent, as JSON texts, and the index of each combination's reason."""
             if self._is_of_many:
                 return words_of(members[:, self._aliases.index(column.alias)])
             return whys, results.result_whys[combinations]
@@ -229,10 +237,10 @@ class DerivedEventBuilder:
         identity: Sequence[Texts],
         texts: Sequence[Texts],
     ) -> EventBatch:
-        """Derived events; each id depends only on the join's name and version, the key, ``identity`` and the time.
+        """Make derived events, whose ids depend only on the join, the key, ``identity`` and the time.
 
-        ``keys`` are strings and their hashes; ``identity`` has the members or the key of each event, as parts of a JSON
-        text; ``texts`` has the values of each member, as JSON.
+        The id contains the join's name and version. ``keys`` are strings and their hashes. ``identity`` has the members
+        or the key of each event, as parts of a JSON text. ``texts`` has the values of each member, as JSON.
         """
         parts: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *identity, ","]
         ids = text_digests(joined_texts([*parts, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)
@@ -246,18 +254,18 @@ class DerivedEventBuilder:
 
 
 def _digest(identity: Sequence[Any]) -> str:
-    """An id made from plain JSON; equal JSON gives equal ids."""
+    """Return an id made from plain JSON. Equal JSON gives equal ids."""
     digest: str = text_digests(texts_of([orjson.dumps(identity).decode()]), _ID_LENGTH).to_pylist()[0]
     return digest
 
 
 def binary_sizes(pieces: pa.Array) -> NDArray[np.int64]:
-    """The number of bytes of each string or binary value."""
+    """Return the number of bytes of each string or binary value."""
     return cast("NDArray[np.int64]", pc.binary_length(pieces).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 def json_texts(values: Sequence[Any]) -> pa.Array:
-    """Plain JSON values as JSON text."""
+    """Return plain JSON values as JSON text."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return joined_texts(['"', json_contents(texts_of(values)), '"'])
@@ -268,7 +276,7 @@ def json_texts(values: Sequence[Any]) -> pa.Array:
 
 
 def _json_of(value: Any) -> bytes:
-    """A plain JSON value as JSON; an integer beyond 64 bits, such as a sum, becomes a floating-point number."""
+    """Return a plain JSON value as JSON. An integer beyond 64 bits, such as a sum, becomes a floating-point number."""
     try:
         return orjson.dumps(value)
     except TypeError:

@@ -10,7 +10,7 @@ class JoinError(ForestallError, code="join"):
 
 
 class JoinRefused(JoinError, code="join-refused", fault="caller"):
-    """A document describes no join, or a join with unbounded memory; the message names the member."""
+    """A document describes no join, or a join with unbounded memory. The message names the member."""
 
 
 class JoinStateError(JoinError, code="join-state"):

@@ -1,4 +1,4 @@
-"""A small join that calls all kernels of joins, to compile them (``streams.compiling``)."""
+"""A small join that calls all kernels of joins in order to compile them (``streams.compiling``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ JOIN_EXERCISE = "joins.exercises:joined"
 
 
 def joined() -> int:
-    """Run a small join, and grow, drop, take out, put back, save and load its state; returns a count."""
+    """Run a small join, and grow, drop, take out, put back, save and load its state; return a count of results."""
     windows = (Window("time", 10), Window())
     join, restored = WindowJoin(windows, outer=[0]), WindowJoin(windows, outer=[0])
     rows = [(Item.EVENT, number % 2, number // 2 + 1, number) for number in range(200)]

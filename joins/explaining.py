@@ -19,7 +19,11 @@ _CLOSINGS = {
 
 
 def explain(body: JoinBody) -> list[str]:
-    """Sentences about a join: its algorithm and why, how long events of each input are kept, what is emitted when."""
+    """Describe a join in sentences.
+
+    The sentences are about its algorithm and the reason for it, how long events of each input are kept, and when events
+    are emitted.
+    """
     return [
         _algorithm(body),
         *_memory(body),
@@ -31,7 +35,7 @@ def explain(body: JoinBody) -> list[str]:
 
 
 def warnings(body: JoinBody) -> list[str]:
-    """A warning if a join may exceed its result limits because nothing bounds the product of its inputs."""
+    """Return a warning if a join may exceed its result limits because nothing bounds the product of its inputs."""
     if (body.emit == "on_close" and body.where is None) or not (inputs := body.multiplying):
         return []
     power = "²" if len(inputs) == _PAIR else f" to the power of {len(inputs)}"
@@ -79,7 +83,7 @@ def _memory(body: JoinBody) -> Iterator[str]:
 
 
 def _retention(body: JoinBody, number: int) -> str:
-    """A sentence about what ends the stay of an input's events, and when the input finishes its own keys."""
+    """Describe in a sentence how long an input's events are kept, and when the input finishes its own keys."""
     join_input = body.inputs[number]
     others = [other for place, other in enumerate(body.inputs) if place != number]
     ends = [_window(join_input.window)] if join_input.window.kind != "none" else []
@@ -118,7 +122,7 @@ def _emitted(body: JoinBody) -> Iterator[str]:
 
 
 def _limits(body: JoinBody) -> Iterator[str]:
-    """Sentences about the limits of the number of results."""
+    """Describe the limits of the number of results in sentences."""
     if body.where is not None:
         yield f"Ten combinations that 'where' {'decides' if body.emit == 'on_close' else 'drops'} count as one result."
     elif body.emit == "on_close":

@@ -1,7 +1,7 @@
 """The expected state of a join, and the figures that determine it: rates, lives of keys, and stays of events.
 
-Source: Little's law over Eq. 6.1 (sections 4 and 7.2 of the specification of punctuation-aware joins). Each shard
-reports whole numbers, which can be added up; the sentences are made from the sums.
+Each shard reports whole numbers, which are added up, and the sentences are made from the sums. Source: Little's law
+over Eq. 6.1 (sections 4 and 7.2 of the specification of punctuation-aware joins).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Sums: TypeAlias = Mapping[str, int]
 
 
 def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> dict[str, int]:
-    """The figures of one shard; ``stored`` is the number of events that the shard holds, by input."""
+    """Return the figures of one shard. ``stored`` is the number of events that the shard stores, by input."""
     figures_of_shard: dict[str, int] = {}
     for number, join_input in enumerate(body.inputs):
         rate, stay_us = observer.rate(number), observer.stay_us(number)
@@ -39,7 +39,7 @@ def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> di
 
 
 def figures(body: JoinBody, sums: _Sums) -> list[str]:
-    """A sentence for each input with enough observations, and for each input that had events without a usable key."""
+    """Return a sentence for each input with enough observations, or with events without a usable key."""
     return [
         *(sentence for number in range(len(body.inputs)) for sentence in _of_input(body, number, sums)),
         *without_keys(body, sums),
@@ -47,7 +47,7 @@ def figures(body: JoinBody, sums: _Sums) -> list[str]:
 
 
 def without_keys(body: JoinBody, sums: _Sums) -> list[str]:
-    """A sentence for each input that had events without a usable key."""
+    """Return a sentence for each input that had events without a usable key."""
     return [
         f"{join_input.alias}: events without a usable key: {sums[name]:,}. A key is a text that is not empty or a "
         f"whole number, at {join_input.key}; others join nothing{', and are reported alone' if is_lone else ''}."

@@ -18,12 +18,13 @@ _FEW = 1_024
 
 
 class FinishedKeys:
-    """Keys that inputs of a join have finished by ranges, and the newest keys of clustered inputs.
+    """The keys that a join's inputs have finished by ranges, and the newest keys of clustered inputs.
 
     Attributes:
         numbers: By type of merged events of this version's inputs, the input and the mark (of ``MARKS``). Types without
             a reading, which earlier releases wrote, are included.
-        newest: The newest key (hashed) of each input whose events of a key come together; the next key finishes it.
+        newest: The newest key (hashed) of each clustered input, whose events of a key are consecutive. The next key
+            finishes the newest key.
         other_version: The number of merged events of versions with another reading; they only advance time.
     """
 
@@ -42,18 +43,18 @@ class FinishedKeys:
         self._most_over = _FEW
 
     def own_events(self, batch: EventBatch) -> EventBatch:
-        """The merged events of this version's inputs, or of inputs that read equally; others are counted."""
+        """Select the merged events of this version's inputs, or of inputs that read equally, and count the others."""
         is_own = np.array([name in self.numbers for name in batch.type_names], np.bool_)
         own_batch = batch.take(np.flatnonzero(is_own[batch.type_codes]))
         self.other_version += len(batch) - len(own_batch)
         return own_batch
 
     def are_revocable(self, types: Sequence[str]) -> bool:
-        """Whether a type is that of an event of this version's inputs that may be retracted."""
+        """Check whether a type is that of an event of this version's inputs that may be retracted."""
         return any(REVOCABLE in name and name in self.numbers for name in types)
 
     def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:
-        """Continue as another version of the join; ``texts`` has the texts of hashed keys with events or totals."""
+        """Continue as another version of the join. ``texts`` has the texts of hashed keys with events or totals."""
         self._body = body
         self.newest = {
             number: key for number, key in self.newest.items() if "clustered" in body.inputs[number].closings
@@ -63,7 +64,7 @@ class FinishedKeys:
             self.note(texts())
 
     def note(self, texts: Mapping[int, str]) -> None:
-        """Remember the integers of keys that are whole numbers; ``texts`` has the keys as texts, by hash."""
+        """Remember the integers of keys that are whole numbers. ``texts`` has the keys as texts, by hash."""
         self.ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
@@ -78,8 +79,8 @@ class FinishedKeys:
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
         """Forget keys finished by ranges, and the integers of keys without state, once there are many.
 
-        A key that only ranges have closed need not be remembered, as its state follows from the ranges. The newest key
-        of a clustered input is kept: the next key closes it. ``keys`` gives all hashed keys with state.
+        A key that only ranges have closed need not be remembered, because its state follows from the ranges. The newest
+        key of a clustered input is kept, because the next key closes it. ``keys`` returns all hashed keys with state.
         """
         if not self.has_ranges:
             return
@@ -92,8 +93,8 @@ class FinishedKeys:
             self.ranges.prune(keys())
 
     def items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """Convert merged events to items; returns the items, and the row of each item."""
-        marked_inputs = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # no row has another type
+        """Convert merged events to items; return the items, and the row of each item."""
+        marked_inputs = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # rows have only these types
         inputs = np.array([number for number, _ in marked_inputs], np.uint8)[batch.type_codes]
         is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in marked_inputs])[batch.type_codes]
         is_unkeyed = np.array([mark == UNKEYED for _, mark in marked_inputs])[batch.type_codes]
@@ -110,7 +111,7 @@ class FinishedKeys:
         before = keys_before(clustered, self.newest, inputs, batch.key_hashes, is_event)
         rows, hashes = np.arange(len(batch)), batch.key_hashes
         is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
-        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # else they would end the key
+        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # else they end the key
         is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
         parts = [  # in the order within a row: the key before, closings by ranges, the event, closing of its key
             (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
@@ -125,16 +126,20 @@ class FinishedKeys:
         return ItemColumns.in_order(parts, batch.time_us)
 
     def _are_bare(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """Mask of the closings without a key text, in a join with ``wait: auto``: the key may be no whole number.
+        """Return the mask of closings without a key text in a join with ``wait: auto``.
 
-        Such a closing must not create the state of a key, because no range would ever cover the key.
+        Their key may be no whole number. Such a closing must not create the state of a key, because no range would ever
+        cover the key.
         """
         if not self._body.waits:
             return np.zeros(len(batch), np.bool_)
         return batch.lacks_key_text
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """Mask (inputs, rows): whether the input has finished the row's key by a range, even if the key is unknown."""
+        """Return a mask (inputs, rows): whether the input has finished the row's key by a range.
+
+        The key may be unknown to the join.
+        """
         inputs = range(len(self._body.inputs))
         if not self.has_ranges:
             return np.zeros((len(inputs), len(batch)), np.bool_)

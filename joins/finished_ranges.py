@@ -1,7 +1,7 @@
-"""Keys that inputs have finished by ranges, kept as intervals: memory does not grow with the number of keys.
+"""Keys that inputs have finished by ranges, stored as intervals, so that memory does not grow with the number of keys.
 
-Source: section 3.3 of the specification of punctuation-aware joins: a range is applied to the keys that a join knows,
-and to later keys as they appear; keys that are over by a range need not be remembered one by one.
+A range is applied to the keys that a join knows, and to later keys as they appear. A key that is over by a range need
+not be remembered individually. Source: section 3.3 of the specification of punctuation-aware joins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Pairs = Sequence[Sequence[Sequence[int]]]
 
 
 class Intervals:
-    """A set of 64-bit integers as ascending intervals that do not touch; both bounds are inclusive."""
+    """A set of 64-bit integers as ascending intervals that do not touch. Both bounds are inclusive."""
 
     def __init__(self, ranges: Iterable[KeyRange] = ()) -> None:
         self.least = np.zeros(0, np.int64)
@@ -32,7 +32,7 @@ class Intervals:
         return len(self.least)
 
     def add(self, new: KeyRange) -> None:
-        """Add the numbers of a range; a range whose bounds cross is empty."""
+        """Add the numbers of a range, which is empty if its bounds cross."""
         low, high = new.least, new.greatest
         if low > high:
             return
@@ -44,7 +44,7 @@ class Intervals:
         self.greatest = np.concatenate([self.greatest[:first], np.array([high]), self.greatest[last:]])
 
     def covers(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The mask of the numbers that are in the set."""
+        """Return the mask of the numbers that are in the set."""
         if not len(self):
             return np.zeros(len(numbers), np.bool_)
         places = np.searchsorted(self.least, numbers, side="right") - 1
@@ -52,7 +52,7 @@ class Intervals:
         return is_covered
 
     def pairs(self) -> list[list[int]]:
-        """The bounds of each interval, ascending."""
+        """Return the bounds of each interval, ascending."""
         bounds: list[list[int]] = np.stack([self.least, self.greatest], 1).tolist()
         return bounds
 
@@ -70,18 +70,18 @@ class FinishedRanges:
         return any(map(len, self._closed))
 
     def are_of(self, number: int) -> bool:
-        """Whether an input has finished a range."""
+        """Return whether an input has finished a range."""
         return len(self._closed[number]) > 0
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Remember the numbers of a join's keys (strings); returns the mask of whole numbers, and the numbers."""
+        """Remember the numbers of a join's keys (strings); return the mask of whole numbers, and the numbers."""
         is_whole, numbers = whole_numbers(keys)
         self._hashes.add(hashes[is_whole])
         self._numbers.add(numbers[is_whole])
         return is_whole, numbers
 
     def prune(self, known_keys: NDArray[np.uint64]) -> None:
-        """Forget the numbers of unknown keys; the known keys are given by hash."""
+        """Forget the numbers of unknown keys. The known keys are given by hash."""
         hashes, first = np.unique(self._hashes.values, return_index=True)
         is_known = np.isin(hashes, known_keys)
         self._set_numbers(hashes[is_known], self._numbers.values[first[is_known]])
@@ -92,11 +92,11 @@ class FinishedRanges:
         return len(self._hashes) > self._most
 
     def covers(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The mask of keys, given as whole numbers, that an input has finished by a range."""
+        """Return the mask of keys, given as whole numbers, that an input has finished by a range."""
         return self._closed[number].covers(keys)
 
     def finish(self, number: int, finished: KeyRange, known_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Add a range that an input finishes; returns the known keys in the range, hashed, in numeric order."""
+        """Add a range that an input finishes; return the known keys in the range, hashed, in numeric order."""
         self.prune(known_keys)
         self._closed[number].add(finished)
         numbers = self._numbers.values
@@ -105,10 +105,10 @@ class FinishedRanges:
         return hashes
 
     def implied(self, keys: NDArray[np.uint64], closed: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The keys that only ranges have closed, so that their state follows from the ranges.
+        """Return the keys whose state follows from the ranges, because only ranges have closed them.
 
-        ``keys`` are hashed keys that are over, ``closed`` the inputs that closed each key, as bits. ``prune`` must have
-        been called before.
+        ``keys`` are hashed keys that are over, and ``closed`` has the inputs that closed each key, as bits. Call
+        ``prune`` before.
         """
         hashes = self._hashes.values
         places = np.searchsorted(hashes, keys)
@@ -122,7 +122,7 @@ class FinishedRanges:
         return implied_keys
 
     def dump(self) -> tuple[list[list[list[int]]], dict[str, bytes]]:
-        """The intervals of each input as pairs of bounds, and the numbers as sections by name."""
+        """Return the intervals of each input as pairs of bounds, and the numbers as sections by name."""
         return [closed.pairs() for closed in self._closed], {
             "hashes": self._hashes.values.tobytes(),
             "numbers": self._numbers.values.tobytes(),
@@ -130,7 +130,7 @@ class FinishedRanges:
 
     @classmethod
     def load(cls, pairs: Pairs, sections: Mapping[str, bytes]) -> FinishedRanges:
-        """The ranges that ``dump`` saved."""
+        """Restore the ranges that ``dump`` saved."""
         finished_ranges = cls(len(pairs))
         finished_ranges._closed = [Intervals(KeyRange(low=low, high=high) for low, high in bounds) for bounds in pairs]
         finished_ranges._set_numbers(

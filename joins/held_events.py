@@ -1,7 +1,7 @@
-"""The events that a join may still need for its results, with ids, types and data; the kernel has only numbers.
+"""The events that a join may still need for its results, with ids, types and data. The kernel has only numbers.
 
-The events are columns to which rows are appended. Rows that are no longer needed are removed once they are the
-majority, so the cost per event does not depend on the number of held events.
+The events are columns to which rows are appended. Unneeded rows are removed once they are the majority, so the cost per
+event does not depend on the number of stored events.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from streams import EventBatch, GrowingNumbers, GrowingTexts, column_of, texts_of
 
-_SPARSE = 2  # remove rows once there are this many times more than are needed
+_SPARSE = 2  # rows are removed once there are this many times the needed rows
 
 
 class HeldEvents:
-    """Merged events, sorted by sequence number (int64), with a mark if already part of a result or total."""
+    """Merged events, sorted by sequence number (int64). Events that are part of a result or total are marked."""
 
     def __init__(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
         self._types: dict[str, int] = {}
         self._sequences = GrowingNumbers(sequences)
-        self._rows: GrowingNumbers | None = None  # row of each sequence number; None: the rows are in that order
+        self._rows: GrowingNumbers | None = None  # row of each sequence number; None: rows are in sequence order
         self._is_counted = GrowingNumbers(is_counted)
         self._times_us = GrowingNumbers(batch.time_us)
         self._hashes = GrowingNumbers(batch.key_hashes)
@@ -38,14 +38,17 @@ class HeldEvents:
         return len(self._sequences)
 
     def add(self, sequences: NDArray[np.int64], batch: EventBatch) -> None:
-        """Append events; their sequence numbers are above all present ones."""
+        """Append events, whose sequence numbers must exceed all present ones."""
         if self._rows is not None:
             self._rows.add(len(self) + np.arange(len(sequences)))
         self._sequences.add(sequences)
         self._append(batch, np.zeros(len(sequences), np.bool_))
 
     def restore(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
-        """Add events that were held before, by ascending sequence numbers; events that are still held are unchanged."""
+        """Add events that were stored before, by ascending sequence numbers.
+
+        Events that are still present are unchanged.
+        """
         held_sequences = self._sequences.values
         places = np.searchsorted(held_sequences, sequences)
         is_new = np.ones(len(sequences), np.bool_)
@@ -68,27 +71,27 @@ class HeldEvents:
             held.add(batch.columns.column(name))
 
     def rows_of(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The rows of held events, given by their sequence numbers."""
+        """Return the rows of stored events, given by their sequence numbers."""
         places = np.searchsorted(self._sequences.values, sequences)
         return places if self._rows is None else cast("NDArray[np.intp]", self._rows.values[places])
 
     def ids(self, rows: NDArray[np.intp]) -> pa.Array:
-        """The ids of some events, as strings."""
+        """Return the ids of the given events, as strings."""
         return self._ids.take(rows)
 
     def keys(self, rows: NDArray[np.intp]) -> pa.Array:
-        """The keys of some events, as strings."""
+        """Return the keys of the given events, as strings."""
         return self._keys.take(rows)
 
     def data(self, rows: NDArray[np.intp]) -> pa.Array:
-        """The data of some events, as bytes."""
+        """Return the data of the given events, as bytes."""
         return self._data.take(rows)
 
     def times_us(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         return cast("NDArray[np.int64]", self._times_us.values[rows])
 
     def hashes(self, rows: NDArray[np.intp]) -> NDArray[np.uint64]:
-        """The hashed keys of some events."""
+        """Return the hashed keys of the given events."""
         return cast("NDArray[np.uint64]", self._hashes.values[rows])
 
     def batch(self, rows: NDArray[np.intp]) -> EventBatch:
@@ -97,26 +100,26 @@ class HeldEvents:
         return EventBatch.of_hashed(self.ids(rows), types, self.times_us(rows), keys, self.data(rows))
 
     def is_counted(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """The mask of the events that were already part of a result or total."""
+        """Return the mask of the events that were already part of a result or total."""
         return cast("NDArray[np.bool_]", self._is_counted.values[rows])
 
     def count(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Mark distinct events as part of a result or total; returns the mask of the events that had no mark before."""
+        """Mark distinct events as part of a result or total; return the mask of the events that had no mark before."""
         is_new = ~self._is_counted.values[rows]
         self._is_counted.values[rows] = True
         return cast("NDArray[np.bool_]", is_new)
 
     def is_sparse(self, needed: int, least: int) -> bool:
-        """Whether most events are not needed, so that ``only`` is worth its cost; False up to ``least`` events."""
+        """Check whether most events are unneeded, so that ``only`` is worth its cost; False up to ``least`` events."""
         return len(self) > max(_SPARSE * needed, least)
 
     def only(self, needed: NDArray[np.int64]) -> HeldEvents:
-        """The held events that are needed, given by ascending sequence numbers; all others are dropped."""
+        """Return the needed events, given by ascending sequence numbers, and drop all others."""
         rows = self.rows_of(needed)
         return HeldEvents(needed, self.batch(rows), self._is_counted.values[rows])
 
     def dump(self, needed: NDArray[np.int64]) -> dict[str, bytes]:
-        """The needed events, as sections by name."""
+        """Return the needed events, as sections by name."""
         rows = self.rows_of(needed)
         return {
             "sequences": needed.tobytes(),
@@ -126,7 +129,7 @@ class HeldEvents:
 
     @classmethod
     def load(cls, sections: dict[str, bytes]) -> HeldEvents:
-        """The events that ``dump`` saved; raises ``BatchFormatError`` if they cannot be read."""
+        """Restore the events that ``dump`` saved; raise ``BatchFormatError`` if they cannot be read."""
         return cls(
             np.frombuffer(sections["sequences"], np.int64),
             EventBatch.from_bytes(sections["events"]),
@@ -134,6 +137,6 @@ class HeldEvents:
         )
 
     def _coded(self, batch: EventBatch) -> NDArray[np.int32]:
-        """The types of events as numbers; new types are added to the known types."""
+        """Return the types of events as numbers. New types are added to the known types."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in batch.type_names]
         return np.array(numbers, np.int32)[batch.type_codes]

@@ -28,7 +28,7 @@ class Item(IntEnum):
 
 
 class Cause(IntEnum):
-    """The reason why no combination of a key can come any more."""
+    """The reason why no further combination of a key can arise."""
 
     REGULAR = tables.REGULAR
     WINDOW_ASSISTED = tables.WINDOW_ASSISTED
@@ -50,7 +50,7 @@ class ItemColumns:
     """Events, closings and times in the order in which they are processed.
 
     Attributes:
-        kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key come on the input.
+        kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key arrive on the input.
             ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: as ``CLOSING``, for a key in
             a range that was closed before; it does not count as a duplicate. ``KNOWN``: as ``REMINDER``, for any key;
             without effect if the key has no state.
@@ -66,7 +66,7 @@ class ItemColumns:
 
     @classmethod
     def of(cls, items: Sequence[tuple[Item, int, int, int]]) -> ItemColumns:
-        """Columns of items: kind, input, key, time."""
+        """Create columns of items: kind, input, key, time."""
         kinds, inputs, keys, times = zip(*items, strict=True) if items else ((), (), (), ())
         return cls(
             kinds=np.array(kinds, np.uint8),
@@ -77,7 +77,7 @@ class ItemColumns:
 
     @classmethod
     def closing(cls, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item) -> ItemColumns:
-        """Columns of items of one kind: for each key, one item for each of some inputs."""
+        """Create columns of items of one kind: for each key, one item for each of the given inputs."""
         return cls(
             kinds=np.full(len(keys) * len(inputs), kind, np.uint8),
             inputs=np.tile(np.array(inputs, np.uint8), len(keys)),
@@ -87,9 +87,9 @@ class ItemColumns:
 
     @classmethod
     def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """The items of several parts, ordered by row, then by part; each item has the time of its row.
+        """Merge the items of several parts, sorted by row, then by part, and return the row of each item as well.
 
-        Returns also the row of each item.
+        Each item has the time of its row.
         """
         places = np.concatenate([part[0] for part in parts])
         order = np.argsort(places, kind="stable")
@@ -105,7 +105,7 @@ class ItemColumns:
         return len(self.times_us)
 
     def with_time(self, until_us: int) -> ItemColumns:
-        """The items followed by a ``TIME`` item."""
+        """Return the items followed by a ``TIME`` item."""
         return ItemColumns(
             kinds=np.append(self.kinds, np.uint8(Item.TIME)),
             inputs=np.append(self.inputs, np.uint8(0)),
@@ -114,21 +114,21 @@ class ItemColumns:
         )
 
     def slice(self, first: int, last: int) -> ItemColumns:
-        """The items from index ``first`` up to, but not including, index ``last``."""
+        """Return the items from index ``first`` up to, but not including, index ``last``."""
         return ItemColumns(**{column.name: getattr(self, column.name)[first:last] for column in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedColumns:
-    """The results of some items, and the keys that they closed.
+    """The results of a sequence of items, and the keys that they closed.
 
     Attributes:
         members: int64 (results, inputs): the sequence numbers of a combination's events, which count all ``EVENT`` and
-            ``PLACE`` items from 0; negative: the input has no event in the combination, nor can one come.
+            ``PLACE`` items from 0; negative: the input has no event in the combination and can have none later.
         result_times_us: int64: when each combination was complete, or could no longer be completed.
         result_items: int32: the index of the item that led to each combination.
         result_whys: uint8 ``Why``: what decided each combination.
-        closing_keys: uint64: keys of which no combination comes any more.
+        closing_keys: uint64: keys that have no further combinations.
         closing_causes: uint8 ``Cause``.
         closing_times_us: int64.
         closing_items: int32.
@@ -150,13 +150,16 @@ class JoinedColumns:
     cuts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def up_to(self, result: int) -> JoinedColumns:
-        """The results up to and including ``result`` (an index), with the closings, violations and cuts before."""
+        """Return the results up to and including ``result`` (an index).
+
+        The closings, violations and cuts before this result are included.
+        """
         closings = int(np.searchsorted(self.closing_places, result, side="right"))
         violations = int(np.searchsorted(self.violations, self.result_items[result]))
         return replace(self._first(result + 1, closings, violations), cuts=self.cuts[self.cuts < result])
 
     def until(self, item: int) -> JoinedColumns:
-        """The results of the items up to and including item number ``item``."""
+        """Return the results of the items up to and including item number ``item``."""
         results = int(np.searchsorted(self.result_items, item, side="right"))
         closings = int(np.searchsorted(self.closing_items, item, side="right"))
         violations = int(np.searchsorted(self.violations, item, side="right"))
@@ -168,7 +171,7 @@ class JoinedColumns:
         return JoinedColumns(**columns, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-        """Select results by a mask, which must include all results in ``cuts``; closings and violations stay.
+        """Select results by a mask, which must include all results in ``cuts``; keep all closings and violations.
 
         ``is_kept`` has a value for each result; further values are ignored.
         """
@@ -190,31 +193,31 @@ Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.u
 
 
 def are_events(items: ItemColumns) -> NDArray[np.bool_]:
-    """The mask of items that are events, including events that contradict a range."""
+    """Return the mask of items that are events, including events that contradict a range."""
     is_event: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
     return is_event
 
 
 def are_late(items: ItemColumns) -> NDArray[np.bool_]:
-    """The mask of late events: a range of their input has finished their key."""
+    """Return the mask of late events, whose key was finished by a range of their input."""
     is_late: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys == 0)
     return is_late
 
 
 def with_late(results: JoinedColumns, items: ItemColumns) -> JoinedColumns:
-    """Add the events that contradict a range to the violations of some results."""
+    """Add the events that contradict a range to the violations of the results."""
     late = np.flatnonzero(are_late(items)).astype(np.int32)
     return replace(results, violations=np.sort(np.concatenate([results.violations, late]))) if len(late) else results
 
 
 def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
-    """The mask of items that are events without a usable key."""
+    """Return the mask of items that are events without a usable key."""
     is_unkeyed: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys != 0)
     return is_unkeyed
 
 
 def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
-    """Items that close each row's key again for the inputs whose finished ranges contain the key.
+    """Return items that close each row's key again for the inputs whose finished ranges contain the key.
 
     ``is_finished`` is a mask (inputs, rows): whether the input has finished the row's key.
     """
@@ -232,10 +235,11 @@ def keys_before(
     keys: NDArray[np.uint64],
     is_event: NDArray[np.bool_],
 ) -> NDArray[np.uint64]:
-    """The key that each row finishes: the key of the input's previous event, if the row has another; 0: none.
+    """Return the key that each row finishes, or 0.
 
-    ``clustered`` are the numbers of inputs whose events of a key come together; ``newest_keys`` has the newest key of
-    each such input and is updated. Keys are hashed.
+    A row finishes the key of the input's previous event, if the row has another key. ``clustered`` has the numbers of
+    the inputs whose events of a key are consecutive. ``newest_keys`` has the newest key of each such input and is
+    updated. Keys are hashed.
     """
     before = np.zeros(len(keys), np.uint64)
     for number in clustered:

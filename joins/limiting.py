@@ -1,7 +1,7 @@
 """Limits of the number of results of a join: per event at once, and over time.
 
-The account counts results, bytes and events in their order, never seconds. So a join is suspended at the same result
-for any batch boundaries, after a restart and in a replay.
+The account counts results, bytes and events in their order, never seconds. So a join is suspended at the same result,
+whatever the batch boundaries, after a restart and in a replay.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from numpy.typing import NDArray
 
 from joins.items import ItemColumns, JoinedColumns, are_events
 
-_SMALL_BYTES = 512  # bytes of the values of a result that counts once
-_DROPPED = 10  # combinations that a condition drops count as one result
+_SMALL_BYTES = 512  # most bytes of the values of a result that counts once
+_DROPPED = 10  # this number of combinations dropped by a condition counts as one result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultLimits:
-    """The limits of a join. The defaults are part of the log's format: they apply to a document without limits.
+    """The limits of a join.
+
+    The defaults apply to a document without limits. They are part of the log's format.
 
     Attributes:
-        per_event: Results of an event of a key at once, at least 1; further results are not emitted.
+        per_event: The most results of an event of a key at once, at least 1; further results are not emitted.
         average: Free results for each event of the join in a shard, at least 1.
         ahead: Results allowed beyond the free results, at least 1; the next result suspends the join. A result of n
             inputs counts n / 2 times (rounded down, at least once), or once per 512 bytes of its values if this is
@@ -40,7 +42,7 @@ class ResultAccount:
     """The account of a join's results in a shard, beyond the free results.
 
     Attributes:
-        owed: Tenths of results on the account; each event takes off ``average`` results after its results are added.
+        owed: Results on the account, in tenths; each event deducts ``average`` results after its results are added.
         cut: Number of events that led to more than ``per_event`` results.
         has_asked: Whether the join has ever made totals under a condition. From then on all combinations are examined,
             because any event may be without a combination under the condition.
@@ -50,10 +52,11 @@ class ResultAccount:
         self.limits, self.owed, self.cut, self.has_asked = limits, owed, cut, has_asked
 
     def limited(self, limits: ResultLimits, *, asks: bool, is_total: bool) -> tuple[int, bool]:
-        """Set the limits of a join; ``asks``: with a condition, ``is_total``: with totals of combinations only.
+        """Set the limits of a join.
 
-        Returns the most combinations of an event at once, and whether totals need only a combination for each event. If
-        combinations are only candidates for results, the number is so high that exceeding it suspends the join.
+        ``asks`` is true with a condition, ``is_total`` with totals of combinations only. Return the most combinations
+        of an event at once, and whether totals need only a combination for each event. If combinations are only
+        candidates for results, the number is so high that exceeding it suspends the join.
         """
         self.limits, self.has_asked = limits, self.has_asked or (is_total and asks)
         are_candidates = asks or (is_total and self.has_asked)
@@ -61,7 +64,7 @@ class ResultAccount:
         return most, is_total and not self.has_asked
 
     def measures(self) -> dict[str, int]:
-        """The results on the account, and the number of events whose results were cut."""
+        """Return the results on the account, and the number of events whose results were cut."""
         return {"results_ahead": -(-self.owed // _DROPPED), "results_cut": self.cut}
 
     def clear_counts(self) -> None:
@@ -69,13 +72,13 @@ class ResultAccount:
         self.owed = self.cut = 0
 
     def to_json(self) -> dict[str, list[int]]:
-        """The account as part of a saved join's head; empty as long as all values are 0."""
+        """Return the account as part of a saved join's head, or an empty object as long as all values are 0."""
         state = [self.owed, self.cut, int(self.has_asked)]
         return {"account": state} if any(state) else {}
 
     @classmethod
     def from_json(cls, limits: ResultLimits, head: Mapping[str, Any]) -> ResultAccount:
-        """The account of a saved join."""
+        """Read the account of a saved join."""
         owed, cut, has_asked = head.get("account", (0, 0, 0))
         return cls(limits, owed, cut, has_asked=bool(has_asked))
 
@@ -86,11 +89,11 @@ class ResultAccount:
         sizes: NDArray[np.int64],
         is_result: NDArray[np.bool_] | None = None,
     ) -> list[int]:
-        """Add results to the account; returns the index of the first result beyond ``ahead``, or an empty list.
+        """Add results to the account; return the index of the first result beyond ``ahead``, or an empty list.
 
         Results may belong to the item after ``items``, because time has advanced to this item. ``sizes`` are the bytes
         of each result's values. ``is_result`` is false for combinations dropped by a condition, and for events alone
-        that have joined; None: true for all.
+        that have joined (None: true for all).
         """
         results, inputs = joined.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)

@@ -1,6 +1,6 @@
 """Merged events: the form of an input's events in the common order of all inputs of a join.
 
-The type of a merged event is the name of its input (``input_name``), followed by a mark, such as that the event
+The type of a merged event is the name of its input (``input_name``), followed by a mark, for example for an event that
 finishes its key. Its id begins with the input and a counter, and its data are the type and the data of the event.
 """
 
@@ -57,30 +57,36 @@ _LAST_PLACE = (1 << 64) - 1
 
 
 def input_name(alias: str, reading: str) -> str:
-    """The name of an input in merged types; ``reading``: as in ``readings_of``, or empty as in earlier releases."""
+    """Return the name of an input in merged types.
+
+    ``reading`` is as in ``readings_of``, or empty as in earlier releases.
+    """
     return f"{alias}{_OF_READING}{reading}" if reading else alias
 
 
 def alias_and_mark(merged_type: str) -> tuple[str, str]:
-    """The alias of the input and the mark in the type of a merged event."""
+    """Return the alias of the input and the mark in the type of a merged event."""
     name, dot, mark = merged_type.partition(_OF_MARK)
     return name.partition(_OF_READING)[0], dot + mark
 
 
 def finishes_key(mark: str, *, is_unique: bool) -> bool:
-    """Whether a merged event with a mark finishes its key; ``is_unique``: the input has one event of each key."""
+    """Check whether a merged event with a mark finishes its key; ``is_unique``: each key has one event in the input."""
     return mark != UNKEYED and (is_unique or mark.endswith((LAST, CLOSED)))
 
 
 def merged_id(number: int, place: int, identity: str) -> str:
-    """The id of a merged event; it orders events of one time by input, then by ``place``, a counter per input."""
+    """Return the id of a merged event.
+
+    Ids order events of one time by input, then by ``place``, a counter per input.
+    """
     return f"{number:02x}{place:016x}{identity}"
 
 
 def finished_range(number: int, name: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """The row by which an input finishes a range of keys, after its events of this time.
+    """Create the row by which an input finishes a range of keys, after its events of this time.
 
-    ``name``: as in ``input_name``. ``keys`` None: the input's keys begin again (``AGAIN``).
+    ``name`` is as in ``input_name``. If ``keys`` is None, the input's keys begin again (``AGAIN``).
     """
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
@@ -92,30 +98,33 @@ def finished_range(number: int, name: str, keys: KeyRange | None, time_us: int) 
 
 
 def merged_ids(number: int, places: NDArray[np.uint64], identities: pa.Array) -> pa.Array:
-    """The ids of many merged events of one input (``merged_id``)."""
+    """Return the ids of many merged events of one input (``merged_id``)."""
     return joined_texts([f"{number:02x}", hex_texts(places), identities])
 
 
 def merged_data(types: Sequence[str], codes: NDArray[np.int32], data: pa.Array) -> pa.Array:
-    """The data of merged events: type and data (a JSON object) of each; ``codes`` are indices in ``types``."""
+    """Return the data of merged events: the type and data (a JSON object) of each.
+
+    ``codes`` are indices in ``types``.
+    """
     heads = [f'{{"type":{json_text(event_type)},"data":' for event_type in types]
     return joined_texts([chosen_texts(heads, codes), data.view(pa.string()), "}"]).view(pa.binary())
 
 
 def original_ids(identities: pa.Array) -> pa.Array:
-    """The ids of merged events in their streams."""
+    """Return the ids of merged events in their streams."""
     return pc.utf8_slice_codeunits(identities, _PLACED)
 
 
 def original_of(event: Event) -> Event:
-    """The original event of a merged event, as in its stream."""
+    """Return the original event of a merged event, as in its stream."""
     original = dict(event.data)
     identity = event.id[_PLACED:]
     return Event(id=identity, type=str(original["type"]), time_us=event.time_us, key=event.key, data=original["data"])
 
 
 def attributes_of(data: bytes) -> Any:
-    """The attributes in a JSON text; empty if the text is damaged."""
+    """Return the attributes in a JSON text, or no attributes if the text is damaged."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -123,7 +132,10 @@ def attributes_of(data: bytes) -> Any:
 
 
 def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
-    """The members ``type`` and ``data`` of merged events, from their data; None and an empty object if damaged."""
+    """Return the members ``type`` and ``data`` of merged events, from their data.
+
+    If the data are damaged, they are None and an empty object.
+    """
     with suppress(orjson.JSONDecodeError):
         originals: list[dict[str, Any]] = orjson.loads(b"[" + b",".join(data) + b"]")
         if len(originals) == len(data):
@@ -132,5 +144,8 @@ def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
 
 
 def merged_types(name: str, marks: NDArray[np.int8]) -> pa.DictionaryArray:
-    """The types of merged events of an input (``input_name``); ``marks`` has the index of each mark in ``MARKS``."""
+    """Return the types of merged events of an input (``input_name``).
+
+    ``marks`` has the index of each mark in ``MARKS``.
+    """
     return texts_of([name + mark for mark in MARKS]).take(column_of(marks)).dictionary_encode()

@@ -1,7 +1,7 @@
 """Joins of more than two inputs, some of which may be absent: the reasons of absences, and when keys on disk are due.
 
-They report the full disjunction of their inputs: each combination that is part of no larger one. ``joins.WindowJoin``
-finds these combinations (``optional``).
+Such a join reports the full disjunction of its inputs: each combination that is part of no larger one.
+``joins.WindowJoin`` finds these combinations (``optional``).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKE
 def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
     """Replace ``FINISHED`` by ``ENDED`` where an absent input closed the key only because all input ended.
 
-    ``results`` are the results of the closings of all keys by all inputs; ``closed`` has, for the key of each item, the
-    inputs that had closed it before, as bits.
+    ``results`` are the results of the closings of all keys by all inputs. ``closed`` has, for the key of each item, the
+    inputs that had closed the key before, as bits.
     """
     inputs = np.arange(results.members.shape[1], dtype=np.uint64)
     had_closed = (closed[results.result_items][:, None] >> inputs) & np.uint64(1) != 0
@@ -34,7 +34,7 @@ def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> Jo
 
 
 def words_of(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
-    """The reasons why an input is absent, as JSON strings, and the index of each combination's reason."""
+    """Return the reasons why an input is absent, as JSON strings, and the index of each combination's reason."""
     return list(_WORDS.values()), NIL - members
 
 
@@ -45,17 +45,18 @@ def due_times(
     required: np.uint64,
     inputs: int,
 ) -> NDArray[np.int64]:
-    """The time at which each key on disk leads to a result or ends, in microseconds; the largest number: never.
+    """Return the time at which each key on disk leads to a result or ends.
 
-    A combination that lacks inputs is reported when the first of its members leaves. There is no such combination if a
-    required input has no event; if all inputs without events have closed the key (then it was reported before); or if
-    an input without events had some when the newest event came (then it is part of a larger one). None of this changes
-    while the key is on disk. A key that a required input has closed is over when the last event of this input leaves;
-    once the key has no events, it is remembered in memory.
+    Times are in microseconds, and the largest number means never. A combination that lacks inputs is reported when the
+    first of its members leaves. There is no such combination in three cases: a required input has no event; all inputs
+    without events have closed the key, so the combination was reported before; or an input without events had an event
+    when the newest event arrived, so the combination is part of a larger one. None of this changes while the key is on
+    disk. A key that a required input has closed is over when the last event of this input leaves. A key without events
+    is remembered in memory.
 
-    ``keys``: ``KEY`` of ``joins.kernels.paging``. ``rows``: ``ROW``; owners are indices of ``keys``. ``times_us``: when
-    each row leaves its window, and when the last row of each key does. ``required``: inputs that no combination may
-    lack, as bits.
+    ``keys`` are ``KEY`` of ``joins.kernels.paging``; ``rows`` are ``ROW``, whose owners are indices of ``keys``.
+    ``times_us`` has the time at which each row leaves its window, and at which the last row of each key does.
+    ``required`` has the inputs that no combination may lack, as bits.
     """
     owners, bit, (out_us, gone_us) = rows["owner"], np.uint64(1), times_us
     bits = bit << rows["input"].astype(np.uint64)

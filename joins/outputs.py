@@ -1,4 +1,4 @@
-"""The output of a join for some events: derived events, ends of traces, and events that contradict a finished key."""
+"""The output of a join: derived events, ends of traces, and events that contradict a finished key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event with the alias of its input. Events in ``JoinOutput.broken`` joined nothing: their key was finished."""
+    """An event with the alias of its input.
+
+    Events in ``JoinOutput.broken`` joined nothing, because their key was finished.
+    """
 
     event: Event
     alias: str
@@ -25,7 +28,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinOutput:
-    """The output of a join for some events.
+    """The output of a join for the given events.
 
     Attributes:
         events: Events of the derived stream, in the order in which they arose, with the keys of the join.
@@ -38,7 +41,7 @@ class JoinOutput:
             the stop, otherwise None.
         cut: The newest event of each combination after which results are missing, because an event led to too many
             results.
-        excess: If the join stops at its limits of results, the newest event of the last result; else empty.
+        excess: If the join stops at its limits of results, the newest event of the last result; otherwise empty.
     """
 
     events: EventBatch
@@ -52,7 +55,7 @@ class JoinOutput:
 
 
 def with_ends(events: EventBatch, places: NDArray[np.int64], results: JoinedColumns, *, is_each: bool) -> EventBatch:
-    """Derived events, with a row that ends the trace of each finished key after the events of the key.
+    """Add a row that ends the trace of each finished key to derived events, after the events of the key.
 
     ``places`` has the index of each event's combination (``is_each``), or of the closing at which the event was made.
     """
@@ -83,7 +86,7 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Results of a join, and reports for ``JoinOutput``; if ``is_stopping``, the join stops after these results."""
+    """Results of a join, and reports for ``JoinOutput``. If ``is_stopping``, the join stops after these results."""
 
     results: JoinedColumns
     is_stopping: bool
@@ -92,7 +95,7 @@ class Stop:
     excess: tuple[Broken, ...]
 
     def output(self, events: EventBatch, places: NDArray[np.int64], *, is_each: bool) -> JoinOutput:
-        """The output: derived events with the ends of traces (``with_ends``), and the other reports."""
+        """Create the output: derived events with the ends of traces (``with_ends``), and the other reports."""
         return JoinOutput(
             events=events,
             passed_on=with_ends(events, places, self.results, is_each=is_each),
@@ -112,8 +115,8 @@ def stopped(
 ) -> Stop:
     """Cut the results of a join at the event or result at which it stops.
 
-    ``first`` is the sequence number of the first event among the items; ``over`` is the index of the result that
-    exceeds the limits, None if none does.
+    ``first`` is the sequence number of the first event among the items. ``over`` is the index of the result that
+    exceeds the limits, or None.
     """
     body, held = join
     late = int(results.violations[0]) if body.late == "fail" and len(results.violations) else None
@@ -134,14 +137,14 @@ def stopped(
 
 
 def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]) -> tuple[Broken, ...]:
-    """The newest events of some combinations."""
+    """Return the newest events of the given combinations."""
     return _stream_events(held, aliases, members.max(axis=1, initial=-1), members.argmax(axis=1))
 
 
 def _stream_events(
     held: HeldEvents, aliases: Sequence[str], sequences: NDArray[np.int64], numbers: NDArray[np.integer]
 ) -> tuple[Broken, ...]:
-    """Held events, converted back to events of their streams; ``numbers`` has the number of each event's input."""
+    """Convert stored events back to events of their streams. ``numbers`` has the number of each event's input."""
     events = held.batch(held.rows_of(sequences)).to_events() if len(sequences) else []
     numbered = zip(events, numbers.tolist(), strict=True)
     return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in numbered)

@@ -24,14 +24,14 @@ _COLUMN = re.compile(
     r"(?:(?P<function>[a-z_]+)\s*\(\s*)?(?P<alias>[A-Za-z_]\w*)(?:\.(?P<path>[^\s()]+))?(?P<end>\s*\))?"
 )
 _NUMBERS = frozenset((int, float))
-_MIXED = False  # the state of a total that stays null, because a value has another type
+_MIXED = False  # state of a total that remains null, because a value has another type
 _OF_COLUMNS = frozenset((None, *get_args(OfEvent)[1:], *get_args(Total)))
 _WITHOUT_PATH = ("count", "id", "type", "time", "decided_by")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A value from which members of a derived event are made; ``name`` is the member's name, or empty.
+    """A value from which members of a derived event are made. ``name`` is the member's name, or empty.
 
     Attributes:
         function: A property of one event, or a total over many.
@@ -53,30 +53,33 @@ class Expression(Protocol):
 
     @property
     def reads(self) -> Sequence[Column]:
-        """The columns that the expression reads, without names; ``time`` of a combination is in microseconds."""
+        """The columns that the expression reads, without names. ``time`` of a combination is in microseconds."""
         ...
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
-        """The expression's value for each of ``size`` combinations, as plain JSON, from the values of its columns."""
+        """Return the expression's value for each of ``size`` combinations, as plain JSON.
+
+        ``values`` has the values of the columns that the expression reads.
+        """
         ...
 
 
 class Expressions(Protocol):
-    """A function that reads an expression; a text with a single column is read without this function."""
+    """A function that reads an expression. A text with a single column is read without this function."""
 
     def __call__(self, text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
-        """The expression over inputs, or over totals; None: the language has no such expressions."""
+        """Return the expression over inputs or over totals, or None if the language has no such expressions."""
         ...
 
 
 def no_expressions(text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
-    """The ``Expressions`` of a language without expressions: always None."""
+    """Read no expression: the ``Expressions`` of a language without expressions, which always returns None."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a derived event: a column, or an expression over columns; ``places`` are the columns' indices."""
+    """A member of a derived event: a column, or an expression over columns. ``places`` are the columns' indices."""
 
     name: str
     places: tuple[int, ...]
@@ -86,7 +89,7 @@ class Member:
 def read_members(
     value: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
 ) -> tuple[tuple[Column, ...], tuple[Member, ...]]:
-    """The columns that ``return`` reads, and its members in their order; only joins that emit on close have totals."""
+    """Read the columns and the members of ``return``, in their order; only joins that emit on close have totals."""
     if not isinstance(value, Mapping) or not value:
         raise JoinRefused(
             "'return' of a join is an object of columns, such as {order: o.id, parcels: count(p)}", field="return"
@@ -104,7 +107,7 @@ def read_members(
 def _expression(
     text: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
 ) -> Expression | None:
-    """The expression of a member; None if ``text`` is a single column, or not an expression."""
+    """Return the expression of a member, or None if ``text`` is a single column or not an expression."""
     if not isinstance(text, str):
         return None
     column_match = _COLUMN.fullmatch(text.strip())
@@ -146,7 +149,7 @@ def _column(name: str, text: object, aliases: Sequence[str], *, is_on_close: boo
 
 
 def value_at(data: object, path: Sequence[str]) -> Any:
-    """The value at a path of a JSON object; None: no such value."""
+    """Return the value at a path of a JSON object, or None if there is no such value."""
     for part in path:
         data = inner_value(data, part)
     return data
@@ -155,8 +158,8 @@ def value_at(data: object, path: Sequence[str]) -> Any:
 class Totals:
     """The totals of a key, in which each event counts once. A total is a list with the state of each column.
 
-    ``adding`` has, by alias, a pair for each column of this alias: the column's index, and a function of the column's
-    state, an event's sequence number and the event's value, which returns the new state.
+    ``adding`` has, by alias, a pair for each column of this alias: the column's index, and a function that returns the
+    column's new state. Its arguments are the state, the event's sequence number and the event's value.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -168,11 +171,11 @@ class Totals:
         }
 
     def empty(self) -> list[Any]:
-        """The total of no events."""
+        """Return the total of no events."""
         return [0 if column.function == "count" else None for column in self._columns]
 
     def values(self, totals: Sequence[list[Any]]) -> list[list[Any]]:
-        """The final values of totals: for each column, one value per total."""
+        """Return the final values of totals: for each column, one value per total."""
         columns = zip(*totals, strict=True) if totals else ((),) * len(self._columns)
         return [list(map(final, states)) for final, states in zip(self._finals, columns, strict=True)]
 
@@ -199,7 +202,7 @@ def _distinct(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _is_same(first: Any, second: Any) -> bool:
-    """Whether two JSON values are equal; in JSON true and 1 differ, also within lists and objects."""
+    """Check whether two JSON values are equal; in JSON true and 1 differ, also within lists and objects."""
     if isinstance(first, bool) or isinstance(second, bool):
         return first is second
     if isinstance(first, list) and isinstance(second, list):
@@ -218,7 +221,7 @@ def _sum(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _extreme(choose: Callable[[Any, Any], Any], state: Any, sequence: int, value: Any) -> Any:
-    """The least or greatest number or text so far; of equal values the oldest."""
+    """Return the least or greatest number or text so far; of equal values the oldest."""
     if state is _MIXED or _is_null(value):
         return state
     if type(value) not in _NUMBERS and type(value) is not str:
@@ -239,7 +242,7 @@ def _average(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _is_null(value: Any) -> bool:
-    """Whether totals skip a value as null; lists and objects are null, as in conditions."""
+    """Check whether totals skip a value as null. Lists and objects are null, as in conditions."""
     return value is None or isinstance(value, list | dict)
 
 
@@ -285,7 +288,7 @@ _FINALS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def packed_totals(totals: Any) -> bytes:
-    """Totals as JSON; sums may have more than 64 bits."""
+    """Encode totals as JSON. Sums may have more than 64 bits."""
     try:
         return orjson.dumps(totals)
     except TypeError:
@@ -293,5 +296,5 @@ def packed_totals(totals: Any) -> bytes:
 
 
 def unpacked_totals(text: bytes) -> Any:
-    """The inverse of ``packed_totals``."""
+    """Decode the result of ``packed_totals``."""
     return json.loads(text)

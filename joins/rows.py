@@ -18,7 +18,7 @@ from joins.totalling import KeyTotals
 from joins.windowed import WindowJoin
 from streams import SpilledFiles
 
-_KEPT = 8  # events are kept until they exceed 1 / _KEPT of the most that were ever stored at a time
+_KEPT = 8  # no event is dropped up to 1 / _KEPT of the most events ever stored at a time
 
 
 class JoinRows:
@@ -42,7 +42,10 @@ class JoinRows:
         return [] if self._pager is None else self._pager.disk.names
 
     def verify(self) -> None:
-        """Compare the checksums of the files; ``StateLost`` names a file that is missing or damaged."""
+        """Compare the checksums of the files.
+
+        Raise ``StateLost``, which names the file, if one is missing or damaged.
+        """
         if self._pager is not None:
             self._pager.disk.verify()
 
@@ -52,7 +55,7 @@ class JoinRows:
         self.retractions.begin(self.held)
 
     def change(self, body: JoinBody, derived: DerivedEventBuilder, label: str) -> None:
-        """Continue as another version of the join; the caller has brought all rows into memory (``settle``)."""
+        """Continue as another version of the join. The caller has loaded all rows into memory (``settle``)."""
         self._body = body
         self._pager = self._pager_of(label)
         self.totals.change(body)
@@ -60,7 +63,10 @@ class JoinRows:
             self.retractions.change(body, derived)
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Indices at which to divide items with these hashed keys, so that the rows of each part fit into memory."""
+        """Return indices at which to divide items with these hashed keys.
+
+        The rows of each part then fit into memory.
+        """
         return [] if self._pager is None else self._pager.cuts(keys)
 
     def expire(self, now_us: int) -> None:
@@ -69,19 +75,19 @@ class JoinRows:
             self._pager.expire(now_us)
 
     def bring_back(self, keys: NDArray[np.uint64], until_us: int) -> None:
-        """Bring back the rows of some keys, and of keys that lead to a result by a time."""
+        """Load the rows of the given keys, and of keys that lead to a result by a time."""
         if self._pager is not None:
             self._pager.bring_back(self._join, self.held, self._key_state, keys, until_us)
 
     def settle(self, keys: NDArray[np.uint64] | None = None) -> None:
-        """Bring back the rows of keys (None: all) that may still join, and drop events that have left their windows."""
+        """Load the rows of keys (None: all) that may still join, and drop events that have left their windows."""
         now_us = self._join.now_us
         if self._pager is not None and now_us is not None:
             self.bring_back(self._pager.disk.keys if keys is None else keys, now_us)
             self._join.push(ItemColumns.of([(Item.TIME, 0, 0, now_us)]))
 
     def make_room(self) -> None:
-        """Forget events that are not needed any more, and spill rows if there are too many."""
+        """Forget events that are no longer needed, and spill rows if there are too many."""
         needed = 0
         if self.retractions is not None:
             self.retractions.settle(self.held)
@@ -92,7 +98,7 @@ class JoinRows:
             self.held = self.held.only(self._key_state.needed())
 
     def keys(self) -> NDArray[np.uint64]:
-        """Hashed keys with state: events in memory or on disk, totals, or results that may be retracted."""
+        """Return the hashed keys with state: events in memory or on disk, totals, or results that may be retracted."""
         keys = self._join.keys()
         if self._pager is not None:
             keys = np.concatenate([keys, self._pager.disk.keys])
@@ -100,14 +106,14 @@ class JoinRows:
         return np.union1d(keys, np.array(others, np.uint64)) if others else keys
 
     def texts(self) -> dict[int, str]:
-        """The texts of hashed keys that have a total or an event that is still needed."""
+        """Return the texts of hashed keys that have a total or an event that is still needed."""
         held = self._key_state.texts(self.held)
         for keys, key_texts in () if self._pager is None else self._pager.texts():
             held |= dict(zip(keys.tolist(), key_texts.to_pylist(), strict=True))
         return held
 
     def drop(self, keys: NDArray[np.uint64]) -> None:
-        """Forget keys, as if their events had never come."""
+        """Forget keys, as if their events had never arrived."""
         self._join.drop(keys[np.isin(keys, self._join.keys())])
         if self._pager is not None:
             self._pager.disk.forget(keys)
@@ -125,7 +131,7 @@ class JoinRows:
         self.totals, self.retractions = KeyTotals(self._body), None
 
     def measures(self) -> dict[str, int]:
-        """The numbers of events that may be retracted, and of combinations kept for this; empty without retractions."""
+        """Return the numbers of retractable events, and of combinations kept for them; empty without retractions."""
         return {} if self.retractions is None else self.retractions.ledger.counts()
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
@@ -144,7 +150,7 @@ class JoinRows:
             self._pager.clear_counts()
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state as members of a JSON object, and as sections by name."""
+        """Return the state as members of a JSON object, and as sections by name."""
         state: dict[str, Any] = {}
         sections: dict[str, bytes] = {}
         if self._pager is not None:
@@ -176,5 +182,5 @@ class JoinRows:
 
 
 def part_of(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    """The sections whose names begin with a prefix, under names without the prefix."""
+    """Return the sections whose names begin with a prefix, under names without the prefix."""
     return {name.removeprefix(prefix): section for name, section in sections.items() if name.startswith(prefix)}

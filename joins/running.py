@@ -1,6 +1,6 @@
-"""A running join: it takes merged events of its inputs and returns events of its derived stream.
+"""A running join, which converts merged events of its inputs to events of its derived stream.
 
-The merged events come in one order: by time, then by input, then by arrival.
+The merged events arrive in one order: by time, then by input, then by arrival.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _NO_ITEMS = ItemColumns.of([])
 class JoinRun:
     """A running join in one shard.
 
-    ``files`` stores the rows that do not fit into memory; None: in a scratch folder. ``conditions`` makes the condition
-    between inputs from the text in the join's document.
+    ``files`` stores the rows that do not fit into memory (None: in a scratch folder). ``conditions`` makes the
+    condition between inputs from the text in the join's document.
     """
 
     def __init__(
@@ -77,17 +77,17 @@ class JoinRun:
         return self.is_suspended or self._lost is not None
 
     def lose(self, reason: str) -> None:
-        """Stop for good because rows on disk are missing; ``reason`` is a sentence, which the next output reports."""
+        """Stop for good because rows on disk are missing. ``reason`` is a sentence, which the next output reports."""
         self._lost = reason
 
     def refuse(self, reason: str) -> None:
-        """Stop for good because the join would hold more than it may; the next output reports the reason."""
+        """Stop for good because the join would store more than it may. The next output reports the reason."""
         if not self.has_stopped:
             self._suspend()
             self._lost = reason
 
     def measures(self) -> dict[str, int]:
-        """The counts of ``JoinStats``, over memory and disk together, and the numbers that ``figures`` needs."""
+        """Return the counts of ``JoinStats``, over memory and disk together, and the numbers that ``figures`` needs."""
         figures = numbers_of(self.body, self._observer, self._join.stored_by_input)
         counts = {**asdict(self._join.stats), "open_totals": len(self.rows.totals.open), **figures}
         counts |= self.rows.measures()
@@ -101,9 +101,9 @@ class JoinRun:
         return self.rows.counted(counts)
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Process merged events; events of a version that reads its inputs otherwise only advance time.
+        """Process merged events. Events of a version that reads its inputs differently only advance time.
 
-        ``StateLost``: rows on disk are gone.
+        Raise ``StateLost`` if rows on disk are gone.
         """
         if self.rows.retractions is None and self._finished.are_revocable(batch.type_names) and not self.has_stopped:
             self.rows.begin_retractions(self._derived)
@@ -152,7 +152,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _take_back(self, batch: EventBatch) -> JoinOutput:
-        """Process a retraction: one row, which names the retracted event."""
+        """Process a retraction, which is one row that names the retracted event."""
         passed = self.advance_time(int(batch.time_us[0]))
         if self.has_stopped or not len(self._finished.own_events(batch)):
             return passed
@@ -170,15 +170,15 @@ class JoinRun:
         return joined_outputs([passed, retracted, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
-        """Begin the keys of an input again: all keys of the join are over, and finished ranges are forgotten."""
-        if self._finished.ranges.are_of(number):  # otherwise they began again with the keys of another input
+        """Restart the keys of an input: all keys of the join are over, and finished ranges are forgotten."""
+        if self._finished.ranges.are_of(number):  # otherwise another input has already restarted the keys
             yield self._over(is_over=False)
             keys = self.keys()
             self.drop(np.ones(len(keys), np.bool_), keys)
             self._finished.ranges = FinishedRanges(len(self.body.inputs))
 
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
-        """Process events; the rows of their keys fit into memory."""
+        """Process events whose keys have rows that fit into memory."""
         newest_keys = np.array(list(self._finished.newest.values()), np.uint64)
         self.rows.bring_back(np.concatenate([batch.key_hashes, newest_keys]), until_us)
         items, rows = self._finished.items(batch)
@@ -209,8 +209,8 @@ class JoinRun:
     ) -> JoinOutput:
         """Process items part by part, so that a bounded number of results is processed at once.
 
-        ``note`` gets the results of a part, its items, the sequence of its first event, and the join's time before the
-        part.
+        ``note`` receives the results of a part, its items, the sequence of its first event, and the join's time before
+        the part.
         """
         outputs: list[JoinOutput] = []
         while True:
@@ -226,7 +226,7 @@ class JoinRun:
                 return joined_outputs(outputs)
 
     def _limit(self) -> None:
-        """Limit the reported combinations. Totals only need enough combinations for each event to be in one.
+        """Limit the reported combinations. Totals need only enough combinations for each event to be in one.
 
         If events may be retracted, or if the join has a condition, totals need all combinations of a key.
         """
@@ -235,7 +235,7 @@ class JoinRun:
         self._join.limit(most, covers=covers)
 
     def advance_time(self, watermark_us: int) -> JoinOutput:
-        """Advance time: no event before the watermark comes any more."""
+        """Advance time to a watermark, before which no further event arrives."""
         if self.has_stopped:
             return self._empty_output()
         self.rows.bring_back(np.zeros(0, np.uint64), watermark_us)
@@ -244,9 +244,9 @@ class JoinRun:
     def change(self, body: JoinBody, version: int) -> JoinOutput:
         """Continue as another version of the join, with the same state (``keeps_rows``).
 
-        Events outside of a smaller window leave now, at the current time of the join; events that have left do not come
-        back. A key that an input has finished stays finished. New closings of keys apply to later events. A total that
-        both versions have continues; a new total counts later events.
+        Events outside of a smaller window leave now, at the current time of the join, and events that have left do not
+        return. A key that an input has finished remains finished. New closings of keys apply to later events. A total
+        that both versions have continues; a new total counts later events.
         """
         self.rows.settle()
         self.body, self.version = body, version
@@ -261,11 +261,11 @@ class JoinRun:
         )
 
     def finish(self) -> JoinOutput:
-        """Finish at the end of the input: every input finishes every key."""
+        """Finish at the end of the input, where every input finishes every key."""
         return self._over(is_over=True)
 
     def _over(self, *, is_over: bool) -> JoinOutput:
-        """Finish every key by every input; ``is_over``: at the end of the input."""
+        """Finish every key by every input. ``is_over`` is true at the end of the input."""
         now_us = self._join.now_us
         if now_us is None or self.has_stopped:
             return self._empty_output()
@@ -279,26 +279,26 @@ class JoinRun:
     def _closed(
         self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
     ) -> JoinOutput:
-        """Finish some keys by some inputs, one key after the other."""
+        """Finish keys by inputs, one key after the other."""
         self.rows.bring_back(keys, now_us)
         items = ItemColumns.closing(keys, inputs, now_us, kind)
         closed = self._join.closed(keys) if is_over and self.body.optional else None
         return self._pushed(items, closed=None if closed is None else np.repeat(closed, len(inputs)), is_over=is_over)
 
     def _empty_output(self) -> JoinOutput:
-        """An empty output, with the reason if the join has just stopped for good."""
+        """Return an empty output, with the reason if the join has just stopped for good."""
         none = EventBatch.from_events([])
         lost, self._has_reported_loss = None if self._has_reported_loss else self._lost, self._lost is not None
         return JoinOutput(events=none, passed_on=none, lost=lost)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget the keys of ``keys`` that a mask selects, as if their events had never come."""
+        """Forget the keys of ``keys`` that a mask selects, as if their events had never arrived."""
         dropped = keys[is_dropped]
         self.rows.drop(dropped)
         self._finished.forget(dropped)
 
     def clear_counts(self) -> None:
-        """Restart all counts from 0, and the account of results; the state of keys and the order of events stay."""
+        """Restart all counts and the account of results from 0. The state of keys and the order of events remain."""
         self._join.clear_counts()
         self.rows.clear_counts()
         self._account.clear_counts()
@@ -309,12 +309,12 @@ class JoinRun:
             self._where.left_out = [0, 0, 0]
 
     def keys(self) -> NDArray[np.uint64]:
-        """Hashed keys with state, including the newest keys of clustered inputs."""
+        """Return the hashed keys with state, including the newest keys of clustered inputs."""
         others = [*self._finished.newest.values()]
         return np.unique(np.concatenate([self.rows.keys(), np.array(others, np.uint64)]))
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state as a JSON object and sections by name."""
+        """Return the state as a JSON object and sections by name."""
         head, arrays = self._join.dump()
         state = {
             "format": _FORMAT,
@@ -343,7 +343,8 @@ class JoinRun:
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         """Restore the state that ``dump`` saved of the same join.
 
-        ``JoinStateError`` if it is damaged, or has another format; ``StateLost`` if a file of rows on disk is missing.
+        Raise ``JoinStateError`` if the state is damaged, or has another format; ``StateLost`` if a file of rows on disk
+        is missing.
         """
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join {self.name!r} has the format {head.get('format')}, not {_FORMAT}")
@@ -363,7 +364,7 @@ class JoinRun:
                 self._finished.ranges = FinishedRanges.load(head["ranges"], part_of(sections, "ranges/"))
                 self._finished.broken, self._finished.has_ranges = head["broken"], True
                 self._arrivals = Arrivals(len(self.body.inputs), head.get("arrivals"))
-            elif self._finished.has_ranges:  # saved before there were ranges
+            elif self._finished.has_ranges:  # saved by a release without ranges
                 self._finished.note(self.rows.texts())
         except (KeyError, ValueError) as error:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
@@ -371,7 +372,10 @@ class JoinRun:
     def _output(
         self, results: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
     ) -> JoinOutput:
-        """The output for some results; ``is_over``: the input has ended; ``is_last``: no items remain after these."""
+        """Create the output for the results.
+
+        ``is_over`` is true if the input has ended, ``is_last`` if no items follow the results.
+        """
         self._finished.broken += int(np.count_nonzero(are_late(items)))
         results = with_late(results, items)
         self._arrivals.note(items, results.violations)
@@ -393,13 +397,13 @@ class JoinRun:
         return stop.output(events, places, is_each=is_each)
 
     def _limited(self, results: JoinedColumns, items: ItemColumns, first: int) -> Stop:
-        """The combinations for which the condition holds, up to the position where the join stops."""
+        """Select the combinations for which the condition holds, up to the position where the join stops."""
         is_each = self.body.emit == "each"
         is_counted, is_kept = is_each or self.rows.retractions is not None, None  # otherwise totals are counted
         if self._where is not None:
             most = self.body.results.per_event if is_counted else MOST_RESULTS
             results, is_kept = self._where.judged(results, self.rows.held, self.rows.retractions, most)
-        overs = [] if is_each else results.cuts[:1].tolist()  # totals without some combinations would be wrong
+        overs = [] if is_each else results.cuts[:1].tolist()  # totals would be wrong without the cut combinations
         if is_counted or self._account.has_asked:
             sizes = self._derived.sizes(self.rows.held, results, is_each=is_each)
             is_result = is_kept if is_counted else np.zeros(len(sizes), np.bool_)

@@ -1,4 +1,4 @@
-"""Totals of keys that are not over: each event counts once, with the first combination that contains it."""
+"""Totals of keys that are not over. Each event counts once, with the first combination that contains it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class KeyTotals:
     def on_close(
         self, joined: JoinedColumns, held: HeldEvents, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """An event with the totals of each key that is over, and the index of each event's closing."""
+        """Make an event with the totals of each key that is over; return the index of each event's closing as well."""
         results, counted = self._counted(joined, held)
         ends = np.searchsorted(results, joined.closing_places)
         numbers = np.diff(ends, prepend=0).tolist()
@@ -57,7 +57,10 @@ class KeyTotals:
     def events_of(
         self, over: Sequence[tuple[int, str, list[Any]]], joined: JoinedColumns, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """An event for each of some keys that are over (closing, text, totals), and the indices of the closings."""
+        """Make an event for each of the given keys that are over (closing, text, totals).
+
+        Return the closings' indices as well.
+        """
         if not over:
             return EventBatch.from_events([]), np.zeros(0, np.int64)
         places, texts, totals = zip(*over, strict=True)
@@ -73,7 +76,7 @@ class KeyTotals:
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
     def _counted(self, joined: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
-        """The index of the first combination of each newly counted event, and these events."""
+        """Return the index of the first combination of each newly counted event, and these events."""
         inputs = np.argsort(joined.members, axis=1)
         members = np.take_along_axis(joined.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
@@ -95,7 +98,10 @@ class KeyTotals:
         )
 
     def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
-        """The values that events add to their totals; ``rows`` are rows of ``held``, ``numbers`` the events' inputs."""
+        """Return the values that events add to their totals.
+
+        ``rows`` are rows of ``held``, ``numbers`` the events' inputs.
+        """
         values: list[Sequence[Any]] = [()] * len(rows)
         for number, join_input in enumerate(self._body.inputs):
             columns = [column for column in self._body.columns if column.alias == join_input.alias]
@@ -120,5 +126,5 @@ class KeyTotals:
 
 
 def _identity_of(column: Column) -> tuple[str, str, tuple[str, ...]]:
-    """The alias, function and path of a column: everything but its name."""
+    """Return the alias, function and path of a column: everything but its name."""
     return column.alias, column.function, column.path

@@ -1,7 +1,8 @@
 """The join of any number of inputs on one key, bounded by windows and by keys that inputs close.
 
-Source: punctuation-aware window joins (PWJoin and MPWJoin). An input *closes* a key when it promises that no more
-events of it come. A key is over when no combination can contain it any more; its events are dropped at once.
+An input *closes* a key when it promises that no further events of the key arrive. A key is over when no combination can
+contain it any more, and its events are then dropped at once. Source: punctuation-aware window joins (PWJoin and
+MPWJoin).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from streams import zeros_of
 MOST_INPUTS = 16
 MOST_RESULTS = 2**31
 _FORMAT = 1
-_PART = 65_536  # results; roughly the most that a part of a call has
+_PART = 65_536  # roughly the most results of a part of a call
 _FIRST_ROOM = 64
 _SLOTS_TO_CLUSTERS = 2
 _FOREVER = np.iinfo(np.int64).max
@@ -60,7 +61,7 @@ class JoinStats:
     """Counts since the join began; ``stored``, ``keys`` and ``remembered`` are current numbers.
 
     Attributes:
-        remembered: Keys that are over and remembered, because some input may still bring events of them.
+        remembered: Keys that are over and remembered, because some input may still send events of them.
         absent: Events reported because they can no longer join, and combinations that lack inputs.
         dropped: Events of keys that were over.
         on_the_fly: Events that did not have to be stored.
@@ -106,7 +107,7 @@ _COUNTER_OF = {
 }
 
 
-_STATE_COUNTERS = frozenset({"events", "stored", "keys", "remembered"})  # the others only count
+_STATE_COUNTERS = frozenset({"events", "stored", "keys", "remembered"})  # all other counters only count events
 
 
 _USED = {  # the counter of the used rows of each saved array; without optional inputs, ``seen`` has no rows
@@ -122,7 +123,7 @@ _USED = {  # the counter of the used rows of each saved array; without optional 
 class WindowJoin:
     """A join of events by hashed keys, with a window for each of 2 to ``MOST_INPUTS`` inputs.
 
-    Events of ``outer`` inputs are reported when they joined nothing and no longer can; with ``reports_all``, events
+    Events of ``outer`` inputs are reported when they joined nothing and no longer can. With ``reports_all``, events
     that have joined something are reported too, and the caller selects. Combinations may lack ``optional`` inputs: a
     combination that is part of no larger one is reported when no event can extend it any more (``joins.outer``). A join
     has ``outer`` or ``optional`` inputs, not both. At most ``most_remembered`` keys that are over are remembered, so
@@ -153,7 +154,7 @@ class WindowJoin:
 
     @property
     def now_us(self) -> int | None:
-        """The current time of the join; None before the first item."""
+        """The current time of the join, or None before the first item."""
         now = int(self._state.counters[kernel.NOW])
         return None if now == kernel.NEVER else now
 
@@ -169,7 +170,7 @@ class WindowJoin:
 
     @property
     def remembered(self) -> int:
-        """Number of keys that are over and remembered, because some input may still bring events of them."""
+        """Number of keys that are over and remembered, because some input may still send events of them."""
         return int(self._state.counters[kernel.DEAD])
 
     @property
@@ -189,35 +190,35 @@ class WindowJoin:
         return replace(stats, events=stats.events - self._uncounted)
 
     def clear_counts(self) -> None:
-        """Restart all counts from 0; the sequence numbers of events continue."""
+        """Restart all counts from 0. The sequence numbers of events continue."""
         self._uncounted = self.next_sequence
         for name in _COUNTER_OF.keys() - _STATE_COUNTERS:
             self._state.counters[_COUNTER_OF[name]] = 0
 
     def push(self, items: ItemColumns) -> JoinedColumns:
-        """Process items in order; the division of items into calls does not change the results."""
+        """Process items in order. The division of items into calls does not change the results."""
         results, _ = self._take(items, MOST_RESULTS)
         return results
 
     def push_part(self, items: ItemColumns) -> tuple[JoinedColumns, int]:
-        """Process the first of some items, up to an item with more results than fit into a part.
+        """Process the first of the given items, up to an item with more results than fit into a part.
 
-        Returns the results, and the number of processed items. Time has already advanced to the next item; the results
-        of this advance are included.
+        Return the results, and the number of processed items. Time has already advanced to the next item, and the
+        results of this advance are included.
         """
         return self._take(items, _PART)
 
     def limit(self, most_results: int, *, covers: bool) -> None:
         """Limit the reported results of an event at once; ``JoinedColumns.cuts`` notes events with more results.
 
-        ``covers``: report a combination only if it is the first, in order, to contain some event, so at most one per
-        event; with ``optional`` inputs, report other combinations with the same events. Call this method before the
-        first event.
+        With ``covers``, a combination is reported only if it is the first, in order, to contain some event, so at most
+        one per event. With ``optional`` inputs, other combinations with the same events are reported. Call this method
+        before the first event.
         """
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
     def _take(self, items: ItemColumns, most: int) -> tuple[JoinedColumns, int]:
-        """Process items until the room for results is full; room for fewer than ``most`` results is enlarged."""
+        """Process items until the room for results is full; enlarge room for fewer than ``most`` results."""
         kernel_items = Items(items.kinds, items.inputs, items.keys, items.times_us)
         if len(self._output.violations) < len(items):
             self._output = _room(self.inputs, len(self._output.result_times_us), len(items))
@@ -235,9 +236,9 @@ class WindowJoin:
                 self._state = _grown(self._state, is_of_clusters=status == kernel.CLUSTERS_FULL)
 
     def change(self, windows: Sequence[Window]) -> JoinedColumns:
-        """Change the windows: events outside the new windows leave now, and events that have left do not come back.
+        """Change the windows: events outside the new windows leave now, and events that have left do not return.
 
-        A window of a number of events of an input cannot change. Returns the results of the change, at the current time
+        A window of a number of events of an input cannot change. Return the results of the change, at the current time
         of the join; their ``result_items`` have no meaning.
         """
         if len(windows) != self.inputs:
@@ -259,10 +260,10 @@ class WindowJoin:
             self._output = _enlarged(self._output, int(self._state.counters[kernel.NEEDED]))
 
     def retract(self, key: int, number: int, sequence: int) -> JoinedColumns:
-        """Remove a stored event of a hashed key from an input, as if it had never come; no effect if it is not stored.
+        """Remove a stored event of a hashed key from an input, as if it had never arrived; ignore an event not stored.
 
-        A key that the event has closed stays closed, and an event that it has pushed out of a window does not come
-        back. Returns the results of the removal, at the current time of the join; ``result_items`` have no meaning.
+        A key that the event has closed remains closed, and an event that it has pushed out of a window does not return.
+        Return the results of the removal, at the current time of the join; ``result_items`` have no meaning.
         """
         self._output.filled[:] = 0
         while retract_event(self._rules, self._state, self._output, np.uint64(key), number, sequence) != kernel.DONE:
@@ -270,15 +271,18 @@ class WindowJoin:
         return _columns(self._output)
 
     def unjoin(self, key: int, number: int, sequence: int) -> bool:
-        """Mark a stored event as unjoined; returns whether it is stored."""
+        """Mark a stored event as unjoined; return whether it is stored."""
         return bool(unjoin_event(self._state, np.uint64(key), number, sequence))
 
     def is_over(self, key: int) -> bool:
-        """Whether a hashed key is unknown, or was reported as over."""
+        """Check whether a hashed key is unknown, or was reported as over."""
         return bool(is_key_over(self._state, np.uint64(key)))
 
     def _outside(self) -> NDArray[np.int64]:
-        """Nodes of stored events outside of their windows, oldest first, with their inputs: an array (events, 2)."""
+        """Return nodes of stored events outside of their windows, oldest first, with their inputs.
+
+        The result is an array (events, 2).
+        """
         state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
         nodes = np.flatnonzero(state.nodes["flags"][:fresh] & kernel.ALIVE)
         nodes = nodes[np.argsort(state.nodes["sequence"][nodes])]
@@ -289,37 +293,37 @@ class WindowJoin:
         age_us = int(state.counters[kernel.NOW]) - stored["time"]
         lists = stored["cluster"].astype(np.int64) * self.inputs + input_of_node
         order = np.argsort(lists, kind="stable")
-        newer = np.zeros(len(nodes), np.int64)  # of its key and input, from each event to the newest
+        newer = np.zeros(len(nodes), np.int64)  # number of events of the key and input, from each event to the newest
         newer[order] = np.searchsorted(lists[order], lists[order], side="right") - np.arange(len(nodes))
         is_out = ((spans_us > 0) & (age_us >= spans_us)) | ((most != NIL) & (newer > most))
         return np.stack([nodes[is_out], input_of_node[is_out]], axis=1)
 
     def held_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of the events that may still join, ascending."""
+        """Return sequence numbers of the events that may still join, ascending."""
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
         return np.sort(nodes["sequence"][nodes["flags"] & kernel.ALIVE != 0])
 
     def joined_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of held events that have joined, for inputs whose unjoined events are reported."""
+        """Return sequence numbers of held events that have joined, for inputs whose unjoined events are reported."""
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
         is_joined = nodes["flags"] & (kernel.ALIVE | kernel.JOINED) == kernel.ALIVE | kernel.JOINED
         return np.sort(nodes["sequence"][is_joined])
 
     def keys(self) -> NDArray[np.uint64]:
-        """Hashed keys in the state, in any order."""
+        """Return the hashed keys in the state, in any order."""
         slots = self._state.slots
         keys: NDArray[np.uint64] = slots[slots[:, 1] != 0, 0]
         return keys
 
     def over(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Hashed keys that are over and remembered, and the inputs that closed each, as bits."""
+        """Return the hashed keys that are over and remembered, and the inputs that closed each key, as bits."""
         slots = self._state.slots
         clusters = self._state.keyed[(slots[slots[:, 1] != 0, 1] - np.uint64(1)).astype(np.intp)]
         dead_clusters = clusters[clusters["ends"] & kernel.CLOSED_FOR_GOOD != 0]
         return dead_clusters["key"].copy(), dead_clusters["closed"].copy()
 
     def closed(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """For each of some keys, the inputs that have closed it, as bits; 0 for unknown keys."""
+        """Return, for each of the given keys, the inputs that have closed it, as bits, or 0 for unknown keys."""
         slots = self._state.slots[self._state.slots[:, 1] != 0]
         slots = slots[np.argsort(slots[:, 0])]
         bits = np.zeros(len(keys), np.uint64)
@@ -331,11 +335,14 @@ class WindowJoin:
         return bits
 
     def drop(self, keys: NDArray[np.uint64]) -> None:
-        """Forget known keys and their events, as if they had never come."""
+        """Forget known keys and their events, as if the events had never arrived."""
         drop_keys(self._state, np.ascontiguousarray(keys))
 
     def coldest(self, rows: int) -> NDArray[np.uint64]:
-        """The least recently used hashed keys that together have at least ``rows`` rows, or all keys with rows."""
+        """Return the least recently used hashed keys that together have at least ``rows`` rows.
+
+        If there are too few rows, return all keys with rows.
+        """
         fresh = int(self._state.counters[kernel.FRESH_CLUSTERS])
         is_used = np.ones(fresh, np.bool_)
         is_used[self._state.free_clusters[: int(self._state.counters[kernel.FREE_CLUSTERS])]] = False
@@ -348,7 +355,7 @@ class WindowJoin:
     def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
         """Remove known keys that may still join, with their rows, until they are put back (``put_back``).
 
-        The caller puts each key back before the key's next item, and before the times that ``leaving`` returns. Returns
+        The caller puts each key back before the key's next item, and before the times that ``leaving`` returns. Return
         ``KEY`` and ``ROW`` of ``joins.kernels.paging``; the rows are in the order of the keys.
         """
         key_rows = np.zeros(len(keys), KEY)
@@ -357,10 +364,7 @@ class WindowJoin:
         return key_rows, rows[: take_keys(self._state, key_rows, rows)]
 
     def put_back(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
-        """Put back keys (``KEY``) without new items; ``rows`` (``ROW``) are sorted by sequence.
-
-        A row's owner is the index of its key.
-        """
+        """Put back keys (``KEY``) without new items. ``rows`` (``ROW``) are sorted by sequence."""
         while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
             self._state = _grown(self._state, is_of_clusters=True)
         while len(self._state.nodes) <= int(self._state.counters[kernel.NODES]) + len(rows):
@@ -368,9 +372,10 @@ class WindowJoin:
         put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
 
     def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The times at which each key has its next result or its end, and at which its last row leaves its window.
+        """Return the times at which each key has its next result or its end, and at which its last row leaves.
 
-        Takes keys and rows that ``take`` returned. Times are in microseconds; the largest number: never.
+        The arguments are keys and rows that ``take`` returned. Times are in microseconds, and the largest number means
+        never.
         """
         spans = self._rules.spans_us[rows["input"]]
         out_us = np.where(spans > 0, rows["time"] + spans, _FOREVER)
@@ -397,7 +402,7 @@ class WindowJoin:
         return head, {name: array.tobytes() for name, array in arrays.items()}
 
     def load(self, head: Mapping[str, int], arrays: Mapping[str, bytes]) -> None:
-        """Restore the state that ``dump`` saved of an equal join; ``JoinStateError`` if it is damaged."""
+        """Restore the state that ``dump`` saved of an equal join; raise ``JoinStateError`` if it is damaged."""
         if head.get("format") != _FORMAT or head.get("inputs") != self.inputs:
             raise JoinStateError(
                 f"the saved join has the format {head.get('format')} and {head.get('inputs')} inputs; this one reads "
@@ -419,7 +424,10 @@ def _rules(
     covers: bool,
     reports_all: bool,
 ) -> Rules:
-    """The rules of a join; ``limits``: the most keys that are over and remembered, and results of one event."""
+    """Return the rules of a join.
+
+    ``limits`` has the most keys that are over and remembered, and results of one event.
+    """
 
     def sizes(kind: str, other: int) -> NDArray[np.int64]:
         return np.array([window.size if window.kind == kind else other for window in windows], np.int64)
@@ -463,7 +471,7 @@ def _empty_state(
 
 
 def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
-    """A copy of the state with twice the room for keys, or for events."""
+    """Return a copy of the state with twice the room for keys, or for events."""
     clusters, nodes = len(state.keyed) << is_of_clusters, len(state.nodes) << (not is_of_clusters)
     grown = _empty_state(len(state.sides), clusters, nodes, has_seen=len(state.seen) > 0)
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(state)[1:], list(grown)[1:], strict=True)
@@ -475,7 +483,7 @@ def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
 
 
 def _saved(state: JoinState) -> dict[str, NDArray[Any]]:
-    """The used part of each saved array."""
+    """Return the used part of each saved array."""
     arrays = [(name, getattr(state, name), int(state.counters[place])) for name, place in _USED.items()]
     return {"sides": state.sides} | {name: array[:used] for name, array, used in arrays if len(array)}
 
@@ -503,7 +511,7 @@ def _room(inputs: int, results: int, items: int) -> Output:
 
 
 def _enlarged(output: Output, needed: int) -> Output:
-    """A copy with more room, with the results written so far."""
+    """Return a copy with more room, with the results written so far."""
     larger = _room(len(output.cursors), 2 * len(output.result_times_us) + needed, len(output.violations))
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(output), list(larger), strict=True)
     for old, new in pairs:
