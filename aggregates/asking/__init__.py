@@ -1,8 +1,8 @@
-"""Questions over the events of a window; their groups and filters need not be known beforehand.
+"""Questions over the events of a window, whose groups and filters need not be known beforehand.
 
-Source: the parameterised group-by with the IMP index, whose partitions have bits of attribute codes as addresses.
-``ring`` has the index; ``costs``, ``choosing`` and ``tuning`` choose its configuration; ``question_index`` answers
-questions.
+``ring`` has the index, ``costs``, ``choosing`` and ``tuning`` choose its configuration, and ``question_index`` answers
+questions. Source: the parameterised group-by with the IMP index, whose partitions have bits of attribute codes as
+addresses.
 """
 
 from aggregates.asking.answers import Answer, merged

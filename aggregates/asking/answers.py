@@ -1,4 +1,4 @@
-"""Answers: the totals of groups, which can be merged over shards, and the rows that a client gets."""
+"""Answers: the totals of groups, which can be merged over shards, and the rows that a client receives."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ class Answer:
     visited: int
 
     def rows(self) -> list[dict[str, Scalar]]:
-        """One row per group, sorted by the group's attributes (nulls first): attributes and values by name."""
+        """Return one row per group, sorted by the group's attributes (nulls first): attributes and values by name."""
         finished = [_finished(self.functions[name], totals) for name, totals in self.totals.items()]
         names = (*self.by, *self.totals)
         rows = list(zip(*zip(*self.groups, strict=True), *finished, strict=True))
         return [dict(zip(names, rows[place], strict=False)) for place in sorted_places(self.groups)]
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as plain JSON, for the process that merges it with others."""
+        """Return the answer as plain JSON, for the process that merges answers."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Answer:
-        """Read what ``to_json`` wrote; infinite sums, which JSON has as null, become infinite again."""
+        """Read the result of ``to_json``; infinite sums, which JSON has as null, become infinite again."""
         groups = [tuple(group) for group in value["groups"]]
         for name, function in value["functions"].items():
             if function in ("sum", "avg") and None in value["totals"][name][1]:
@@ -92,7 +92,7 @@ def merged(answers: Sequence[Answer]) -> Answer:
 
 
 def _united_groups(answers: Sequence[Answer]) -> tuple[list[tuple[Scalar, ...]], dict[str, Totals]]:
-    """The distinct groups of several answers, and their totals added up over the answers."""
+    """Return the distinct groups of several answers, and their totals added up over the answers."""
     first, *others = answers
     groups, totals = list(first.groups), {name: [*map(list, columns)] for name, columns in first.totals.items()}
     types = {type(value) for answer_of_shard in answers for value in chain.from_iterable(answer_of_shard.groups)}
@@ -111,7 +111,10 @@ def _key_of_group(group: Sequence[Scalar]) -> tuple[object, ...]:
 
 
 def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable[Any]) -> None:
-    """Extend ``columns`` to ``count`` groups, then add ``entries``: tuples of a group's index and its totals."""
+    """Extend ``columns`` to ``count`` groups, then add ``entries``.
+
+    Each entry is a tuple of a group's index and its totals.
+    """
     for column, nothing in zip(columns, _NOTHING[function], strict=True):
         column.extend([nothing] * (count - len(column)))
     if function in ("sum", "avg"):
@@ -135,7 +138,7 @@ def _add_sums(columns: Totals, entries: Iterable[tuple[int, int, float, float]])
 
 
 def _finished(function: ValueFunction, columns: Totals) -> list[Scalar]:
-    """The final value of each group; null for a sum, mean, minimum or maximum without values."""
+    """Return the final value of each group; null for a sum, mean, minimum or maximum without values."""
     if function in ("sum", "avg"):
         return [_quotient(function, *entry) for entry in zip(*columns, strict=True)]
     (column,) = columns
@@ -145,7 +148,7 @@ def _finished(function: ValueFunction, columns: Totals) -> list[Scalar]:
 
 
 def _quotient(function: ValueFunction, count: int, high: float, low: float) -> Scalar:
-    """A sum or a mean, from the number of values, their sum, and its rounding error."""
+    """Return a sum or a mean, from the number of values, their sum, and its rounding error."""
     if not count:
         return None
     total = high + low if isfinite(low) else high

@@ -1,4 +1,4 @@
-"""Choice of the index's configuration: EPrune, which is exact, and a local search, which examines few candidates.
+"""Choice of the index's configuration by EPrune, which is exact, or by a local search, which examines few candidates.
 
 Source: the specification of parameterised group-by, sections 3.5, 3.6 (*polish*) and 3.8.
 """
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from aggregates.asking.costs import CostModel, Workload
 
-MOST_WORK = 2**17  # most pairs of a candidate and a pattern for which the exact search is used
+MOST_WORK = 2**17  # most (candidate, pattern) pairs for the exact search
 _TIES = 1e-12  # relative difference of costs that may be due to rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A configuration and its cost; ``evaluated`` counts the configurations compared, ``way`` names the search."""
+    """A configuration and its cost. ``evaluated`` counts the configurations compared, ``way`` names the search."""
 
     configuration: tuple[int, ...]
     cost: float
@@ -29,9 +29,9 @@ class Choice:
 
 
 def candidates(caps: NDArray[np.int64], bits: int, *, is_full: bool) -> NDArray[np.int8]:
-    """All configurations (rows) with at most ``caps`` bits for each attribute, and at most ``bits`` in total.
+    """Return all configurations (rows) with at most ``caps`` bits for each attribute, and at most ``bits`` in total.
 
-    With ``is_full``, only configurations that use all ``bits``, or the full cap of each attribute that they index.
+    With ``is_full``, only configurations are returned that use all ``bits``, or the full cap of each indexed attribute.
     """
     configurations, left = np.zeros((1, 0), np.int8), np.array([bits])
     for place, cap in enumerate(caps.tolist()):
@@ -74,7 +74,10 @@ class Problem:
         return float(self.model.costs(np.array([configuration], np.int8), self.workload)[0])
 
     def best_of(self, some: NDArray[np.int8], way: str) -> Choice:
-        """The cheapest configuration of ``some``; ties: fewest indexed attributes, then lexicographically greatest."""
+        """Return the cheapest configuration of ``some``.
+
+        If several are cheapest, return the one with the fewest indexed attributes, then the lexicographically greatest.
+        """
         costs = self.model.costs(some, self.workload)
         least = costs.min()
         equal = some[costs <= least + _TIES * abs(least)]
@@ -86,12 +89,12 @@ class Problem:
 
     @property
     def empty(self) -> Choice:
-        """The configuration without address bits, that is, without an index."""
+        """Return the configuration without address bits, that is, without an index."""
         return self.best_of(np.zeros((1, self.workload.attributes), np.int8), "none")
 
 
 def eprune(problem: Problem) -> Choice:
-    """EPrune: the best of all configurations of the attributes that are worth indexing."""
+    """Find the best configuration among all configurations of the attributes that are worth indexing (EPrune)."""
     limits = problem.limits
     some = candidates(limits, problem.bits, is_full=problem.is_full)
     indexing = some[some.any(axis=1)]
@@ -101,7 +104,7 @@ def eprune(problem: Problem) -> Choice:
 
 
 def polished(problem: Problem, begin: Choice) -> Choice:
-    """Hill climbing from ``begin``: move bits between attributes, add or remove bits while the cost falls."""
+    """Improve the configuration ``begin`` by hill climbing: move, add or remove bits while the cost falls."""
     best, evaluated = begin, begin.evaluated
     while True:
         moves = _moves(best.configuration, problem)
@@ -116,14 +119,14 @@ def polished(problem: Problem, begin: Choice) -> Choice:
 
 
 def local_search(problem: Problem) -> Choice:
-    """The cheaper of two local optima, reached from no index and from an equal distribution of bits."""
+    """Return the cheaper of two local optima, reached from no index and from an equal distribution of bits."""
     optima = [polished(problem, begin) for begin in (problem.empty, _with_equal_bits(problem))]
     best = min(optima, key=lambda optimum: optimum.cost)
     return replace(best, evaluated=sum(optimum.evaluated for optimum in optima))
 
 
 def best_configuration(problem: Problem) -> Choice:
-    """The result of EPrune if its candidates are few enough, otherwise of the local search."""
+    """Return the result of EPrune if its candidates are few enough, otherwise the result of the local search."""
     free = int((problem.limits > 0).sum())
     if comb(problem.bits + free, free) * len(problem.workload.patterns) <= MOST_WORK:
         return eprune(problem)
@@ -138,7 +141,10 @@ def _with_equal_bits(problem: Problem) -> Choice:
 
 
 def _moves(configuration: tuple[int, ...], problem: Problem) -> NDArray[np.int8]:
-    """Neighbours of a configuration: bits of an attribute, or unused bits, go to another attribute or become unused."""
+    """Yield the neighbours of a configuration.
+
+    In a neighbour, bits of an attribute, or unused bits, have moved to another attribute or become unused.
+    """
     configurations = []
     givers = [*enumerate(configuration), (-1, problem.bits - sum(configuration))]
     for giver, bits in givers:
@@ -146,7 +152,7 @@ def _moves(configuration: tuple[int, ...], problem: Problem) -> NDArray[np.int8]
             for taker in range(-1, len(configuration)):
                 if taker == giver or (taker >= 0 and configuration[taker] + moved > problem.limits[taker]):
                     continue
-                changed = [*configuration, 0]  # the last entry is that of unused bits
+                changed = [*configuration, 0]  # the last entry is the number of unused bits
                 changed[giver] -= moved
                 changed[taker] += moved
                 configurations.append(changed[:-1])

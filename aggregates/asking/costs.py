@@ -1,7 +1,7 @@
-"""Costs of a configuration of the index, and the bound on what indexing an attribute can save.
+"""Costs of a configuration of the index, and the bound on the saving from indexing an attribute.
 
-Source: the specification of parameterised group-by, sections 4 and 4.3 with corrections. A configuration gives each
-attribute a number of address bits. A *pattern* is the set of attributes that a question fixes, as bits.
+A configuration gives each attribute a number of address bits. A *pattern* is the set of attributes that a question
+fixes, as bits. Source: the specification of parameterised group-by, sections 4 and 4.3 with corrections.
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ class Workload:
 
     @cached_property
     def uses(self) -> NDArray[np.float64]:
-        """A matrix: 1 where a pattern (row) fixes an attribute (column)."""
+        """Return a matrix that has 1 where a pattern (row) fixes an attribute (column)."""
         return ((self.patterns[:, None] >> np.arange(self.attributes)) & 1).astype(np.float64)
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """The weight of each pattern: the number of its questions times the mean number of events in their windows."""
+        """Return the weight of each pattern.
+
+        The weight is the number of the pattern's questions times the mean number of events in their windows.
+        """
         return self.requests * self.rows
 
 
@@ -68,15 +71,18 @@ class CostModel:
     cached: float = np.inf
 
     def stepping(self, rows: Any) -> Any:
-        """The cost of comparing one event of a visited partition, given the number of events in the window."""
+        """Return the cost of comparing one event of a visited partition, given the number of events in the window."""
         return self.comparing + (rows > self.cached) * self.waiting
 
     def probing(self, rows: Any, fixed: Any, free: Any) -> Any:
-        """The cost of probing ``rows`` events for a question that sets ``fixed`` address bits, not ``free`` bits."""
+        """Return the cost of probing ``rows`` events for a question.
+
+        The question sets ``fixed`` address bits and leaves ``free`` bits open.
+        """
         return rows * 0.5**fixed * self.stepping(rows) + 2.0**free * self.visiting
 
     def costs(self, configurations: NDArray[np.int8], workload: Workload) -> NDArray[np.float64]:
-        """The cost of each configuration (row) in a unit of time."""
+        """Return the cost of each configuration (row) in a unit of time."""
         step = max(1, _BLOCK // max(1, len(workload.patterns)))
         parts = [
             self._costs(configurations[begin : begin + step].astype(np.float64), workload)
@@ -94,9 +100,9 @@ class CostModel:
         return total
 
     def benefits(self, workload: Workload, caps: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
-        """The most that indexing each attribute with at most ``caps`` bits can save in a unit of time.
+        """Return the most that indexing each attribute with at most ``caps`` bits can save in a unit of time.
 
-        If an attribute's benefit is 0 or less, some best configuration does not index it.
+        If an attribute's benefit is 0 or less, some best configuration does not index the attribute.
         """
         saved = 1.0 - np.exp2(-np.minimum(caps, bits).astype(np.float64))[:, None]
         most = np.minimum(workload.rows * self.stepping(workload.rows) * saved, workload.rows * self.scanning)

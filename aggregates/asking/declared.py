@@ -25,7 +25,7 @@ _MEMBERS = ("by", "where", "values", "window", "explain")
 
 
 def asked_values(body: AggregateBody) -> dict[str, AskedValue]:
-    """The values of an aggregate that questions may ask for, by name."""
+    """Return the values of an aggregate that questions may ask for, by name."""
     return {
         value.name: AskedValue(value.function, value.argument or None)
         for value in body.values
@@ -35,7 +35,7 @@ def asked_values(body: AggregateBody) -> dict[str, AskedValue]:
 
 @lru_cache(maxsize=256)
 def held_window(body: AggregateBody) -> HeldWindow:
-    """The columns that an index of the aggregate holds."""
+    """Return the description of the columns that an index of the aggregate holds."""
     values = asked_values(body).values()
     counted = [value.attribute for value in values if value.attribute and value.function not in NUMERIC]
     measures = [value.attribute for value in values if value.attribute and value.function in NUMERIC]
@@ -49,7 +49,7 @@ def held_window(body: AggregateBody) -> HeldWindow:
 
 
 def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.int64], dict[str, Column]]:
-    """The times and columns of events, without retractions and ends of transactions, as input of the index."""
+    """Return the times and columns of events as input of the index, without retractions and ends of transactions."""
     counting, window = events.counting, held_window(body)
     arguments = dict(zip(body.arguments, counting.arguments, strict=True))
     measures = {name: arguments[name].numbers for name in window.measures}
@@ -59,9 +59,9 @@ def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.in
 
 
 def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: int | None = None) -> Question:
-    """Read a question; the members ``by``, ``where``, ``values`` and ``window`` are optional.
+    """Read a question. The members ``by``, ``where``, ``values`` and ``window`` are optional.
 
-    ``values`` are names of values, or objects that define new ones: ``{"x": "sum(price)"}``. The member ``explain``,
+    ``values`` are names of values, or objects that define new values: ``{"x": "sum(price)"}``. The member ``explain``,
     which requests a description of the index, is not read here.
 
     Raises:
@@ -87,7 +87,10 @@ def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: in
 
 
 def _values(body: AggregateBody, member: Any) -> dict[str, AskedValue]:
-    """The values that a question names or defines; if none, all values of the aggregate that questions may ask for."""
+    """Return the values that a question names or defines.
+
+    If the question has no values, return all values of the aggregate that questions may ask for.
+    """
     parts = [member] if isinstance(member, str | Mapping) else member
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Mapping) for part in parts):
         raise QuestionRefused(
@@ -115,7 +118,7 @@ def _values(body: AggregateBody, member: Any) -> dict[str, AskedValue]:
 
 
 def _new_values(body: AggregateBody, texts: Mapping[Any, Any]) -> Iterator[tuple[str, AskedValue]]:
-    """The values that a question defines, such as ``sum(price)``, over the columns that the index holds."""
+    """Yield the values that a question defines, such as ``sum(price)``, over the columns that the index holds."""
     window = held_window(body)
     attributes = {_path(name): name for name in window.attributes if name != KEY}
     numbers = attributes | {_path(name): name for name in window.measures}
@@ -138,7 +141,7 @@ def _new_values(body: AggregateBody, texts: Mapping[Any, Any]) -> Iterator[tuple
 
 
 def _path(name: str) -> str:
-    """The path of an attribute in the data of events, without the optional prefix ``data.``."""
+    """Return the path of an attribute in the data of events, without the optional prefix ``data.``."""
     return name.removeprefix("data.") or name
 
 

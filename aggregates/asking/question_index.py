@@ -1,4 +1,4 @@
-"""The index that answers questions over the events of a window: groups and filters need not be known beforehand."""
+"""The index that answers questions over the events of a window, without knowing groups and filters beforehand."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from aggregates.errors import AggregateStateError
 from aggregates.scalars import Scalar
 
 _FORMAT = 1
-_MOVED = 4_096  # events that are moved to another configuration at each call
-_LEAST_VALUES = 1_024  # while an attribute has fewer values, none are forgotten
+_MOVED = 4_096  # events that each call moves to another configuration
+_LEAST_VALUES = 1_024  # no value is forgotten while an attribute has fewer values
 
 
 class QuestionIndex:
@@ -50,7 +50,7 @@ class QuestionIndex:
         return self._ring.size_bytes
 
     def insert(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> None:
-        """Add events in any order; absent columns are null, and events older than the window are ignored."""
+        """Add events in any order. Absent columns are null, and events older than the window are ignored."""
         events = self._in_order(self._encoded(times_us, columns))
         self._tuner.note_events(len(events))
         if len(events):
@@ -87,14 +87,17 @@ class QuestionIndex:
         return answer
 
     def keep(self, attribute: str, is_kept: Callable[[Sequence[Scalar]], NDArray[np.bool_]]) -> None:
-        """Keep only events whose value of ``attribute`` passes ``is_kept``, a mask computed over all known values."""
+        """Keep only events whose value of ``attribute`` passes ``is_kept``.
+
+        ``is_kept`` returns a mask over all known values.
+        """
         place = self._window.attributes.index(attribute)
         kept = is_kept(self._values[place].values)
         rest = self._ring.take_from(self._ring.first)
         self._ring.append(rest.at(np.flatnonzero(kept[rest.codes[:, place]])))
 
     def tune(self) -> None:
-        """Continue a running move, or assess the configuration if due; ``insert`` and ``ask`` do this as well."""
+        """Continue a running move, or assess the configuration if due. ``insert`` and ``ask`` do this as well."""
         if self._ring.left:
             self._ring.move(_MOVED)
         elif self._is_tuned and self._tuner.is_due(len(self)):
@@ -104,12 +107,15 @@ class QuestionIndex:
                 self.configure(dict(zip(self._window.attributes, assessment.choice.configuration, strict=True)))
 
     def configure(self, bits: Mapping[str, int]) -> None:
-        """Begin to move to a configuration, given as address bits by attribute; questions are answered meanwhile."""
+        """Begin to move to a configuration, given as address bits by attribute. Questions are answered meanwhile."""
         self.migrations += 1
         self._ring.begin_move(tuple(bits.get(name, 0) for name in self._window.attributes))
 
     def explain(self) -> dict[str, Any]:
-        """The configuration, the frequencies of questions, costs, and counts of the work so far, as plain JSON."""
+        """Describe the index as plain JSON.
+
+        The description has the configuration, the frequencies of questions, costs, and counts of the work so far.
+        """
         workload, names, assessment = self._tuner.workload(len(self)), self._window.attributes, self._tuner.assessment
         shares = workload.requests / (workload.requests.sum() or 1.0)
         kinds = [
@@ -137,12 +143,12 @@ class QuestionIndex:
         return explained
 
     def _bits_of(self, configuration: tuple[int, ...]) -> dict[str, int]:
-        """The address bits of the attributes that questions may fix."""
+        """Return the address bits of the attributes that questions may fix."""
         bits = zip(self._window.attributes, configuration, strict=True)
         return {name: count for name, count in bits if name not in self._window.unfiltered}
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state to save: a head of plain JSON, and the columns by name, without links and partitions."""
+        """Return the state to save: a head of plain JSON, and the columns by name, without links and partitions."""
         held = self._ring.columns(self._ring.first, self._ring.end)
         head = {
             "format": _FORMAT,
@@ -193,13 +199,13 @@ class QuestionIndex:
         return EventColumns(np.asarray(times_us, np.int64), codes, numbers)
 
     def _advance(self, time_us: int) -> int:
-        """Advance the time of the index and remove expired events; returns the time of the index."""
+        """Advance the time of the index and remove expired events; return the time of the index."""
         self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)
         self._ring.expire(self._ring.number_after(self._now_us - self._window.span_us))
         return self._now_us
 
     def _in_order(self, events: EventColumns) -> EventColumns:
-        """Advance the time to the newest event; returns the events in the window, sorted by time."""
+        """Advance the time to the newest event; return the events in the window, sorted by time."""
         if not len(events):
             return events
         times_us = events.times_us
@@ -210,7 +216,7 @@ class QuestionIndex:
         return events
 
     def _place(self, events: EventColumns) -> None:
-        """Append sorted events; later events in the ring are taken out first, and appended again in order."""
+        """Append sorted events. Later events in the ring are taken out first, and appended again in order."""
         ring = self._ring
         number = ring.number_after(int(events.times_us[0]))
         if number < ring.end:
@@ -222,13 +228,13 @@ class QuestionIndex:
         ring.append(events)
 
     def _end_us(self, question: Question) -> int | None:
-        """The end of a question's window; None before the first event."""
+        """Return the end of a question's window, or None before the first event."""
         if self._now_us is None or question.until_us is None:
             return question.until_us if self._now_us is None else self._now_us
         return max(self._now_us, question.until_us)
 
     def _start(self, question: Question, end_us: int | None) -> int:
-        """The sequence number of the first event in a question's window, which ends at ``end_us``."""
+        """Return the sequence number of the first event in a question's window, which ends at ``end_us``."""
         is_whole = question.window_us is None and end_us == self._now_us
         if end_us is None or is_whole:
             return self._ring.first
@@ -236,7 +242,7 @@ class QuestionIndex:
         return self._ring.number_after(end_us - window_us)
 
     def _forget_values(self) -> None:
-        """Forget values that no held event has, once values have doubled in number, or no events are held."""
+        """Forget values that no stored event has, once values have doubled in number, or no events are stored."""
         for place, values in enumerate(self._values):
             if len(values) >= 2 * self._kept[place] or (len(values) > 1 and not len(self._ring)):
                 self._ring.recode(place, values.keep(self._ring.codes_in_use(place, len(values))))

@@ -15,7 +15,10 @@ NUMERIC: tuple[ValueFunction, ...] = ("sum", "avg", "min", "max")
 
 @dataclass(frozen=True, slots=True)
 class AskedValue:
-    """A value of each group. ``count`` counts all events or, with an attribute, the events in which it is not null."""
+    """A value of each group.
+
+    ``count`` counts all events or, with an attribute, the events in which the attribute is not null.
+    """
 
     function: ValueFunction
     attribute: str | None = None

@@ -1,7 +1,7 @@
 """The events of a window as columns in a ring, linked into the partitions of a configuration.
 
+The oldest events are removed by raising ``first``, because a search follows a chain only down to a sequence number.
 Source: the IMP index of the specification of parameterised group-by, section 3.2, and its migration, section 3.10.
-The oldest events are removed by raising ``first``: a search follows a chain only down to a sequence number.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class EventRing:
 
     @property
     def left(self) -> int:
-        """The number of events that have not moved to the new configuration yet."""
+        """Return the number of events that have not moved to the new configuration yet."""
         return 0 if self._old is None else max(0, self._border - self.first)
 
     @property
@@ -84,11 +84,11 @@ class EventRing:
 
     @property
     def column_bytes(self) -> int:
-        """Bytes of the columns alone: times, codes and values of the events."""
+        """Return the bytes of the columns alone: times, codes and values of the events."""
         return len(self) * (8 + 4 * len(self.bits) + 8 * len(self.values))
 
     def number_after(self, time_us: int) -> int:
-        """The sequence number of the first event that is later than ``time_us``."""
+        """Return the sequence number of the first event that is later than ``time_us``."""
         place = self.first % self.room
         before, wrapped = self.times_us[place : place + len(self)], max(0, place + len(self) - self.room)
         count = np.searchsorted(before, time_us, "right")
@@ -97,7 +97,7 @@ class EventRing:
         return self.first + int(count)
 
     def columns(self, begin: int, end: int) -> EventColumns:
-        """A copy of the events with the sequence numbers ``begin`` up to ``end`` (exclusive)."""
+        """Return a copy of the events with the sequence numbers ``begin`` up to ``end`` (exclusive)."""
         values = np.empty((len(self.values), end - begin), np.float64)
         for place, column in enumerate(self.values):
             values[place] = self._held(column, begin, end)
@@ -116,7 +116,7 @@ class EventRing:
         self.end += count
 
     def expire(self, first: int) -> None:
-        """Remove the events before the sequence number ``first``; a ring with many unused slots shrinks."""
+        """Remove the events before the sequence number ``first``. A ring with many unused slots shrinks."""
         self.first = max(self.first, first)
         if self.room > LEAST_ROOM and len(self) * 2 < self.room:
             self._resize(len(self))
@@ -130,7 +130,7 @@ class EventRing:
         return columns
 
     def codes_in_use(self, attribute: int, size: int) -> NDArray[np.bool_]:
-        """A mask over the ``size`` codes of an attribute: true for codes that some event has."""
+        """Return a mask over the ``size`` codes of an attribute, which is true for codes that any event has."""
         is_used = np.zeros(size, np.bool_)
         is_used[self._held(self.rows[:, attribute + 1], self.first, self.end)] = True
         return is_used
@@ -144,7 +144,7 @@ class EventRing:
         link_rows(self.rows, self._layout, self.first, self.end)
 
     def begin_move(self, bits: tuple[int, ...]) -> None:
-        """Begin to move all events to another configuration; new events are added to the new configuration."""
+        """Begin to move all events to another configuration. New events are added to the new configuration."""
         self.move(self.left)
         self._old, self._old_bits, self._border, self.bits = self._layout, self.bits, self.end, bits
         self._layout = layout_of(bits, is_moving=True)
@@ -164,7 +164,7 @@ class EventRing:
     def find(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int, model: CostModel) -> FoundEvents:
         """Find the events from number ``start`` on that have ``codes`` in ``columns`` (indexes of attributes).
 
-        Uses a probe or a scan, whichever is expected to cost less.
+        The search is a probe or a scan, whichever is expected to cost less.
         """
         rows, old_rows = self.end - start, max(0, self._border - start) if self._old is not None else 0
         parts = ((self.bits, rows - old_rows), (self._old_bits, old_rows))
@@ -177,13 +177,13 @@ class EventRing:
         return self.probe(columns, codes, start)
 
     def scan(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
-        """Like ``find``, by comparing all events in order."""
+        """Find the same events as ``find`` by comparing all events in order."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = int(scan_rows(self.rows, columns, codes, slots, start, self.end))
         return FoundEvents(slots[:count], self.end - start, 0)
 
     def probe(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
-        """Like ``find``, by following the chains of the partitions that can contain such events."""
+        """Find the same events as ``find`` by following the chains of the partitions that can contain such events."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = compared = visited = 0
         for layout in [self._layout] if self._old is None else [self._layout, self._old]:
@@ -192,12 +192,12 @@ class EventRing:
         return FoundEvents(slots[:count], compared, visited)
 
     def _held(self, column: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
-        """A copy of a column for the sequence numbers ``begin`` up to ``end`` (exclusive)."""
+        """Return a copy of a column for the sequence numbers ``begin`` up to ``end`` (exclusive)."""
         place, count = begin % self.room, end - begin
         return np.concatenate([column[place : place + count], column[: max(0, place + count - self.room)]])
 
     def _resize(self, count: int) -> None:
-        """Resize the ring for ``count`` events; links stay valid, because they are distances."""
+        """Resize the ring for ``count`` events. Links remain valid, because they are distances."""
         room = max(LEAST_ROOM, count + count // _SPARE)
 
         def moved(column: NDArray[Any]) -> NDArray[Any]:
@@ -210,7 +210,7 @@ class EventRing:
 
 
 def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> None:
-    """Write the values of consecutive events, the first with sequence number ``number``, into a column of a ring."""
+    """Write the values of consecutive events into a column of a ring. ``number`` is the first sequence number."""
     place = number % len(column)
     fitting = len(column) - place
     column[place : place + len(values)] = values[:fitting]
@@ -218,7 +218,10 @@ def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> Non
 
 
 def layout_of(bits: tuple[int, ...], *, is_moving: bool = False) -> Layout:
-    """The empty partitions of a configuration; ``is_moving`` adds the heads of chains, which a move of events needs."""
+    """Return the empty partitions of a configuration.
+
+    ``is_moving`` adds the heads of chains, which a move of events needs.
+    """
     widths = np.array(bits, np.int64)
     size = 1 << int(widths.sum())
     return Layout(

@@ -21,7 +21,7 @@ MOST_GROUPS = 100_000
 """The most groups of an answer, and the most pairs of a group and a distinct value that an answer may collect."""
 
 _TABLE = 4_096  # places of the first hash table of groups
-_DIRECT = 65_536  # combinations of codes, up to which each has its own place in the table
+_DIRECT = 65_536  # most combinations of codes for which each has its own place in the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Grouped:
 
 
 class GroupTotals:
-    """The totals of one question's found events; ``by`` are indexes of attributes."""
+    """The totals of one question's found events. ``by`` are indexes of attributes."""
 
     def __init__(
         self, window: HeldWindow, ring: EventRing, values: Sequence[ValueCodes], slots: NDArray[np.int32], by: list[int]
@@ -46,13 +46,16 @@ class GroupTotals:
         self._sums: dict[str, tuple[NDArray[Any], ...]] = {}
 
     def groups(self) -> list[tuple[Any, ...]]:
-        """The values of each group's attributes; without attributes there is exactly one group, even without events."""
+        """Return the values of each group's attributes.
+
+        Without attributes there is exactly one group, even without events.
+        """
         if not self._by:
             return [()]
         return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
 
     def of(self, name: str, value_wanted: AskedValue) -> Totals:
-        """The totals of the value ``name``: one or more lists, each with an entry per group."""
+        """Return the totals of the value ``name`` as one or more lists, each with an entry per group."""
         if value_wanted.function == "distinct":
             return self._distinct(self._window.attributes.index(str(value_wanted.attribute)), f"values.{name}")
         if value_wanted.function == "count":
@@ -73,7 +76,10 @@ class GroupTotals:
         return np.bincount(groups, minlength=self._count)
 
     def _summed(self, measure: str) -> tuple[NDArray[Any], ...]:
-        """For each group: the number of values, their sum and its rounding error, the least and the greatest value."""
+        """Return sums and extremes for each group.
+
+        These are the number of values, their sum and its rounding error, the least and the greatest value.
+        """
         if measure not in self._sums:
             counts, sums = np.zeros(self._count, np.int64), np.zeros((self._count, 2))
             extremes = np.full((self._count, 2), (np.inf, -np.inf))
@@ -82,7 +88,7 @@ class GroupTotals:
         return self._sums[measure]
 
     def _numbers(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """An array with the numbers of a measure or attribute, and the index into the array for each found event."""
+        """Return an array with the numbers of a measure or attribute, and the array index for each found event."""
         if name in self._window.measures:
             return self._ring.values[self._window.measures.index(name)], self._slots
         place = self._window.attributes.index(name)
@@ -93,7 +99,10 @@ class GroupTotals:
         return numbers, codes
 
     def _distinct(self, place: int, member: str) -> Totals:
-        """The distinct values of the attribute with index ``place`` in each group, found by grouping by it as well."""
+        """Return the distinct values of the attribute with index ``place`` in each group.
+
+        They are found by grouping by this attribute as well.
+        """
         pairs = self._groups_of([*self._by, place], member)
         distinct_values: list[list[Any]] = [[] for _ in range(self._count)]
         owners = self._grouped.groups[pairs.firsts].tolist()

@@ -1,7 +1,7 @@
 """Tuning of a running index: the frequencies of questions, and whether another configuration is worth the move.
 
-Source: the specification of parameterised group-by, section 3.10. Frequencies decay with the number of questions,
-never by a clock, so equal events and questions lead to equal configurations.
+Frequencies decay with the number of questions, never by a clock, so equal events and questions lead to equal
+configurations. Source: the specification of parameterised group-by, section 3.10.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HYSTERESIS = 0.05  # a move must also lower the cost by at least this share
 class Assessment:
     """The best configuration for the observed questions, compared with the present one.
 
-    ``present`` and ``best`` are the costs per question; ``is_worthwhile`` says whether a move pays.
+    ``present`` and ``best`` are the costs per question. ``is_worthwhile`` is true if a move pays.
     """
 
     choice: Choice
@@ -64,7 +64,10 @@ class Tuner:
         self._asked += 1
 
     def is_due(self, rows: int) -> bool:
-        """Whether enough questions have come since the last assessment, or the number of events has changed much."""
+        """Check whether an assessment is due.
+
+        It is due if enough questions have arrived since the last one, or the number of events has changed much.
+        """
         assessed = max(self._assessed_rows, _EVENTS_PER_PARTITION)
         return self._asked >= PERIOD or rows >= 2 * assessed or rows * 4 < self._assessed_rows
 
@@ -88,7 +91,7 @@ class Tuner:
         return self.assessment
 
     def workload(self, rows: int) -> Workload:
-        """The workload of the heaviest patterns, from remembered and expected questions."""
+        """Return the workload of the heaviest patterns, from remembered and expected questions."""
         weights = {pattern: list(known) for pattern, known in self._patterns.items()}
         each = self._expected / max(1, len(self._filtered))
         for attribute in self._filtered if self._expected > _FORGOTTEN else ():
@@ -110,7 +113,7 @@ class Tuner:
         self._patterns = {pattern: known for pattern, known in halved.items() if known[0] > _FORGOTTEN}
 
     def dump(self) -> list[Any]:
-        """The frequencies, as plain JSON."""
+        """Return the frequencies, as plain JSON."""
         patterns = [[pattern, *known] for pattern, known in self._patterns.items()]
         return [patterns, self._events, self._expected, self._asked, self._assessed_rows]
 
@@ -120,5 +123,5 @@ class Tuner:
 
 
 def most_bits(rows: int) -> int:
-    """The most address bits for a window with ``rows`` events."""
+    """Return the most address bits for a window with ``rows`` events."""
     return min(MOST_BITS, max(0, (rows // _EVENTS_PER_PARTITION).bit_length() - 1))

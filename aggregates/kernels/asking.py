@@ -1,9 +1,9 @@
 """Kernels of the index that answers questions: linking events into partitions, finding, grouping and summing them.
 
-Source: the IMP index of the specification of parameterised group-by, section 3.2. Events are numbered in order of time
-and lie in a ring: event number n is in slot n modulo the room. The record of an event is its distance to the next older
-event of its partition, then the codes of its attributes, so that following a chain costs one cache line for each event.
-The address of a partition joins the low bits of the codes: each attribute owns some bits.
+Events are numbered in order of time and are in a ring: event number n is in slot n modulo the room. The record of an
+event is its distance to the next older event of its partition, then the codes of its attributes, so that following a
+chain costs one cache line for each event. The address of a partition joins the low bits of the codes, and each
+attribute owns some bits. Source: the IMP index of the specification of parameterised group-by, section 3.2.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streams.kernels.compiling import inlined, kernel
 from streams.kernels.prefetching import prefetch
 
 NIL = -1
-NEVER = -(2**62)  # in place of the newest event's number, for an empty partition
+NEVER = -(2**62)  # the newest event's number of an empty partition
 END = 2**31 - 1  # distance of the oldest event of a chain; farther than any window reaches
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 _HIGH = np.uint64(32)
@@ -28,14 +28,14 @@ class Layout(NamedTuple):
     """The partitions of a configuration: their newest and oldest events, and the address bits of attributes."""
 
     tails: NDArray[np.int64]  # (2**bits,) number of the newest event of each partition; NEVER: none
-    heads: NDArray[np.int64]  # (2**bits,) number of the oldest event, while events move to this layout; else (0,)
+    heads: NDArray[np.int64]  # (2**bits,) number of the oldest event, while events move to this layout; otherwise (0,)
     masks: NDArray[np.int64]  # (attributes,) the low bits of a code that belong to the address; 0: not indexed
     shifts: NDArray[np.int64]  # (attributes,) the place of these bits in the address
 
 
 @inlined
 def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int64:
-    """The address of the partition to which the event in ``slot`` belongs, in the given layout."""
+    """Return the address of the partition to which the event in ``slot`` belongs, in the given layout."""
     address = np.int64(0)
     for column in range(lent.masks.shape[0]):
         address |= (np.int64(rows[slot, column + 1]) & lent.masks[column]) << lent.shifts[column]
@@ -89,7 +89,7 @@ def move_rows(rows: NDArray[np.int32], old: Layout, new: Layout, first: int, end
 
 @inlined
 def is_match(rows: NDArray[np.int32], slot: np.int64, columns: NDArray[np.int64], codes: NDArray[np.int32]) -> bool:
-    """Whether the event in ``slot`` has ``codes`` in ``columns`` (indexes of attributes)."""
+    """Check whether the event in ``slot`` has ``codes`` in ``columns`` (indexes of attributes)."""
     is_equal = True
     for place in range(columns.shape[0]):
         is_equal &= rows[slot, columns[place] + 1] == codes[place]
@@ -109,13 +109,13 @@ def probe_rows(
 ) -> tuple[np.int64, np.int64, np.int64]:
     """Write the slots of events from ``start`` on that have ``codes`` in ``columns``, by following partitions' chains.
 
-    Chains are followed concurrently, one in each row of ``lanes`` (lanes, 2), because each step waits for memory: the
+    Chains are followed concurrently, one in each row of ``lanes`` (lanes, 2), because each step waits for memory. The
     next event of a chain is prefetched, and read after all other chains have been followed by one step. A lane has the
     number of an event, relative to ``start``, and the event's slot. A step has no branch that depends on the chain,
-    which would often be mispredicted: each lane is written in the next place, which is reused if the chain has ended.
-    Indexes of the inner loop are unsigned, which saves a check for negative indexes at each access.
-    ``columns`` are indexes of attributes. ``slots`` has ``count`` slots already, and room for all events and one more.
-    Returns the number of slots, of compared events and of visited partitions.
+    because such a branch would often be mispredicted. Instead, each lane is written in the next place, which is reused
+    if the chain has ended. Indexes of the inner loop are unsigned, which saves a check for negative indexes at each
+    access. ``columns`` are indexes of attributes. ``slots`` has ``count`` slots already, and room for all events and
+    one more. Return the number of slots, of compared events and of visited partitions.
     """
     lent, room = borrowed(layout), np.int64(rows.shape[0])
     base, free = np.int64(0), np.int64(lent.tails.shape[0] - 1)
@@ -170,8 +170,8 @@ def scan_rows(
 ) -> np.int64:
     """Write the slots of the events ``start`` up to ``end`` (exclusive) that have ``codes`` in ``columns``, in order.
 
-    ``columns`` are indexes of attributes. ``slots`` has room for one slot more than there are events. Returns the
-    number of slots.
+    ``columns`` are indexes of attributes. ``slots`` has room for one slot more than there are events. Return the number
+    of slots.
     """
     room, count = np.int64(rows.shape[0]), np.int64(0)
     begin = start % room
@@ -194,11 +194,11 @@ def group_rows(
     firsts: NDArray[np.int64],
     groups: NDArray[np.int32],
 ) -> int:
-    """Number the groups of found events, in order of first appearance; events of a group agree in ``columns``.
+    """Number the groups of found events, in order of first appearance. Events of a group agree in ``columns``.
 
-    ``sizes`` has the number of codes of each column. ``table`` is filled with ``NIL``; it has an entry for each
+    ``sizes`` has the number of codes of each column. ``table`` is filled with ``NIL``. It has an entry for each
     combination of codes, or is a hash table whose size is a power of two. ``firsts`` gets the index of each group's
-    first event in ``slots``. Returns the number of groups, or ``NIL`` if ``firsts`` has no room for the next group.
+    first event in ``slots``. Return the number of groups, or ``NIL`` if ``firsts`` has no room for the next group.
     """
     count, is_direct = 0, True
     combinations = 1.0
@@ -208,7 +208,7 @@ def group_rows(
     last = np.uint64(table.shape[0] - 1)
     for place in range(slots.shape[0]):
         slot = slots[place]
-        key = np.uint64(0)  # wraps where there are more than 2**64 combinations: groups are compared by their codes
+        key = np.uint64(0)  # may wrap beyond 2**64 combinations, because groups are compared by their codes
         for column in range(columns.shape[0]):
             key = key * np.uint64(sizes[column]) + np.uint64(rows[slot, columns[column]])
         home = key if is_direct else ((key * _SPREAD) >> _HIGH) & last
@@ -241,8 +241,8 @@ def sum_rows(
 ) -> None:
     """Add the values of found events to the totals of their groups; NaN is a null and is left out.
 
-    ``sums`` (groups, 2) has the sum and its rounding error, so that the order of events hardly matters.
-    ``extremes`` (groups, 2) has the least and the greatest value, infinite at first.
+    ``sums`` (groups, 2) has the sum and its rounding error, so that the order of events hardly matters. ``extremes``
+    (groups, 2) has the least and the greatest value, infinite at first.
     """
     for place in range(slots.shape[0]):
         value = values[slots[place]]

@@ -1,4 +1,4 @@
-"""Kernels over the groups of an aggregate: they find groups, and the steps at which group conditions change."""
+"""Kernels over the groups of an aggregate, which find groups, and the steps at which conditions of groups change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def note_waiting(
     at_us: int,
     modes: int,
 ) -> None:
-    """Write the open step of each group in ``codes`` again; the step waits for further events of the same time."""
+    """Write the open step of each group in ``codes`` again. The step waits for further events of the same time."""
     groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(steps)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])
@@ -42,7 +42,7 @@ def forget_values(
     logs: NDArray[np.int64],
     codes: NDArray[np.int64],
 ) -> None:
-    """Free the tree nodes of some groups."""
+    """Free the tree nodes of the groups in ``codes``."""
     groups = borrowed(all_groups)
     for place in range(codes.shape[0]):
         clear_values(groups, plan, state, logs, codes[place])
@@ -71,7 +71,7 @@ def note_truths(
     changes: NDArray[np.int64],
     is_cleared: bool,
 ) -> int:
-    """Write to ``changes`` the steps at which the condition of a group becomes true; returns their number.
+    """Write to ``changes`` the steps at which the condition of a group becomes true; return their number.
 
     With ``is_cleared``, also write the steps at which the condition becomes false. For windows that are empty or end,
     the condition counts as false, and ``holds`` is set to false.
@@ -88,7 +88,7 @@ def note_truths(
 
 @inlined
 def home_of(hashed: np.uint64, places: int) -> np.int64:
-    """The index at which the search for a hash begins in a hash table with ``places`` entries."""
+    """Return the index at which the search for a hash begins in a hash table with ``places`` entries."""
     return np.int64(((hashed >> _HALF) * np.uint64(places)) >> _HALF)
 
 
@@ -103,14 +103,14 @@ def find_codes(
     count: int,
     fresh_count: int,
 ) -> tuple[int, int]:
-    """Find the codes of groups by their hashes, from row ``begin`` on; new groups get the next codes.
+    """Find the codes of groups by their hashes, from row ``begin`` on. New groups get the next codes.
 
     ``table`` has a code or -1 in each entry, and more entries than ``known``, which has the hashes of ``count`` codes.
-    ``fresh`` gets the row of each new group's first event, after ``fresh_count`` earlier rows. Returns the number of
+    ``fresh`` gets the row of each new group's first event, after ``fresh_count`` earlier rows. Return the number of
     codes, and the row of the first group for which ``known`` has no room.
     """
     places = table.shape[0]
-    for row in range(hashes.shape[0] if begin == 0 else 0):  # first of all, so that the waits for memory overlap
+    for row in range(hashes.shape[0] if begin == 0 else 0):  # read ahead, so that the waits for memory overlap
         codes[row] = table[home_of(hashes[row], places)]
     for row in range(begin, hashes.shape[0]):
         if codes[row] >= 0 and known[codes[row]] == hashes[row]:

@@ -1,7 +1,7 @@
-"""Exact sums in digits of 32 bits, whose carries may be pending, and the floats nearest to sums and their quotients.
+"""Exact sums in digits of 32 bits, and the floats nearest to sums and their quotients; carries may be pending.
 
-Sums of floats are in units of 2**-96, or of 2**-1088 where ``FLOAT_DIGITS`` digits of 2**-96 are not enough; the unit
-of a sum of squares is the square of the sum's unit.
+Sums of floats are in units of 2**-96, or of 2**-1088 if ``FLOAT_DIGITS`` digits of 2**-96 are not enough. The unit of a
+sum of squares is the square of the sum's unit.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from aggregates.kernels.tables import FLOAT, INTEGER
 from streams.kernels.compiling import apart, inlined
 
-UNIT = 96  # digits of floats are in 2**-UNIT, if they are FLOAT_DIGITS
+UNIT = 96  # FLOAT_DIGITS digits of floats are in units of 2**-UNIT
 FLOAT_DIGITS, ALL_DIGITS = 5, 68
 SUM_WORDS = 3  # words before a sum's digits: counts of numbers (low 32 bits) and of floats, two digits of integers
-SHORT = -1  # for a number of digits: integers, or whole floats, of 32 bits, whose sum is one word
+SHORT = -1  # in place of a number of digits: integers or whole floats of 32 bits, whose sum is one word
 SHORT_WORDS = 2  # words of such a sum: the count and the sum
 SQUARE_DIGITS = 4  # for squares of integers
 SCRATCH = 384
@@ -29,7 +29,7 @@ _EXTRA_DIGITS = 4  # further digits of a quotient
 
 @inlined
 def normalise(digits: NDArray[np.int64], count: np.int64) -> bool:
-    """Propagate carries, and make the number positive; returns whether the number was negative."""
+    """Propagate carries, and make the number positive; return whether the number was negative."""
     carry = np.int64(0)
     for place in range(count):
         carry += digits[place]
@@ -47,7 +47,7 @@ def normalise(digits: NDArray[np.int64], count: np.int64) -> bool:
 
 @inlined
 def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: np.int64) -> float:
-    """The float nearest to positive digits times 2**scale; ``rest`` is not 0 if lower digits were cut off."""
+    """Return the float nearest to positive digits times 2**scale. ``rest`` is not 0 if lower digits were cut off."""
     top = count - 1
     while top > 0 and digits[top] == 0:
         top -= 1
@@ -81,7 +81,7 @@ def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: n
 
 @inlined
 def unit_digit(digits: np.int64) -> np.int64:
-    """The index of the digit at which whole numbers begin, in sums with ``digits`` digits."""
+    """Return the index of the digit at which whole numbers begin, in sums with ``digits`` digits."""
     if digits == ALL_DIGITS:
         return np.int64(ALL_UNIT_DIGITS)
     return np.int64(UNIT_DIGITS)
@@ -91,7 +91,7 @@ def unit_digit(digits: np.int64) -> np.int64:
 def whole_digits(
     words: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> tuple[np.int64, np.int64]:
-    """The part of a sum that comes from integers: its low 32 bits, and its higher bits."""
+    """Return the part of a sum that stems from integers: its low 32 bits, and its higher bits."""
     low = words[code, offset + 1]
     high = words[code, offset + 2] if digits != SHORT else np.int64(0)
     return low & LOW, high + (low >> 32)
@@ -101,7 +101,7 @@ def whole_digits(
 def load_sum(
     words: NDArray[np.int64], scratch: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> np.int64:
-    """Write the digits of a sum into scratch; returns their number."""
+    """Write the digits of a sum into scratch; return their number."""
     count, unit = max(digits, np.int64(FLOAT_DIGITS)) + CARRIES, unit_digit(digits)
     for place in range(count):
         scratch[place] = words[code, offset + SUM_WORDS + place] if place < digits else 0
@@ -113,7 +113,7 @@ def load_sum(
 
 @inlined
 def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.int64:
-    """Divide positive digits by a divisor below 2**31; returns the remainder."""
+    """Divide positive digits by a divisor below 2**31; return the remainder."""
     rest = np.int64(0)
     for place in range(count - 1, -1, -1):
         rest = (rest << 32) | digits[place]
@@ -124,7 +124,7 @@ def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.
 
 @inlined
 def refine(digits: NDArray[np.int64], count: np.int64) -> np.int64:
-    """Append lower digits, all 0, for the fraction of a quotient; returns the number of digits."""
+    """Append lower digits, all 0, for the fraction of a quotient; return the number of digits."""
     for place in range(count - 1, -1, -1):
         digits[place + _EXTRA_DIGITS] = digits[place]
     for place in range(_EXTRA_DIGITS):
@@ -134,7 +134,7 @@ def refine(digits: NDArray[np.int64], count: np.int64) -> np.int64:
 
 @inlined
 def quotient(digits: NDArray[np.int64], count: np.int64, scale: np.int64, divisor: np.int64) -> float:
-    """The float nearest to positive digits times 2**scale, divided by a divisor below 2**31."""
+    """Return the float nearest to positive digits times 2**scale, divided by a divisor below 2**31."""
     longer = refine(digits, count)
     rest = divide(digits, longer, divisor)
     return nearest(digits, longer, scale - 32 * _EXTRA_DIGITS, rest)
@@ -149,9 +149,9 @@ def deviation(
     squares: np.int64,
     digits: np.int64,
 ) -> float:
-    """The standard deviation of two or more numbers, from their sum and sum of squares; infinite if out of range.
+    """Return the standard deviation of two or more numbers, from their sum and sum of squares.
 
-    The variance, (n * squares - sum * sum) / (n * (n - 1)), is rounded once.
+    The deviation is infinite if out of range. The variance, (n * squares - sum * sum) / (n * (n - 1)), is rounded once.
     """
     number, unit = words[code, offset] & LOW, unit_digit(digits)
     count = load_sum(words, scratch, code, offset, digits)
@@ -216,7 +216,7 @@ def change_sum(
 
 @inlined
 def mantissa_of(number: np.int64, digits: np.int64) -> tuple[np.int64, np.int64]:
-    """The mantissa of a float, given as bits, and the shift in bits that aligns the mantissa with the unit of a sum."""
+    """Return the mantissa of a float, given as bits, and the shift that aligns the mantissa with a sum's unit."""
     exponent, mantissa = (number >> 52) & 0x7FF, number & (2**52 - 1)
     if exponent == 0:
         exponent += 1

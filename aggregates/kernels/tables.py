@@ -1,10 +1,10 @@
 """The tables on which the kernels of windows work, and the names of their columns.
 
-Events that may leave are in a ring of columns, ordered by time; the events of a group are linked if they leave in
-another order than all events. A group, or a fixed window of a group, is a row of ``Groups.words``: the number of its
-events, a mark (the number of its newest step, and the truth of the condition), times and ends of links (if the window
-does not slide, or has links), then the words of each value, from the value's offset on. Sums are digits
-(``kernels.sums``); values over the same sum or tree share its words.
+Events that may leave are in a ring of columns, ordered by time. The events of a group are linked if they leave in
+another order than all events. A group, or a fixed window of a group, is a row of ``Groups.words``. The row has the
+number of the group's events, a mark (the number of its newest step, and the truth of the condition), and times and ends
+of links, if the window does not slide or has links. The words of each value follow, from the value's offset on. Sums
+are digits (``kernels.sums``), and values over the same sum or tree share its words.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ FREE, SPARE, AHEAD, TOUCHED, LOGS, ENDING, ROOM, NODES = range(
 )  # ROOM, NODES: the most entries of the log, and nodes, for a row
 PLACES = 18
 HELD_ROWS, MARK, HEADER = range(3)  # words of every group
-OLDEST, DUE, CLOCK, HEAD, TAIL, LONG_HEADER = range(2, 8)  # further ones, unless the window slides
+OLDEST, DUE, CLOCK, HEAD, TAIL, LONG_HEADER = range(2, 8)  # further words, unless the window slides
 IS_TRUE, MAY_BE_TRUE = 1, 2  # bits of ``MARK``: the condition after the newest evaluation, after the newest step
-TRUTH, TRUTH_BITS = 3, 2  # both bits as a mask, and their number; the step's number is above
+TRUTH, TRUTH_BITS = 3, 2  # both bits as a mask, and the number of bits; higher bits have the step's number
 VALUE, LOWEST, HIGHEST = range(3)  # columns of bounds
 EACH, EXPIRIES, SIMULTANEOUS = 1, 2, 4  # modes: which changes are steps; one step of a group per time
 HOLDS, LINKED, LOGGED, LOADING = 8, 16, 32, 64  # modes: events are held, linked, logged, entered without time
-SLIDING, LAST, SESSION = 128, 256, 512  # modes: the kind of the window; none of these for other kinds
+SLIDING, LAST, SESSION = 128, 256, 512  # modes: the kind of the window (none of these: another kind)
 SHOWN, REMEMBERED = 1_024, 2_048  # modes: steps are logged; the values of steps are kept, and count as events
-COUNT, END, RETRACT = range(3)  # what a row of a batch is
+COUNT, END, RETRACT = range(3)  # the kind of a row of a batch
 ENTERED, LEFT, STEPPED, RESET, SKETCHED = range(5)  # entries of the log
 OP, GROUP, NUMBER, KIND, BITS = range(5)  # columns of the log; for a sketched value its place, kind and bits
 IN_SKETCH = -1  # in place of a tree's root
@@ -52,18 +52,18 @@ class Events(NamedTuple):
     kinds: NDArray[np.uint8]  # (arguments, events)
     lows: NDArray[np.int32]  # (numeric arguments, events) the low bits of integers, codes of texts, or bits of floats
     highs: NDArray[np.int32]  # (wide arguments, events) the high bits, where an argument has more than 32
-    at_us: NDArray[np.int64]  # (events,) in a batch: times at which they count, ascending; in a ring (0,)
-    places: NDArray[np.int64]  # (events,) in a batch: the numbers by which steps name them; in a ring (0,)
+    at_us: NDArray[np.int64]  # (events,) in a batch: times at which the events count, ascending; in a ring (0,)
+    places: NDArray[np.int64]  # (events,) in a batch: numbers by which steps refer to events; in a ring (0,)
     ops: NDArray[np.uint8]  # (events,) in a batch: ``COUNT``, ``END`` or ``RETRACT``; in a ring (0,)
-    serials: NDArray[np.int64]  # (events,) numbers by which the log names them; in a ring without a log (0,)
+    serials: NDArray[np.int64]  # (events,) numbers by which the log refers to events; in a ring without a log (0,)
     links: NDArray[np.int32]  # (events, 2) in a linked ring: the older and the newer event of the group; -1: none
 
 
 class Groups(NamedTuple):
     """Groups, and the nodes of their values.
 
-    A node of a tree (``kernels.trees``) has children. A node of an extreme (least or greatest value) has neighbours,
-    and represents an event that no newer event of the group exceeds.
+    A node of a tree (``kernels.trees``) has children. A node of an extreme (least or greatest value) has neighbours. It
+    represents an event that no newer event of the group exceeds.
     """
 
     words: NDArray[np.int64]  # (groups, words)

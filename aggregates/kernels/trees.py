@@ -1,7 +1,7 @@
 """Kernels of trees: the distinct values of a group in their order, with their counts, as a treap of ``Groups`` nodes.
 
 A value is a pair of a float and an integer, compared in this order. The float is infinite for texts, and minus infinity
-for booleans; the integer distinguishes whole numbers that are the same float. Texts are ordered by their bytes, or by
+for booleans. The integer distinguishes whole numbers that are the same float. Texts are ordered by their bytes, or by
 their codes. The first word of a tree is its root plus one, the second the number of its nodes.
 """
 
@@ -19,19 +19,19 @@ _GREATEST = 2.0**63 - 1_024  # float below 2**63, which is greater than every in
 
 @inlined
 def whole_of(real: float) -> np.int64:
-    """A float as an integer; 0 if the float is not whole, or not in the range of integers."""
+    """Return a float as an integer, or 0 if the float is not whole or exceeds the range of integers."""
     return np.int64(real) if -(2.0**63) <= real < 2.0**63 and real == np.floor(real) else np.int64(0)
 
 
 @inlined
 def real_of(bits: np.int64) -> np.float64:
-    """The float with the given bits."""
+    """Return the float with the given bits."""
     return np.int64(bits).view(np.float64)  # numba needs the dtype here
 
 
 @inlined
 def pair_of(kind: np.int64, number: np.int64) -> tuple[float, np.int64]:
-    """The pair (float, integer) that orders a value other than null; for a float, ``number`` holds its bits."""
+    """Return the pair (float, integer) that orders a value other than null; for a float, ``number`` holds its bits."""
     if kind in (INTEGER, INTEGRAL):
         return min(float(number), _GREATEST), number
     if kind == FLOAT:
@@ -44,7 +44,7 @@ def pair_of(kind: np.int64, number: np.int64) -> tuple[float, np.int64]:
 
 @apart
 def is_text_less(groups: Groups, left: np.int64, right: np.int64) -> bool:
-    """Whether a text comes before another text."""
+    """Return whether a text comes before another text."""
     texts, ends = groups.texts, groups.text_ends
     if ends.shape[0] == 0:
         return bool(left < right)
@@ -58,7 +58,7 @@ def is_text_less(groups: Groups, left: np.int64, right: np.int64) -> bool:
 
 @inlined
 def is_less(groups: Groups, real: float, integer: np.int64, other: float, other_integer: np.int64) -> bool:
-    """Whether a pair comes before another pair."""
+    """Return whether a pair comes before another pair."""
     if real != other:
         return real < other
     if real == np.inf:
@@ -86,7 +86,7 @@ def free_node(groups: Groups, state: NDArray[np.int64], node: np.int64) -> None:
 
 @inlined
 def priority(node: np.int64) -> np.int64:
-    """The priority of a node in the heap order of the treap: a hash of its index."""
+    """Return the priority of a node in the heap order of the treap: a hash of its index."""
     mixed = (node * 0x9E3779B1) & LOW
     mixed ^= mixed >> 15
     return (mixed * 0x2C1B3C6D) & LOW
@@ -105,19 +105,19 @@ def hang(groups: Groups, code: np.int64, offset: np.int64, parent: np.int64, is_
 
 @inlined
 def size_of(groups: Groups, node: np.int64) -> np.int64:
-    """The number of values in the subtree of a node, with repeats; node -1: an empty subtree."""
+    """Return the number of values in the subtree of a node, with repeats. Node -1 is an empty subtree."""
     return np.int64(groups.sizes[node]) if node >= 0 else np.int64(0)
 
 
 @inlined
 def is_node_less(groups: Groups, node: np.int64, real: float, integer: np.int64) -> bool:
-    """Whether the value of a node comes before another value."""
+    """Return whether the value of a node comes before another value."""
     return is_less(groups, groups.reals[node], groups.integers[node], real, integer)
 
 
 @inlined
 def find_node(groups: Groups, code: np.int64, offset: np.int64, real: float, integer: np.int64) -> np.int64:
-    """The node of a value; -1 if the tree has no such node."""
+    """Return the node of a value, or -1 if the tree has no such node."""
     node = groups.words[code, offset] - 1
     while node >= 0 and (groups.reals[node] != real or groups.integers[node] != integer):
         is_less_than = is_node_less(groups, node, real, integer)
@@ -207,7 +207,7 @@ def leave_tree(
 
 @inlined
 def node_at(groups: Groups, code: np.int64, offset: np.int64, place: np.int64) -> np.int64:
-    """The node of the value with index ``place`` in sorted order, where repeats count."""
+    """Return the node of the value with index ``place`` in sorted order, where repeats count."""
     node = groups.words[code, offset] - 1
     while True:
         before = size_of(groups, np.int64(groups.older[node]))

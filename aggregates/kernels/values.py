@@ -74,7 +74,8 @@ def enter_extreme(
 ) -> None:
     """Add a node for an event to an extreme, in the order of time, unless a newer event is at least as great.
 
-    Older events that the event exceeds lose their nodes. Numbers of a minimum are negated.
+    Nodes of older events are freed if their number is less, or equal with an earlier time. Numbers of a minimum are
+    negated.
     """
     words = groups.words
     newer, older = np.int64(-1), words[code, offset + 1] - 1
@@ -84,7 +85,7 @@ def enter_extreme(
         return
     while older >= 0 and (
         groups.reals[older] < number or (groups.reals[older] == number and groups.integers[older] < time_us)
-    ):  # an equal event of the same time leaves first, so both need nodes
+    ):  # of equal events of one time the older leaves first, so both need nodes
         gone, older = older, np.int64(groups.older[older])
         free_node(groups, state, gone)
     node = take_node(groups, state)
@@ -132,7 +133,7 @@ def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, 
 
 @inlined
 def number_at(held: Events, value: NDArray[np.int64], slot: np.int64) -> np.int64:
-    """An event's argument for a value, as an integer: a whole number, the code of a text, or the bits of a float."""
+    """Return an event's argument for a value, as an integer: a whole number, a text's code, or a float's bits."""
     low, high = np.int64(held.lows[value[tables.NUMBERS], slot]), value[tables.HIGHS]
     return low if high < 0 else (np.int64(held.highs[high, slot]) << 32) | (low & LOW)
 
@@ -165,7 +166,8 @@ def change_tree(
 ) -> None:
     """Add an argument to the tree of a group (``sign`` 1), or remove the argument (-1).
 
-    If a tree has too many values, they move to the log, from which a sketch is made; later arguments are only logged.
+    If a tree has too many values, all of them move to the log, from which a sketch is made. Later arguments are only
+    logged.
     """
     code, words, offset = np.int64(held.codes[slot]), groups.words, plan[value, tables.OFFSET]
     function, number = plan[value, tables.FUNCTION], number_at(held, plan[value], slot)
@@ -181,7 +183,7 @@ def change_tree(
             words[code, offset + 1] if function == tables.DISTINCT else groups.sizes[words[code, offset] - 1],
             plan[value, tables.MOST],
         )
-        if size > most > 0:  # the log has room for as many values, and the new one
+        if size > most > 0:  # the log has room for ``most`` values and the new one
             clear_tree(groups, state, logs, code, value, offset, np.int64(1) if function == tables.DISTINCT else size)
             words[code, offset] = tables.IN_SKETCH
 
@@ -284,7 +286,7 @@ def put_end(
 def put_values(
     groups: Groups, held: Events, plan: NDArray[np.int64], code: np.int64, out: Steps, step: np.int64
 ) -> bool:
-    """Write the values of a group into a step; returns whether some of them are sketched."""
+    """Write the values of a group into a step; return whether some of them are sketched."""
     words, is_sketched = groups.words, False
     size = words[code, tables.HELD_ROWS]
     out.sizes[step] = size
@@ -323,7 +325,7 @@ def put_values(
 def put_deviation(
     groups: Groups, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
 ) -> None:
-    """Write the standard deviation of a group into a step; null for fewer than two numbers."""
+    """Write the standard deviation of a group into a step, or null for fewer than two numbers."""
     root, offset = np.inf, plan_row[tables.OFFSET]
     if groups.words[code, offset] & LOW > 1:
         root = deviation(groups.words, groups.scratch, code, offset, plan_row[tables.PART], plan_row[tables.DIGITS])
@@ -334,7 +336,7 @@ def put_deviation(
 
 @inlined
 def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.int64:
-    """The index, in a tree's sorted order, of the value that a function needs: least, greatest, or quantile."""
+    """Return the index in a tree's sorted order of the value that a function needs: least, greatest, or quantile."""
     size = np.int64(groups.sizes[root])
     if plan_row[tables.FUNCTION] == tables.LOWEST_OF:
         return np.int64(0)
@@ -356,7 +358,7 @@ def clear_values(
 
 @inlined
 def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64], code: np.int64) -> bool:
-    """Whether the condition of a group may be true, because counts and sums of integers are in their bounds."""
+    """Check whether the condition of a group may be true, because counts and sums of integers are in their bounds."""
     words = groups.words
     for row in range(bounds.shape[0]):
         value = np.int64(bounds[row, tables.VALUE])
@@ -375,7 +377,7 @@ def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64
 
 @kernel
 def mark_kinds(kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
-    """Mark false booleans as ``FALSE``, and small whole floats as ``INTEGRAL``; -0.0 stays a ``FLOAT``."""
+    """Mark false booleans as ``FALSE``, and small whole floats as ``INTEGRAL``. A -0.0 remains a ``FLOAT``."""
     for row in range(kinds.shape[0]):
         if kinds[row] == tables.BOOLEAN and integers[row] == 0:
             kinds[row] = tables.FALSE

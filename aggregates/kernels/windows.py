@@ -95,7 +95,10 @@ def copy_event(held: Events, slot: np.int64, source: Events, row: np.int64) -> N
 
 @inlined
 def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np.int64) -> None:
-    """Link two consecutive events of a group, ``older`` and ``slot``; -1 instead of an event marks an end."""
+    """Link two consecutive events of a group, ``older`` and ``slot``.
+
+    The number -1 instead of an event marks an end.
+    """
     if older >= 0:
         held.links[older, 1] = slot
     else:
@@ -110,7 +113,7 @@ def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np
 def enter_event(
     groups: Groups, held: Events, state: NDArray[np.int64], batch: Events, row: np.int64, modes: np.int64
 ) -> np.int64:
-    """Insert an event of a batch into the ring, after all events that are not newer; returns the event's slot."""
+    """Insert an event of a batch into the ring, after all events that are not newer; return the event's slot."""
     room, time_us = held.times_us.shape[0], batch.times_us[row]
     slot = state[tables.FIRST] + state[tables.SPAN]
     slot = slot - room if slot >= room else slot
@@ -176,7 +179,7 @@ def empty_group(
     size_us: int,
     modes: np.int64,
 ) -> None:
-    """Remove the oldest event of the group whose window ends; if windows hold no events, clear the group's values."""
+    """Remove the oldest event of the group whose window ends. If windows hold no events, clear the group's values."""
     code, words = state[tables.ENDING] - 1, groups.words
     if modes & tables.HOLDS:
         leave_event(groups, plan, state, held, logs, words[code, tables.HEAD] - 1, size_us, modes)
@@ -203,7 +206,10 @@ def slot_of(
     at_us: np.int64,
     modes: np.int64,
 ) -> np.int64:
-    """The slot of the event with a time and serial number; -1 if the ring lacks the event or its window is over."""
+    """Return the slot of the event with a time and serial number.
+
+    Return -1 if the ring lacks the event or its window is over.
+    """
     room, begin, low, high = held.codes.shape[0], state[tables.FIRST], np.int64(0), state[tables.SPAN]
     while low < high:
         middle = (low + high) >> 1
@@ -227,7 +233,7 @@ def slot_of(
 
 @inlined
 def is_late(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int64, size: int, modes: np.int64) -> bool:
-    """Whether the window of an event has passed."""
+    """Check whether the window of an event has passed."""
     words = groups.words
     if modes & tables.LOADING:
         return False
@@ -243,7 +249,7 @@ def is_late(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int64, 
 
 @inlined
 def is_over(groups: Groups, code: np.int64, at_us: np.int64, modes: np.int64) -> bool:
-    """Whether a window that does not slide has events and has reached its end."""
+    """Check whether a window that does not slide has events and has reached its end."""
     words = groups.words
     return bool(
         modes & (tables.SLIDING | tables.LOADING) == 0
@@ -282,7 +288,7 @@ def touch_groups(groups: Groups, state: NDArray[np.int64], held: Events, batch: 
 
 @inlined
 def is_due(state: NDArray[np.int64], held: Events, at_us: np.int64, size: int, modes: np.int64) -> bool:
-    """Whether the oldest event leaves a sliding window at ``at_us`` or before."""
+    """Check whether the oldest event leaves a sliding window at ``at_us`` or before."""
     if modes & tables.SLIDING == 0 or modes & tables.LOADING or state[tables.SPAN] == 0:
         return False
     return bool(held.times_us[state[tables.FIRST]] + size <= at_us)
@@ -330,7 +336,7 @@ def take_row(
     size: int,
     modes: np.int64,
 ) -> int:
-    """Process the next row of a batch, unless a window ends first; returns a status of ``slide``."""
+    """Process the next row of a batch, unless a window ends first; return a status of ``slide``."""
     row = state[tables.ROW]
     code, time_us, at_us, op = np.int64(batch.codes[row]), batch.times_us[row], batch.at_us[row], batch.ops[row]
     if op == tables.RETRACT:
@@ -381,8 +387,8 @@ def slide(
 ) -> int:
     """Add the events of a batch, and remove due events, in order of time up to ``until_us``.
 
-    Call again after any result but ``DONE``. ``bounds`` (bounds, 3) are ranges of values: the condition of a group is
-    false if a value is outside its range. ``size`` is the size of the window.
+    Call the kernel again after any result but ``DONE``. ``bounds`` (bounds, 3) has ranges of values: the condition of a
+    group is false if a value is outside its range. ``size`` is the size of the window.
 
     Returns:
         ``DONE``, ``FULL`` (no room for steps or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY``: more
@@ -414,5 +420,5 @@ def slide(
         if status != tables.DONE:
             return status
         kept = state[tables.HELD] + (state[tables.STEPS] if modes & tables.REMEMBERED else 0)
-        if state[tables.ROW] > row and kept > most:  # a row that only ended a window comes again
+        if state[tables.ROW] > row and kept > most:  # a row that only ended a window is processed again
             return tables.TOO_MANY
