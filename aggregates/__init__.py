@@ -1,17 +1,18 @@
 """Aggregates: counts, sums and other values over windows of the events of a stream, by group.
 
-Purpose: keep the values of each group current while events come, leave and are retracted, and report a group when a
-condition over its values becomes true or false, or when its window ends. Promises: values depend on the events of the
-window only; they are exact, except for many distinct values or quantiles in windows that end as a whole. Neither batch
-boundaries nor saving and loading change a result. Nothing is kept of a group without events.
+Purpose: update the values of each group as events enter, leave or are retracted. Report a group when a condition over
+its values becomes true or false, or when its window ends. Promises: values depend on the events of the window only, and
+are exact, except for many distinct values or quantiles in windows that end as a whole. Neither batch boundaries nor
+saving and loading change a result. No state is kept for a group without events.
 
-The modules, in the order of their use: ``document`` reads the document (``windows``, ``values`` and ``having`` read
-its parts). ``running`` runs an aggregate. Events are ``columns`` of ``scalars``; ``placing`` puts them into the order
-in which their groups process them. ``kernels`` add events to windows, remove events and compute values, over the tables
-of ``window_tables``, the groups of ``known_groups`` and the codes of ``texts``. ``objects`` has sketches and the newest
-events of groups. ``steps`` decides which changes are emitted, with earlier values from ``past``, and ``emitting`` makes
-derived events. ``table_groups`` finds the groups of an event that are rows of a table; ``row_windows`` runs aggregates
-whose rows have windows of their own. ``explaining`` describes an aggregate in words. ``asking`` answers questions.
+The modules, in the order of their use: ``document`` reads the document, with ``windows``, ``values`` and ``having`` for
+its parts. ``running`` runs an aggregate. Events are ``columns`` of ``scalars``, and ``placing`` sorts them into the
+order in which their groups process them. ``kernels`` add events to windows, remove events and compute values, over the
+tables of ``window_tables``, the groups of ``known_groups`` and the codes of ``texts``. ``objects`` has sketches and the
+newest events of groups. ``steps`` decides which changes are emitted, with earlier values from ``past``, and
+``emitting`` makes derived events. ``table_groups`` finds the groups of an event that are rows of a table, and
+``row_windows`` runs aggregates whose rows have windows of their own. ``explaining`` describes an aggregate in words.
+``asking`` answers questions.
 """
 
 from aggregates.asking import (

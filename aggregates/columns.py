@@ -19,12 +19,12 @@ from streams import borders_of, column_of, key_hash, shown_texts
 COUNTS, ENDS, RETRACTS = 1, 2, 4
 """The meaning of a row, as flags: an event that counts; the end of a transaction (after its event); a retraction."""
 
-_FEW = 256  # up to this number of texts, reading each is faster than a call of Arrow
+_FEW = 256  # up to this number of texts, reading each text is faster than a call of Arrow
 _OTHERS = 0x9E3779B97F4A7C15  # makes the hash of a group of several values differ from that of a text
 
 
 class ScalarColumn(NamedTuple):
-    """Values as columns: kinds, integers, all numbers as floats, and (``objects``) the values themselves, for texts."""
+    """Values as columns: kinds, integers, all numbers as floats, and for texts the values themselves (``objects``)."""
 
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
@@ -33,7 +33,10 @@ class ScalarColumn(NamedTuple):
 
     @classmethod
     def of_kinds(cls, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> Self:
-        """A column from kinds and numbers; false booleans get kind ``FALSE``, small whole floats kind ``INTEGRAL``."""
+        """Create a column from kinds and numbers.
+
+        False booleans get kind ``FALSE``, small whole floats ``INTEGRAL``.
+        """
         kinds, integers, floats = np.array(kinds), np.array(integers), np.array(floats)
         mark_kinds(kinds, integers, floats)
         return cls(kinds, integers, floats)
@@ -56,11 +59,11 @@ class ScalarColumn(NamedTuple):
 
     @property
     def numbers(self) -> NDArray[np.float64]:
-        """The values as floats; NaN in place of values that are no numbers."""
+        """Return the values as floats, with NaN for values that are no numbers."""
         return np.where(np.isin(self.kinds, (INTEGER, FLOAT, INTEGRAL)), self.floats, np.nan)
 
     def to_list(self) -> list[Scalar]:
-        """The values as a list; texts are empty if the column has no ``objects``."""
+        """Return the values as a list; texts are empty if the column has no ``objects``."""
         texts = [""] * len(self.kinds) if self.objects is None else self.objects
         columns = (self.kinds.tolist(), self.integers.tolist(), self.floats.tolist(), texts)
         return [scalar_of(*parts) for parts in zip(*columns, strict=True)]
@@ -110,7 +113,7 @@ class EventColumns:
         return len(self.times_us)
 
     def at(self, rows: NDArray[np.int64]) -> EventColumns:
-        """The events in ``rows``; ``newest_us`` remains the newest time of the batch."""
+        """Return the events in ``rows``; ``newest_us`` remains the newest time of the batch."""
         return replace(
             self,
             times_us=self.times_us[rows],
@@ -130,16 +133,19 @@ class EventColumns:
 
     @property
     def counting(self) -> EventColumns:
-        """The events that count, without retractions and ends of transactions."""
+        """Return the events that count, without retractions and ends of transactions."""
         return self if self.ops is None else self.at(np.flatnonzero(self.ops & COUNTS))
 
     def groups_at(self, rows: NDArray[np.int64]) -> list[tuple[Scalar, ...]]:
-        """The ``by`` values of the events in ``rows``, one tuple per event."""
+        """Return the ``by`` values of the events in ``rows``, one tuple per event."""
         return tuples_of([values_at(column, rows) for column in self.by], len(rows))
 
 
 def group_hash(group: Sequence[Scalar]) -> int:
-    """The hash that identifies a group: a single text's hash as a correlation key, or a hash of ``group_text``."""
+    """Return the hash that identifies a group.
+
+    This is a single text's hash as a correlation key, or otherwise a hash of ``group_text``.
+    """
     if len(group) == 1 and isinstance(group[0], str):
         return key_hash(group[0])
     return key_hash(group_text(group)) ^ _OTHERS
@@ -153,12 +159,12 @@ def scalar_of(kind: int, integer: int, real: float, text: Scalar = None) -> Scal
 
 
 def tuples_of(columns: Sequence[Sequence[Any]], size: int) -> list[tuple[Any, ...]]:
-    """The rows of columns as tuples; without columns, ``size`` empty tuples."""
+    """Return the rows of columns as tuples; without columns, ``size`` empty tuples."""
     return list(zip(*columns, strict=True)) if columns else [()] * size
 
 
 def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
-    """The values in ``rows`` of a list or an Arrow array."""
+    """Return the values in ``rows`` of a list or an Arrow array."""
     if not isinstance(column, pa.Array):
         return [column[row] for row in rows.tolist()]
     if len(rows) > _FEW or not pa.types.is_string(column.type):
@@ -168,5 +174,5 @@ def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
 
 
 def texts_at(column: Any, rows: NDArray[np.int64]) -> pa.Array | list[str]:
-    """The texts in ``rows``: a list for a list, an Arrow array for an Arrow array."""
+    """Return the texts in ``rows``: a list for a list, an Arrow array for an Arrow array."""
     return shown_texts(column.take(column_of(rows))) if isinstance(column, pa.Array) else values_at(column, rows)

@@ -34,7 +34,7 @@ class AggregateBody:
     Attributes:
         of: The stream whose events are aggregated.
         where: The condition of the events that count; None: all count.
-        by: The attributes that form groups; ``key`` is the correlation key, ``type`` the event type; empty: one group.
+        by: The attributes that form groups (``key`` is the correlation key, ``type`` the event type); empty: one group.
         having: The condition by which a group is reported. None: windows that end are reported at their end, other
             windows after each event.
         clear: Whether an event is emitted when the condition becomes false.
@@ -176,7 +176,10 @@ def _check_rows(body: AggregateBody) -> None:
 
 
 def _by_rows(by: tuple[str, ...], window: Window) -> tuple[str, ...]:
-    """The ``by`` of groups that are rows of a table: ``ROW``, the attributes, and the column of window lengths."""
+    """Return the ``by`` of groups that are rows of a table.
+
+    It has ``ROW``, the attributes, and the column of window lengths.
+    """
     columns = (window.column,) if window.column else ()
     if not by or {ROW, *columns} & set(by):
         raise AggregateRefused(

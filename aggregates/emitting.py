@@ -49,12 +49,12 @@ class Emission(NamedTuple):
 
 
 def in_order(emissions: Iterable[Emission]) -> list[Emission]:
-    """Sort derived events by time, rank, place and group; the order does not depend on where batches begin."""
+    """Sort derived events by time, rank, place and group. The order does not depend on batch boundaries."""
     return sorted(emissions, key=itemgetter(0, 1, 2, 3))
 
 
 def events_of(emissions: Sequence[Emission], name: str, version: int, event_type: str) -> EventBatch:
-    """The derived events as a batch; the ids depend only on the aggregate, the group, the time and the cause."""
+    """Return the derived events as a batch. The ids depend only on the aggregate, the group, the time and the cause."""
     if not emissions:
         return EventBatch.from_events([])
     types = [event_type + (CLEARED if emission.change == "cleared" else "") for emission in emissions]

@@ -10,7 +10,7 @@ class AggregateError(ForestallError, code="aggregate"):
 
 
 class AggregateRefused(AggregateError, code="aggregate-refused", fault="caller"):
-    """The document of an aggregate is invalid; the message names the member."""
+    """The document of an aggregate is invalid. The message names the member."""
 
 
 class AggregateStateError(AggregateError, code="aggregate-state"):
@@ -18,4 +18,4 @@ class AggregateStateError(AggregateError, code="aggregate-state"):
 
 
 class QuestionRefused(AggregateRefused, code="question-refused"):
-    """A question asks for something that the aggregate does not hold; ``field`` names the question's member."""
+    """A question asks for something that the aggregate does not hold. ``field`` names the question's member."""

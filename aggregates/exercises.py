@@ -1,4 +1,4 @@
-"""Exercises that compile all kernels: a small aggregate and a small index of questions (``streams.compiling``)."""
+"""Exercises that compile all kernels with a small aggregate and a small index of questions (``streams.compiling``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AGGREGATE_EXERCISE = "aggregates.exercises:aggregated"
 
 
 def aggregated() -> int:
-    """Run small aggregates and ask a small index, so that all kernels are compiled; returns the number of results."""
+    """Run small aggregates and ask a small index, so that all kernels are compiled; return the number of results."""
     values = {"n": "count()", "mean": "avg(x)", "least": "min(x)"}
     body = read_aggregate({"of": "x", "by": ["g"], "values": values, "window": "5 us"})
     run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
@@ -49,7 +49,7 @@ def _events(first_us: int) -> EventColumns:
 
 
 def check_questions() -> int:
-    """Fill and reconfigure an index and ask questions, to compile their kernels; returns the number of groups."""
+    """Fill and reconfigure an index and ask questions, to compile their kernels; return the number of groups."""
     index = QuestionIndex(HeldWindow(attributes=("a", "b"), measures=("c",), span_us=1_000), is_tuned=False)
     times_us = np.arange(200)
     for first in (100, 0):
@@ -57,6 +57,6 @@ def check_questions() -> int:
     values = {"n": AskedValue("count"), "total": AskedValue("sum", "c")}
     index.configure({"a": 4, "b": 1})
     index.tune()
-    filters: Sequence[Mapping[str, int]] = ({"a": 3}, {})  # the index is probed, then scanned
+    filters: Sequence[Mapping[str, int]] = ({"a": 3}, {})  # the first probes the index, the second scans it
     answers = [index.ask(Question(by=("b",), where=where, values=values)) for where in filters]
     return sum(len(answer.groups) for answer in answers)

@@ -45,7 +45,7 @@ def _groups(body: AggregateBody, *, is_moved: bool) -> str:
 
 
 def why_moved(body: AggregateBody) -> str:
-    """The reason why the events of a group have to be brought together in one shard."""
+    """Return the reason why the events of a group have to be brought together in one shard."""
     if body.is_global:
         return "all(...) needs all events in one shard" if body.by else "one group needs all events in one shard"
     if "key" in body.by:  # a derived stream with questions

@@ -51,7 +51,7 @@ class Having:
 
     @property
     def longest_us(self) -> int:
-        """The greatest age of values that the condition reads; 0: current values only."""
+        """The greatest age of values that the condition reads, or 0 if it reads current values only."""
         return max((value.ago_us for value in self.earlier), default=0)
 
 

@@ -1,4 +1,4 @@
-"""The groups of an aggregate, or their fixed windows: each has a code, which is found by a hash."""
+"""The groups of an aggregate, or their fixed windows. Each has a code, which is found by a hash."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # makes the hashes of a group's windows
 
 
 class KnownGroups:
-    """The values and keys of groups by code (0, 1, and so on); for fixed windows also the time at which each begins."""
+    """The values and keys of groups by code (0, 1, and so on).
+
+    Fixed windows also have the time at which each begins.
+    """
 
     def __init__(self, *, are_keys: bool) -> None:
         self._are_keys = are_keys  # whether the group is the key, so that values and hash need not be kept
@@ -43,7 +46,7 @@ class KnownGroups:
         return self.key_hashes_of(slice(len(self)))
 
     def described(self, codes: NDArray[np.integer]) -> Iterator[tuple[Sequence[Scalar], str, str]]:
-        """For each group: its ``by`` values, its canonical text and its key."""
+        """Return, for each group, its ``by`` values, its canonical text and its key."""
         keys = self._keys.texts_at(codes)
         texts = [orjson.dumps((key,)).decode() for key in keys] if self._are_keys else self._texts.texts_at(codes)
         return zip(((key,) for key in keys) if self._are_keys else map(orjson.loads, texts), texts, keys, strict=True)
@@ -53,16 +56,16 @@ class KnownGroups:
         return _with_starts(hashes, self.starts[codes] if self._are_keys and len(self.starts) else None)
 
     def saved(self) -> Iterator[tuple[Sequence[Scalar], str, int]]:
-        """The state for ``restore``: values, key, and hash of the key of each group."""
+        """Return the state for ``restore``: values, key, and hash of the key of each group."""
         values = ((key,) for key in self._keys) if self._are_keys else map(orjson.loads, self._texts)
         return zip(values, self._keys, self.key_hashes.tolist(), strict=True)
 
     def is_of_all(self, code: int) -> bool:
-        """Whether a group is the group of all events."""
+        """Check whether a group is the group of all events."""
         return not self._are_keys and self._texts.text(code) == _OF_ALL
 
     def code_of(self, hashed: int) -> int:
-        """The code of the group with a hash; -1 if no group has it."""
+        """Return the code of the group with a hash, or -1 if no group has it."""
         place = ((hashed >> 32) * len(self._table)) >> 32
         while (code := int(self._table[place])) >= 0 and int(self._hashes[code]) != hashed:
             place = (place + 1) % len(self._table)
@@ -72,7 +75,7 @@ class KnownGroups:
         return np.flatnonzero(self.key_hashes == np.uint64(key_hash))
 
     def hashes_of(self, key_hash: int) -> list[int]:
-        """The hashes of the groups of a key."""
+        """Return the hashes of the groups of a key."""
         return [int(self._hashes[code]) for code in self.codes_of_key(key_hash).tolist()]
 
     def codes_of(
@@ -82,7 +85,7 @@ class KnownGroups:
         rows: NDArray[np.int64],
         events: EventColumns,
     ) -> NDArray[np.int32]:
-        """The codes of the groups, or fixed windows, of some rows of events; new groups get the next codes.
+        """Return the codes of the groups, or fixed windows, of the given rows of events. New groups get the next codes.
 
         A row for the group of all events is given as its complement, ``~row``.
         """
@@ -100,7 +103,7 @@ class KnownGroups:
         return codes
 
     def restore(self, groups: Sequence[Sequence[Any]], starts: NDArray[np.int64] | None) -> None:
-        """Restore groups, given by ``saved``."""
+        """Restore groups from the result of ``saved``."""
         self.__init__(are_keys=self._are_keys)  # type: ignore[misc]
         self._keys.append([key for _, key, *_ in groups])
         if not self._are_keys:
@@ -110,7 +113,7 @@ class KnownGroups:
         self._codes_by_hash(_with_starts(np.array([group_hash(values) for values, *_ in groups], np.uint64), starts), 0)
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the groups that are not kept; the others are renumbered without gaps."""
+        """Forget the groups that are not kept, and renumber the kept groups without gaps."""
         hashes = self._hashes[: len(self)][is_kept]
         self._keys.keep(is_kept)
         if not self._are_keys:
@@ -122,7 +125,7 @@ class KnownGroups:
         self._codes_by_hash(hashes, 0)
 
     def _codes_by_hash(self, hashes: NDArray[np.uint64], count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The codes of ``hashes``, and the rows of new hashes, which get the next codes after ``count`` known codes."""
+        """Return the codes of ``hashes``, and the rows of new hashes, whose codes follow ``count`` known codes."""
         size, row, first = len(hashes), 0, count
         codes, fresh = np.empty(size, np.int32), np.empty(size, np.int64)
         while True:

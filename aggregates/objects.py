@@ -1,7 +1,7 @@
 """The objects of groups: sketches of values, and the newest events, which derived events list.
 
-The sketches are HyperLogLog and t-digest of a library, because they give equal results for equal events; KLL, which is
-randomised, does not. The listed events are JSON documents.
+The sketches are HyperLogLog and t-digest of a library, because they give equal results for equal events. KLL is not
+used, because it is randomised. The listed events are JSON documents.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DistinctSketch:
         return round(float(self._sketch.get_estimate()))
 
     def dump(self) -> list[Any]:
-        """The state as plain JSON."""
+        """Return the state as plain JSON."""
         return [b64encode(self._sketch.serialize_updatable()).decode()]
 
     def load(self, state: Sequence[Any]) -> None:
@@ -60,13 +60,13 @@ class DistinctSketch:
 
 
 class QuantileSketch:
-    """A sketch that estimates a quantile: the least number that a share of the numbers does not exceed."""
+    """A sketch that estimates a quantile: the least number that is at least as great as a share of the numbers."""
 
     error = None
 
     def __init__(self, share: Fraction) -> None:
         self._share = float(share)
-        self._sorted: list[float] = []  # numbers that the digest does not have yet
+        self._sorted: list[float] = []  # numbers that the digest lacks so far
         self._digest = tdigest_double(_DIGEST_SIZE)
 
     def add(self, argument: Any) -> None:
@@ -76,11 +76,11 @@ class QuantileSketch:
             self._sorted.clear()
 
     def _with_all(self) -> tdigest_double:
-        """A digest of all numbers."""
+        """Return a digest of all numbers."""
         sketch = tdigest_double.deserialize(self._digest.serialize())
         for number in self._sorted:
             sketch.update(float(number))
-        sketch.compress()  # as a saved digest would be
+        sketch.compress()  # as a saved digest is compressed
         return sketch
 
     def value(self) -> Scalar:
@@ -89,7 +89,7 @@ class QuantileSketch:
         return canonical(min(max(quantile, digest.get_min_value()), digest.get_max_value()))
 
     def dump(self) -> list[Any]:
-        """The state as plain JSON."""
+        """Return the state as plain JSON."""
         return [self._sorted, b64encode(self._digest.serialize()).decode()]
 
     def load(self, state: Sequence[Any]) -> None:
@@ -152,7 +152,7 @@ class GroupObjects:
         return some[place]
 
     def values(self, code: int) -> GroupDetails:
-        """The current objects of a group."""
+        """Return the current objects of a group."""
         some = self._sketches.get(code, {})
         errors = {self._values[place].name: sketch.error for place, sketch in some.items() if sketch.error is not None}
         events = [event for _, event in self._events.get(code, ())[-self._most :]] if self._most else ()
@@ -164,13 +164,13 @@ class GroupObjects:
         self._events.pop(code, None)
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the objects of groups that are not kept; the other groups are renumbered without gaps."""
+        """Forget the objects of groups that are not kept, and renumber the kept groups without gaps."""
         codes = (np.cumsum(is_kept) - 1).tolist()
         self._sketches = {codes[code]: some for code, some in self._sketches.items() if is_kept[code]}
         self._events = {codes[code]: some for code, some in self._events.items() if is_kept[code]}
 
     def dump(self) -> list[Any]:
-        """The objects of all groups as plain JSON."""
+        """Return the objects of all groups as plain JSON."""
         sketches = [
             [code, [[place, sketch.dump()] for place, sketch in some.items()]] for code, some in self._sketches.items()
         ]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from aggregates.scalars import Scalar
 
-_FEW = 64  # changes of forgotten groups that may stay listed, besides as many as there are values
+_FEW = 64  # most listed changes of forgotten groups, in addition to the number of values
 Values: TypeAlias = Sequence[Scalar] | None
 """The values of a window; None: no event was in it."""
 
@@ -42,7 +42,10 @@ class Past:
             self.size += 1
 
     def at(self, group: str, time_us: int) -> Values:
-        """The values of a group at an earlier time; with ``is_exact``, None unless a window ended exactly then."""
+        """Return the values of a group at an earlier time.
+
+        With ``is_exact``, return None unless a window ended exactly then.
+        """
         past = self._of.get(group, ())
         place = bisect_right(past, time_us, key=_time) - 1
         if place < 0 or (self._is_exact and past[place][0] != time_us):
@@ -55,7 +58,7 @@ class Past:
             self._list_changes()
 
     def forget_until(self, now_us: int) -> None:
-        """Forget the entries that can no longer be read; an entry is valid up to the next entry of its group."""
+        """Forget the entries that can no longer be read. An entry is valid up to the next entry of its group."""
         until_us = now_us - self._longest_us - self._is_exact
         while self._changes and self._changes[0][0] <= until_us:
             _, group = heappop(self._changes)
@@ -69,7 +72,7 @@ class Past:
                 self._of.pop(group, None)
 
     def dump(self) -> dict[str, Any]:
-        """The state as plain JSON."""
+        """Return the state as plain JSON."""
         return dict(self._of)
 
     def load(self, saved: dict[str, Any]) -> None:

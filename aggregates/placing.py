@@ -51,7 +51,7 @@ class Placed(NamedTuple):
 
 
 class Placing:
-    """Makes rows of events for the kernel, and numbers events in the order of their arrival.
+    """Converts events to rows for the kernel, and numbers events in the order of their arrival.
 
     Attributes:
         kept: Events in windows, by arrival number.
@@ -63,13 +63,16 @@ class Placing:
         self._is_overall = body.having is not None and bool(body.having.overall)
         self._has_ends = body.window.kind in ("transaction", "last")
         self.kept: dict[int, KeptEvent] = {}
-        self._entered: dict[int, int] = {}  # by event: the number of windows that it is in
+        self._entered: dict[int, int] = {}  # number of windows with the event, by event
         self._of_id: dict[tuple[int, str], list[int]] = {}
         self._new: Sequence[KeptEvent] = ()
         self.number = self._first = 0
 
     def placed(self, events: EventColumns, now_us: int, *, is_kept: bool) -> Iterator[Placed]:
-        """The rows of events, in parts; ``is_kept``: events must be stored, for retractions or to be listed."""
+        """Yield the rows of events in parts.
+
+        With ``is_kept``, events must be stored, for retractions or to be listed.
+        """
         self._first, size = self.number, len(events)
         self.number += size
         self._new = self._kept_of(events) if is_kept else ()
@@ -89,7 +92,7 @@ class Placing:
             self._forget_those_that_did_not_enter()
 
     def _rows_of(self, events: EventColumns, at_us: NDArray[np.int64]) -> tuple[BatchRows, NDArray[np.uint64]]:
-        """The rows of events, retractions and ends; a retraction of an unknown event has none."""
+        """Return the rows of events, retractions and ends. A retraction of an unknown event has none."""
         of_key: dict[int, dict[int, None]] = {}
         placed: list[tuple[int, int, int, int, int, int]] = []
         ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
@@ -118,7 +121,7 @@ class Placing:
         return BatchRows(sources, times_us, ats_us, sources, numbers, kinds.astype(np.uint8)), hashes
 
     def _groups_of(self, key_hash: int) -> list[int]:
-        """The hashes of the known groups of a key."""
+        """Return the hashes of the known groups of a key."""
         if self._body.by == ("key",):
             return [key_hash] if self._groups.code_of(key_hash) >= 0 else []
         return self._groups.hashes_of(key_hash)
@@ -150,7 +153,7 @@ class Placing:
         return [KeptEvent(*parts) for parts in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
-        """Return an event that enters a window; with ``is_kept``, also store the event, because it may leave."""
+        """Return an event that enters a window. With ``is_kept``, also store the event, because it may leave."""
         event = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
             self.kept[number] = event
@@ -158,7 +161,7 @@ class Placing:
         return event
 
     def left(self, number: int) -> KeptEvent:
-        """Return an event that leaves a window; events that have left all windows are forgotten."""
+        """Return an event that leaves a window, and forget an event that has left all windows."""
         event = self.kept[number]
         self._entered[number] -= 1
         if not self._entered[number]:
@@ -167,7 +170,7 @@ class Placing:
         return event
 
     def restore(self, kept: Mapping[int, KeptEvent], number: int) -> None:
-        """Restore kept events and the next arrival number; the caller then adds the events to their windows."""
+        """Restore kept events and the next arrival number. The caller then adds the events to their windows."""
         self.kept, self.number, self._first = dict(kept), number, number
         for event_number, event in kept.items() if self._is_revocable else ():
             self._of_id.setdefault((event.key_hash, event.id), []).append(event_number)

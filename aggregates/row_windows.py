@@ -35,7 +35,7 @@ class RowWindows:
         self.body, self.is_suspended = body, False
         self._new = begin
         self._runs: dict[int, AggregateRun] = {}
-        self._now_us, self._late = NEVER_US, 0  # late: count of late events in forgotten runs
+        self._now_us, self._late = NEVER_US, 0  # _late: count of late events in forgotten runs
         self._sizes: dict[Scalar, int] = {}
 
     def process(self, events: EventColumns) -> list[Emission]:
@@ -51,7 +51,7 @@ class RowWindows:
         return in_order(emissions)
 
     def _room(self) -> int:
-        """The number of rows by which all runs together may grow before they exceed ``most_rows``."""
+        """Return the number of rows by which all runs together may grow before they exceed ``most_rows``."""
         return self.body.most_rows - sum(run.rows + run.waiting for run in self._runs.values())
 
     def _processed(self, events: EventColumns, begin: int) -> list[Emission]:
@@ -73,7 +73,7 @@ class RowWindows:
         return emissions
 
     def advance_time(self, now_us: int) -> list[Emission]:
-        """Advance time to ``now_us``; the caller ensures that no earlier event follows."""
+        """Advance time to ``now_us``. The caller ensures that no earlier event follows."""
         self._now_us = max(self._now_us, now_us)
         emissions = in_order(chain.from_iterable([run.advance_time(now_us) for run in self._runs.values()]))
         self._forget_idle()
@@ -88,7 +88,7 @@ class RowWindows:
         return in_order(chain.from_iterable([run.finish() for run in self._runs.values()]))
 
     def keys(self) -> NDArray[np.uint64]:
-        """The hashes of the keys of all groups."""
+        """Return the hashes of the keys of all groups."""
         return np.concatenate([np.zeros(0, np.uint64), *(run.keys() for run in self._runs.values())])
 
     def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
@@ -97,20 +97,20 @@ class RowWindows:
             run.drop(is_gone, keys)
 
     def measures(self) -> dict[str, int]:
-        """The measures of all runs, added up."""
+        """Return the measures of all runs, added up."""
         totals = {"groups": 0, "held": 0, "late": self._late}
         for run in self._runs.values():
             totals = {name: number + run.measures()[name] for name, number in totals.items()}
         return totals
 
     def clear_counts(self) -> None:
-        """Reset the number of events that came too late to 0."""
+        """Reset the number of events that arrived too late to 0."""
         self._late = 0
         for run in self._runs.values():
             run.clear_counts()
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The states of all runs."""
+        """Return the states of all runs."""
         saved = {size: run.dump() for size, run in self._runs.items()}
         sections = {f"{size}/{name}": part for size, (_, some) in saved.items() for name, part in some.items()}
         runs = [[size, head] for size, (head, _) in saved.items()]
@@ -144,7 +144,10 @@ class RowWindows:
 
 
 def _slice(events: EventColumns, begin: int, end: int) -> EventColumns:
-    """The events from ``begin`` to before ``end`` as a batch; the last ones have the newest time of all."""
+    """Return the events from ``begin`` up to ``end`` (exclusive) as a batch.
+
+    The last events have the newest time of all.
+    """
     if end >= len(events):
         return events if not begin else events.at(np.arange(begin, len(events)))
     return replace(events.at(np.arange(begin, end)), newest_us=int(events.clocks_us[end - 1]))

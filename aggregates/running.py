@@ -1,8 +1,8 @@
-"""Running aggregates: events, time and ends of transactions in, derived events out.
+"""Running aggregates, which read events, time and ends of transactions, and emit derived events.
 
 A kernel adds events to windows and removes them, in the order of time, and writes the changes of groups as columns
-(*steps*). All groups have the same time: that of the newest event so far. An event that is older counts from this time
-on, if the event is still in the window; so results do not depend on where batches begin.
+(*steps*). All groups have the same time, that of the newest event so far. An older event counts from this time on, if
+the event is still in the window, so results do not depend on where batches begin.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streams import NEVER_US
 Bound: TypeAlias = tuple[str, float, float]
 """The name of a value, and the range (lowest, highest) outside which the condition cannot be true."""
 
-MOST_ROWS_OF_AN_EVENT = 4  # a row and an earlier value, of the event's group and of the group of all
+MOST_ROWS_OF_AN_EVENT = 4  # a row and an earlier value, each for the event's group and the group of all
 
 _FORMAT = 5
 _FEW = 1_024
@@ -45,7 +45,7 @@ _KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESS
 class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
-    The condition is not evaluated for a group if the result was false and a value is outside its ``bounds``. An
+    If the result was false and a value is outside its ``bounds``, the condition of a group is not evaluated. An
     ``InBounds`` condition over counts, sums and means only is never evaluated, because the kernel compares the bounds.
 
     Args:
@@ -99,7 +99,7 @@ class AggregateRun:
         self._causes: list[str] = []  # ids of the causes of steps that wait for further events of their time
 
     def _step_modes(self) -> int:
-        """The kernel's modes that decide which changes of groups become steps."""
+        """Return the kernel's modes that decide which changes of groups become steps."""
         if self.body.window.is_fixed or (self._holds is None and not self.body.emits_each):
             return 0
         if self._is_simultaneous:
@@ -122,7 +122,7 @@ class AggregateRun:
         return in_order([*emissions, *self._passed(events, reached_us)])
 
     def advance_time(self, now_us: int) -> list[Emission]:
-        """Advance time to ``now_us``; the caller ensures that no earlier event follows."""
+        """Advance time to ``now_us``. The caller ensures that no earlier event follows."""
         if self.is_suspended:
             return []
         self._now_us = max(self._now_us, now_us)
@@ -140,7 +140,7 @@ class AggregateRun:
     def finish(self) -> list[Emission]:
         """End a finite input: every transaction, and every window that ends as a whole, ends now.
 
-        No time passes, so no event leaves a sliding window, and a condition that is true stays true.
+        No time passes, so no event leaves a sliding window, and a condition that is true remains true.
         """
         emissions = in_order(self._emissions(None, is_open=False))
         if self.body.window.kind != "sliding":
@@ -151,13 +151,14 @@ class AggregateRun:
         return emissions
 
     def keys(self) -> NDArray[np.uint64]:
-        """The hashes of the keys of all groups."""
+        """Return the hashes of the keys of all groups."""
         return self._groups.key_hashes
 
     def measures(self) -> dict[str, int]:
-        """Counts of groups, of events in windows (``held``), and of events that came too late for their window.
+        """Return counts of groups, of events in windows (``held``), and of late events.
 
-        If windows end as a whole, the windows are counted in place of groups and events.
+        A late event arrived too late for its window. If windows end as a whole, the windows are counted in place of
+        groups and events.
         """
         tables = self._tables
         waiting = np.count_nonzero(tables.steps.sizes[: tables.waiting] == 0)
@@ -166,7 +167,7 @@ class AggregateRun:
 
     @property
     def rows(self) -> int:
-        """The number of events in windows, plus the number of earlier values; ``most_rows`` limits this sum."""
+        """The number of events in windows, plus the number of earlier values. ``most_rows`` limits this sum."""
         return self._tables.held + self._steps.past.size
 
     @property
@@ -176,15 +177,15 @@ class AggregateRun:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the run has no group, and no earlier values that can still be read."""
+        """Check whether the run has no group, and no earlier values that can still be read."""
         return not self.measures()["groups"] and not self._steps.past.size
 
     def clear_counts(self) -> None:
-        """Reset the number of events that came too late to 0."""
+        """Reset the number of events that arrived too late to 0."""
         self._late = 0
 
     def _fit(self, columns: Sequence[ScalarColumn]) -> None:
-        """Rebuild the tables if extremes need all values in order, or many texts are unused; widen sums as needed."""
+        """Rebuild the tables if extremes need all values in order, or many texts are unused. Widen sums as needed."""
         unfit = {self.body.arguments[place] for place in self._tables.unfit(columns)}
         if unfit or self._tables.are_texts_many(len(self._groups)):
             values = enumerate(self.body.values)
@@ -193,7 +194,7 @@ class AggregateRun:
         self._tables.widen(columns)
 
     def _batch(self, placed: Placed, events: EventColumns) -> Events:
-        """The rows for the kernel, with the codes of their groups; new groups get words in the tables."""
+        """Return the rows for the kernel, with the codes of their groups. New groups get words in the tables."""
         rows, known, tables = placed.rows, len(self._groups), self._tables
         is_event = rows.ops != kernel.RETRACT
         some: Any = slice(None) if is_event.all() else is_event
@@ -247,7 +248,10 @@ class AggregateRun:
         return self._ended(codes, dues_us[codes], events)
 
     def _ended(self, codes: NDArray[np.int64], at_us: NDArray[np.int64], events: EventColumns | None) -> list[Emission]:
-        """End the windows of some groups; a fixed window over all groups ends before other windows of the same time."""
+        """End the windows of the given groups.
+
+        A fixed window over all groups ends before other windows of the same time.
+        """
         if not len(codes):
             return []
         order = np.argsort(self._tables.groups.words[codes, kernel.DUE], kind="stable")
@@ -257,10 +261,10 @@ class AggregateRun:
         return self._slid(self._tables.ends(codes[order], at_us[order]), events, NEVER_US)
 
     def _slid(self, batch: Events, events: EventColumns | None, until_us: int) -> list[Emission]:
-        """Add the events of a batch to the windows, advance time to ``until_us``, and return what is emitted.
+        """Add the events of a batch to the windows, advance time to ``until_us``, and return the emitted events.
 
-        Where events may be simultaneous, changes at the newest time wait for more events of that time. If there are
-        too many rows, the aggregate is cleared and suspended.
+        Where events may be simultaneous, changes at the newest time wait for more events of that time. If there are too
+        many rows, the aggregate is cleared and suspended.
         """
         tables, emissions, past = self._tables, list[Emission](), self._steps.past
         most = self.body.most_rows if until_us > NEVER_US else _FOREVER
@@ -280,18 +284,21 @@ class AggregateRun:
         return emissions
 
     def _suspend(self, event: int) -> None:
-        """Clear the aggregate at the event with this index; events that were late before stay counted."""
+        """Clear the aggregate at the event with this index. Events that were late before remain counted."""
         self._late += int(self._tables.state[kernel.LATE])
         self._suspended_by = event
         self._clear()
         self.is_suspended = True
 
     def _waits(self, until_us: int) -> bool:
-        """Whether steps wait for further events of the time ``until_us``."""
+        """Return whether steps wait for further events of the time ``until_us``."""
         return self._is_simultaneous and bool(self._tables.state[kernel.INSTANT] >= until_us)
 
     def _finished(self, *, is_open: bool) -> NDArray[np.bool_]:
-        """A mask of the steps that no event can change any more; ``is_open``: events of the newest time may come."""
+        """Return a mask of the steps that no event can change any more.
+
+        ``is_open``: further events of the newest time may follow.
+        """
         tables, count = self._tables, self._tables.waiting
         is_sliding = self.body.window.kind == "sliding"
         if not is_open or not (is_sliding or self._is_simultaneous):
@@ -334,7 +341,10 @@ class AggregateRun:
         return self._steps.emissions(is_taken, lambda places: self._causes_of(places, events))
 
     def _waiting(self) -> list[tuple[int, str]]:
-        """The groups that wait for further events of the newest time, each with the id of its last event so far."""
+        """Return the groups that wait for further events of the newest time.
+
+        Each group has the id of its last event so far.
+        """
         codes = self._tables.steps.codes[: self._tables.waiting].tolist()
         return list(zip(codes, self._causes, strict=True))
 
@@ -348,7 +358,7 @@ class AggregateRun:
         places[:] = [-2 - number if cause else -1 for number, cause in enumerate(self._causes)]
 
     def _causes_of(self, places: NDArray[np.int64], events: EventColumns | None) -> list[str]:
-        """The ids of the events that caused steps; empty where passing time was the cause."""
+        """Return the ids of the events that caused steps, with an empty text where passing time was the cause."""
         if not len(places):
             return []
         named = iter(values_at(events.ids, places[places >= 0]) if events is not None else ())
@@ -366,7 +376,7 @@ class AggregateRun:
             self._objects.keep(is_kept)
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state to save: a head of plain JSON, and columns by name."""
+        """Return the state to save: a head of plain JSON, and columns by name."""
         self._forget_empty()
         tables, groups = self._tables, self._groups
         words = tables.groups.words[: len(groups)]
@@ -399,7 +409,7 @@ class AggregateRun:
         return head, sections
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Restore what ``dump`` returned.
+        """Restore the state that ``dump`` returned.
 
         Raises:
             AggregateStateError: The state is damaged, or has a form that this release does not read.

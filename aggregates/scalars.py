@@ -14,7 +14,10 @@ _EXACT = 2**53
 
 
 def canonical(value: object) -> Scalar:
-    """A value of an attribute in canonical form: whole numbers are ``int``; NaN, lists and objects are null."""
+    """Return a value of an attribute in canonical form.
+
+    Whole numbers are ``int``; NaN, lists and objects are null.
+    """
     if isinstance(value, float):
         if isnan(value):
             return None
@@ -23,10 +26,13 @@ def canonical(value: object) -> Scalar:
 
 
 def key_of(value: Scalar) -> object:
-    """A canonical value as a dictionary key; ``True`` and 1, which Python takes for equal, become different keys."""
+    """Return a canonical value as a dictionary key.
+
+    ``True`` and 1, which are equal in Python, become different keys.
+    """
     return (value,) if isinstance(value, bool) else value
 
 
 def group_text(group: Sequence[Scalar]) -> str:
-    """The canonical text of a group, which identifies and orders groups; 1 and 1.0 are the same number."""
+    """Return the canonical text of a group, which identifies and orders groups. The numbers 1 and 1.0 are the same."""
     return orjson.dumps([canonical(part) for part in group]).decode()

@@ -70,10 +70,10 @@ class StepReader:
         self._names = () if body.having is None else body.having.names
         self.objects: dict[int, GroupDetails] = {}
         self.past = Past(0 if body.having is None else body.having.longest_us, is_exact=body.window.is_fixed)
-        self.overall: dict[int, Values] = {}  # values over all groups, by beginning of the fixed window (else 0)
+        self.overall: dict[int, Values] = {}  # values over all groups, by beginning of the fixed window (otherwise 0)
 
     def emissions(self, is_taken: NDArray[np.bool_], causes: Causes) -> list[Emission]:
-        """The derived events of the steps that ``is_taken`` selects; these steps are then forgotten."""
+        """Return the derived events of the steps that ``is_taken`` selects, and forget these steps."""
         chosen = np.flatnonzero(is_taken)
         if not len(chosen):
             if len(is_taken) == len(self._tables.steps.codes):
@@ -100,7 +100,7 @@ class StepReader:
             self.overall = {start: total for start, total in self.overall.items() if start + window.size > now_us}
 
     def _changes(self, steps: Steps, objects_of: Sequence[GroupDetails]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The indexes of the steps that are emitted, and whether the condition is true at each of them."""
+        """Return the indexes of the steps that are emitted, and whether the condition is true at each of them."""
         body, size = self._body, len(steps.codes)
         if self._holds is None:
             is_ended = steps.ended & body.window.ends
@@ -126,7 +126,7 @@ class StepReader:
     def _values(
         self, steps: Steps, objects: Sequence[GroupDetails], rows: NDArray[np.int64] | None
     ) -> Sequence[Sequence[Scalar]]:
-        """One column per value, for the steps in ``rows`` (None: all steps)."""
+        """Return one column per value, for the steps in ``rows`` (None: all steps)."""
         part: Any = slice(None) if rows is None else rows
         values = zip(*(column[:, part] for column in (steps.kinds, steps.integers, steps.floats)), strict=True)
         columns = [self._tables.scalars(*parts) for parts in values]
@@ -138,14 +138,14 @@ class StepReader:
 
     @staticmethod
     def _are_numbers(steps: Steps, objects: Sequence[GroupDetails]) -> bool:
-        """Whether all values of the steps are plain numbers, which the kernel has computed."""
+        """Check whether all values of the steps are plain numbers, which the kernel has computed."""
         kinds = steps.kinds.tobytes()
         return not objects and not any(kind in kinds for kind in (kernel.TEXT, kernel.BOOLEAN, kernel.FALSE))
 
     def _more(
         self, steps: Steps, objects: Sequence[GroupDetails], is_of_all: NDArray[np.bool_]
     ) -> Sequence[Sequence[Scalar]]:
-        """Earlier values of groups and values over all groups, in the order of ``Having.names``."""
+        """Return earlier values of groups and values over all groups, in the order of ``Having.names``."""
         body, groups, more = self._body, self._groups, list[list[Scalar]]()
         having, window = body.having, body.window
         if having is None:
@@ -213,10 +213,10 @@ class StepReader:
 
 
 def _ranks(steps: Steps, *, is_simultaneous: bool) -> NDArray[np.int64]:
-    """(steps, 2) ranks and places of the events that are emitted for steps.
+    """Return an array (steps, 2) with the ranks and places of the events that are emitted for steps.
 
-    If events may be simultaneous, a change waits for the other events of its time, unless the window ends at this time:
-    then the change has the rank and place of the end.
+    If events may be simultaneous, a change waits for the other events of its time, unless the window ends at this time.
+    In this case the change has the rank and place of the end.
     """
     is_by_event = steps.places >= 0
     ranks = np.stack([is_by_event.astype(np.int64), np.where(is_by_event, steps.places + 1, 0)], axis=1)

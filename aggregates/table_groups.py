@@ -1,4 +1,4 @@
-"""The rows of a table as groups; an index finds the rows whose values an event has."""
+"""The rows of a table as groups. An index finds the rows whose values an event has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TableGroups:
 
     Attributes:
         every: The key and the values of each row.
-        found: The groups by two keys: the indexes of the attributes for which a row has values, and these values.
+        found: The groups by two keys: indexes of the attributes for which a row has values, and these values.
     """
 
     every: Set[tuple[Scalar, ...]]
@@ -26,7 +26,10 @@ class TableGroups:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, key: str, by: Sequence[str], more: Sequence[str] = ()) -> Self:
-        """Make a group of each row: key, ``by`` columns, ``more`` columns; no groups if a column is missing."""
+        """Make a group of each row: key, ``by`` columns, ``more`` columns.
+
+        If a column is missing, there are no groups.
+        """
         names = (*by, *more)
         if not {key, *names} <= set(rows.schema.names):
             return cls(frozenset(), {})
@@ -46,7 +49,7 @@ class TableGroups:
         return group in self.every
 
     def groups_of(self, values: Sequence[Scalar]) -> list[tuple[Scalar, ...]]:
-        """The groups to which an event with these values of the attributes belongs."""
+        """Return the groups to which an event with these values of the attributes belongs."""
         keys = [key_of(canonical(value)) for value in values]
         return [
             group
@@ -56,5 +59,5 @@ class TableGroups:
 
     @property
     def most_at_once(self) -> int:
-        """The greatest number of groups to which one event can belong."""
+        """Return the greatest number of groups to which one event can belong."""
         return sum(max(map(len, known.values())) for known in self.found.values())

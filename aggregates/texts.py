@@ -1,4 +1,4 @@
-"""Texts as numbers: each has a code, and their bytes lie in one array."""
+"""Texts as numbers: each text has a code, and the bytes of all texts are in one array."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TextPool:
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self.bytes = np.zeros(_LEAST, np.uint8)
-        self.ends = np.zeros(_LEAST, np.uint32)  # where each text begins, then where the last one ends
+        self.ends = np.zeros(_LEAST, np.uint32)  # the beginning of each text, then the end of the last text
         self._count = 0
         self.append(texts)
 
@@ -59,7 +59,7 @@ class TextPool:
         return (data[begin:end].decode(errors=_ERRORS) for begin, end in pairwise(ends))
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the texts that are not kept; the others are renumbered without gaps."""
+        """Forget the texts that are not kept, and renumber the kept texts without gaps."""
         sizes = np.diff(self.ends[: self._count + 1])
         self.bytes = self.bytes[: self.ends[self._count]][np.repeat(is_kept, sizes)]
         self.ends = np.append(0, np.cumsum(sizes[is_kept])).astype(self.ends.dtype)
@@ -74,7 +74,7 @@ class KnownTexts(TextPool):
         super().__init__(texts)
 
     def codes(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """The codes of texts; new texts get the next free codes."""
+        """Return the codes of texts. New texts get the next free codes."""
         known, count = self._codes, len(self)
         codes = [known.setdefault(text, len(known)) for text in texts]
         self.append([*islice(reversed(known), len(known) - count)][::-1])
@@ -82,7 +82,7 @@ class KnownTexts(TextPool):
 
 
 def texts_between(data: memoryview, begins: NDArray[np.integer], ends: NDArray[np.integer]) -> list[str]:
-    """The texts whose bytes begin at ``begins`` and end at ``ends`` in ``data``."""
+    """Return the texts whose bytes begin at ``begins`` and end at ``ends`` in ``data``."""
     places = zip(begins.tolist(), ends.tolist(), strict=True)
     return [str(data[begin:end], errors=_ERRORS) for begin, end in places]
 

@@ -1,4 +1,4 @@
-"""The values of an aggregate, such as ``sum(price)``: what is computed over the events of a window."""
+"""The values of an aggregate, such as ``sum(price)``, which are computed over the events of a window."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AggregateValue:
 
 
 def read_values(document: object) -> tuple[AggregateValue, ...]:
-    """The values of a document, in their order.
+    """Return the values of a document, in their order.
 
     Raises:
         AggregateRefused: A value has no name, or its function is unknown.
@@ -50,7 +50,7 @@ def read_values(document: object) -> tuple[AggregateValue, ...]:
 
 
 def read_value(name: str, text: object) -> AggregateValue:
-    """Read one value, such as ``sum(price)``; raises the errors of ``read_values``."""
+    """Read one value, such as ``sum(price)``. Raises the errors of ``read_values``."""
     call = _CALL.fullmatch(text) if isinstance(text, str) else None
     if not _NAME.fullmatch(name):
         raise AggregateRefused(f"values: {name!r} is not a name of letters, digits and '_'", field="values")

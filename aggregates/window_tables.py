@@ -95,7 +95,7 @@ class BatchRows(NamedTuple):
         return BatchRows(sources, times_us, at_us, places, serials, self.ops[some])
 
     def is_whole(self, size: int) -> bool:
-        """Whether the rows are all events of a batch of the given size, in the batch's order."""
+        """Check whether the rows are all events of a batch of the given size, in the batch's order."""
         return len(self.sources) == size and bool((self.sources[1:] > self.sources[:-1]).all())
 
 
@@ -153,7 +153,7 @@ class WindowTables:
         self.log = np.zeros((entries, kernel.BITS + 1), np.int64)
 
     def _function_of(self, place: int, value: AggregateValue, ordered: Collection[int]) -> int:
-        """The code of the kernel's function that computes a value; ``ordered`` as in ``WindowTables``."""
+        """Return the code of the kernel's function that computes a value. ``ordered`` is as in ``WindowTables``."""
         if not value.argument:
             return kernel.ROWS
         function = _FUNCTIONS[value.function]
@@ -172,7 +172,10 @@ class WindowTables:
         return int(self.state[kernel.STEPS])
 
     def unfit(self, columns: Sequence[ScalarColumn]) -> set[int]:
-        """The indexes of arguments whose extremes the kernel cannot compute, due to texts or great whole numbers."""
+        """Return the indexes of arguments whose extremes the kernel cannot compute.
+
+        These arguments have texts or great whole numbers.
+        """
         unfit_columns = set()
         for place in self._extremes:
             kinds, integers, *_ = columns[place]
@@ -196,7 +199,7 @@ class WindowTables:
 
     @staticmethod
     def _digits_for(column: ScalarColumn, digits: int, is_summed: bool) -> int:
-        """The number of digits in sums of an argument: enough for the present ``digits`` and a column of new values."""
+        """Return the number of digits in sums of an argument: enough for the present ``digits`` and new values."""
         if digits == (sums.ALL_DIGITS if is_summed else 0):
             return digits
         floats = column.floats[column.kinds == kernel.FLOAT]
@@ -211,11 +214,11 @@ class WindowTables:
 
     @property
     def _wide(self) -> list[int]:
-        """The indexes of numeric arguments with more than 32 bits."""
+        """Return the indexes of numeric arguments with more than 32 bits."""
         return [place for place, digits in enumerate(self.digits) if digits != sums.SHORT]
 
     def batch(self, rows: BatchRows, codes: NDArray[np.int32], columns: Sequence[ScalarColumn]) -> Events:
-        """The columns of events for the kernel; argument columns are ignored for rows that end windows."""
+        """Return the columns of events for the kernel; argument columns are ignored for rows that end windows."""
         size, wide = len(codes), self._wide
         kinds = np.zeros((len(columns), size), np.uint8)
         lows = np.zeros((len(self._numeric), size), np.int32)
@@ -240,12 +243,12 @@ class WindowTables:
         return Events(times_us, codes, kinds, lows, highs, at_us, places, ops, serials, links)
 
     def _give_texts(self) -> None:
-        """Give the kernel the bytes of texts, if texts must be ordered."""
+        """Pass the bytes of texts to the kernel, if texts must be ordered."""
         if self._are_ordered and len(self.texts):
             self.groups = self.groups._replace(texts=self.texts.bytes, text_ends=self.texts.ends)
 
     def ends(self, codes: NDArray[np.int64], at_us: NDArray[np.int64]) -> Events:
-        """A batch of rows that end the windows of the groups ``codes`` at the times ``at_us``."""
+        """Return a batch of rows that end the windows of the groups ``codes`` at the times ``at_us``."""
         size, none = len(codes), np.zeros(0, np.int64)
         rows = BatchRows(none, at_us, at_us, np.full(size, -1), np.zeros(size, np.int64), np.full(size, kernel.END))
         column = ScalarColumn(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
@@ -258,10 +261,11 @@ class WindowTables:
             self._set_words(_grown(self.groups.words, groups + groups // self._spare))
 
     def slide(self, batch: Events, limits: Sequence[int], loading: int = 0) -> Iterator[int]:
-        """Process a batch and advance time; yields a status when steps and log must be taken, and after the last row.
+        """Process a batch and advance time; yield a status when steps and log must be taken, and after the last row.
 
-        ``limits``: the most events (the caller may change this limit), the size of the window, and the time to reach.
-        Yields ``FULL``, ``TOO_MANY``, which ends the iteration if events are still too many, or finally ``DONE``.
+        The status is ``DONE`` after the last row. Before, it is ``FULL``, or ``TOO_MANY``, which ends the iteration if
+        events are still too many. ``limits`` has the most events (the caller may change this limit), the size of the
+        window, and the time to reach.
         """
         state = self.state
         before = state[[kernel.ROW, kernel.AHEAD]]
@@ -283,7 +287,7 @@ class WindowTables:
                 return
 
     def take_steps(self, is_taken: NDArray[np.bool_]) -> None:
-        """Remove the taken steps; other steps are renumbered."""
+        """Remove the taken steps and renumber the other steps."""
         state, rest = self.state, np.flatnonzero(~is_taken)
         state[kernel.BASE] += len(is_taken)
         if len(rest) == len(self.steps.codes):
@@ -300,7 +304,7 @@ class WindowTables:
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
     def wait(self, codes: Sequence[int], instant_us: int) -> None:
-        """Write the open step of each group in ``codes`` again; the step waits for further events of the same time."""
+        """Write the open step of each group in ``codes`` again. The step waits for further events of the same time."""
         while len(self.steps.codes) < len(codes):
             self._add_steps()
         some = np.array(codes, np.int32)
@@ -310,7 +314,7 @@ class WindowTables:
     def scalars(
         self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], reals: NDArray[np.float64]
     ) -> list[Scalar]:
-        """Values as plain JSON; the integer of a text is the text's code."""
+        """Return values as plain JSON. The integer of a text is the text's code."""
         for kind, column in ((kernel.INTEGER, integers), (kernel.FLOAT, reals)):
             if kinds.tobytes().count(kind) == len(kinds):
                 return list(column.tolist())
@@ -320,13 +324,13 @@ class WindowTables:
         return scalar_of(kind, integer, real, self.texts.text(integer) if kind == kernel.TEXT else None)
 
     def are_texts_many(self, groups: int) -> bool:
-        """Whether most texts may be unused, so that rebuilding the tables without the unused texts pays."""
+        """Check whether so much text may be unused that rebuilding the tables without it pays."""
         return len(self.texts) > 2 * self._texts_kept + _LEAST + groups + self.held
 
     def _texts_in(
         self, words: NDArray[np.int64], held: Events, nodes: Groups
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """The columns with codes of texts, each with the rows that have such codes."""
+        """Yield the columns with codes of texts, each with the rows that have such codes."""
         for place, source in enumerate(self._numeric):
             if source in self._of_texts:
                 yield held.lows[place], held.kinds[source] == kernel.TEXT
@@ -342,7 +346,10 @@ class WindowTables:
         yield nodes.integers, nodes.reals == np.inf
 
     def dump(self, count: int) -> tuple[list[str], dict[str, bytes]]:
-        """The state to save: texts in use, and columns of held events, or the words and nodes of ``count`` groups."""
+        """Return the state to save: texts in use, and columns of events, or the words and nodes of groups.
+
+        The words and nodes of ``count`` groups are saved if events are not held.
+        """
         held, nodes, words = self._moved(self._slots(), self.held), self.groups, self.groups.words[:count].copy()
         nodes = nodes._replace(integers=nodes.integers.copy())
         is_used = np.zeros(len(self.texts), np.bool_)
@@ -377,7 +384,7 @@ class WindowTables:
         self.state[[kernel.LIVE, kernel.HELD]] = np.count_nonzero(words[is_kept, kernel.HELD_ROWS])
 
     def read_columns(self, sections: Mapping[str, bytes]) -> Events:
-        """The saved columns of ``dump``, as a batch that enters the windows again.
+        """Return the saved columns of ``dump``, as a batch that enters the windows again.
 
         Raises:
             ValueError: The columns do not have the same length.
@@ -393,7 +400,7 @@ class WindowTables:
         )
 
     def _slots(self) -> list[Any]:
-        """The slots of the events in windows, oldest first, as slices of the ring or as one array of slots."""
+        """Return the slots of the events in windows, oldest first, as slices of the ring or as one array of slots."""
         first, room = int(self.state[kernel.FIRST]), len(self.ring.codes)
         end = first + int(self.state[kernel.SPAN])
         parts = [slice(first, min(end, room)), slice(max(0, end - room))]
@@ -403,7 +410,7 @@ class WindowTables:
         return [slots[self.ring.codes[slots] >= 0]]
 
     def _moved(self, parts: Sequence[Any], room: int) -> Events:
-        """A ring with the events of some slots at its beginning, and without links."""
+        """Return a ring with the events of the given slots at its beginning, and without links."""
         ring, fresh = self.ring, self._events(room)
         columns: Iterable[tuple[NDArray[Any], NDArray[Any]]]
         columns = zip((*ring[:5], ring.serials), (*fresh[:5], fresh.serials), strict=True)
@@ -418,13 +425,13 @@ class WindowTables:
 
     @staticmethod
     def chosen(held: Events, rows: NDArray[np.intp], codes: NDArray[np.int32]) -> Events:
-        """The events in ``rows``; ``codes`` maps their present group codes to new codes."""
+        """Return the events in ``rows``; ``codes`` maps their present group codes to new codes."""
         names = (*_COLUMNS, "at_us", "places", "ops", "serials")
         columns = {name: np.ascontiguousarray(getattr(held, name)[..., rows]) for name in names}
         return held._replace(**columns | {"codes": codes[held.codes[rows]]})
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget groups without events in windows; the others are renumbered without gaps."""
+        """Forget groups without events in windows, and renumber the other groups without gaps."""
         renumbered = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
         is_live = self.ring.codes >= 0
         self.ring.codes[is_live] = renumbered[self.ring.codes[is_live]]
@@ -441,9 +448,9 @@ class WindowTables:
             self._close_up()
 
     def _close_up(self) -> None:
-        """Remove free nodes; all other nodes must belong to trees, which keep their shapes."""
+        """Remove free nodes. All other nodes must belong to trees, which keep their shapes."""
         used = np.flatnonzero(self.groups.counts)
-        numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last entry is for -1, no node
+        numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last entry is for -1 (no node)
         numbers[used] = np.arange(len(used))
         nodes = {name: getattr(self.groups, name)[used] for name in _NODES}
         nodes |= {name: numbers[nodes[name]] for name in ("older", "newer")}
@@ -454,7 +461,7 @@ class WindowTables:
         self.state[[kernel.FREE, kernel.SPARE]] = -1, 0
 
     def _planned(self) -> tuple[NDArray[np.int64], int]:
-        """The plan (a row per value: function, columns, offset of words), and the number of words of a group."""
+        """Return the plan (a row per value: function, columns, offset of words), and the number of words of a group."""
         is_short = self._modes & kernel.SLIDING and not self._modes & kernel.LINKED
         offset, wide = kernel.HEADER if is_short else kernel.LONG_HEADER, self._wide
         squared = [place for place, code in enumerate(self._functions) if code == kernel.DEVIATION]
@@ -501,7 +508,7 @@ class WindowTables:
         self.ring = ring = self._moved(parts, self.held + spare)
         self.state[[kernel.FIRST, kernel.SPAN]] = 0, self.held
         if self._modes & kernel.LINKED:
-            where = np.full(len(before.codes) + 1, -1, np.int32)  # the last entry is for -1, no slot
+            where = np.full(len(before.codes) + 1, -1, np.int32)  # the last entry is for -1 (no slot)
             slots = np.concatenate([np.arange(len(before.codes))[part] for part in parts])
             where[slots] = np.arange(len(slots))
             ring.links[: len(slots)] = where[before.links[slots]]
@@ -549,7 +556,7 @@ def _grown(rows: NDArray[Any], room: int) -> NDArray[Any]:
 
 
 def _width(function: int, digits: int) -> int:
-    """The number of words of a value in a group."""
+    """Return the number of words of a value in a group."""
     if function == kernel.SQUARES:
         return 2 * digits if digits > 0 else sums.SQUARE_DIGITS
     if function in _SUMMED:
@@ -560,7 +567,7 @@ def _width(function: int, digits: int) -> int:
 def _replanned(
     words: NDArray[np.int64], before: NDArray[np.int64], plan: NDArray[np.int64], width: int
 ) -> NDArray[np.int64]:
-    """The words of groups, rearranged for another plan."""
+    """Return the words of groups, rearranged for another plan."""
     replanned = np.zeros((len(words), width), np.int64)
     header = before[0, kernel.OFFSET]
     replanned[:, :header] = words[:, :header]

@@ -1,4 +1,4 @@
-"""Windows of aggregates: which events of a group count at a time."""
+"""Windows of aggregates, which decide the events of a group that count at a time."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Window:
 
     @property
     def ends(self) -> bool:
-        """Whether a window ends as a whole, so that the next one begins empty."""
+        """Whether a window ends as a whole, so that the next window begins empty."""
         return self.is_fixed or self.kind in ("session", "transaction")
 
     def of_row(self, duration: object) -> Window:
-        """The window of a row whose ``column`` has the value ``duration``; null: the longest window."""
+        """Return the window of a row whose ``column`` has the value ``duration``; null means the longest window."""
         return replace(self, size=min(self.size, duration_of(duration) or self.size), column="")
 
     @property
@@ -83,7 +83,7 @@ def read_window(value: object) -> Window:
 
 
 def read_duration(value: object, field: str = "window") -> int:
-    """Microseconds of a duration such as ``90 s``.
+    """Return the microseconds of a duration such as ``90 s``.
 
     Raises:
         AggregateRefused: The value is no duration of at least a microsecond.
