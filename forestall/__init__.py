@@ -1,8 +1,8 @@
 """The public Python front: everything that programs and notebooks import; nothing else is public.
 
 Purpose: matching over tables in memory and over DataFrames, SQL row patterns, and the typed client of the HTTP API,
-under one name. Promises: names load on demand, so ``import forestall`` stays quick; exported names follow semantic
-versions; results equal those of the command ``forestall`` on the same events.
+under one name. Promises: names load on demand, so ``import forestall`` is quick. Exported names follow semantic
+versions. Results equal those of the command ``forestall`` on the same events.
 """
 
 from lazy_loader import attach_stub

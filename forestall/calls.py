@@ -1,4 +1,4 @@
-"""A call of ``forestall.match``: checks the arguments, and matches a table of events."""
+"""A call of ``forestall.match``, which checks the arguments and matches a table of events."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ class Matching:
 
 
 def _stranger_notices(patterns: Sequence[Pattern], batch: EventBatch) -> Iterator[str]:
-    """Notices of types and attributes that patterns name but no event has."""
+    """Return notices of types and attributes that patterns name but no event has."""
     return (f"{pattern.name}: {notice.placed}" for pattern, notice in strangers(patterns, batch))
 
 
 def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> StreamDeclaration:
-    """The declaration of the stream of events."""
+    """Return the declaration of the stream of events."""
     members = dict(stream or {})
     if "key" in members and key is not None:
         raise FrameRefused("the key is given twice: as key, and as a member of stream; give it once")
@@ -135,7 +135,7 @@ def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> Strea
 def _followed(
     arguments: CallArguments,
 ) -> tuple[ConstraintSet | None, tuple[WorkflowUse, WorkflowModel] | None, list[str]]:
-    """Join the constraints with those of the model; returns the joined set, the model with its use, and notices."""
+    """Join the constraints with those of the model, and return the joined set, the model with its use, and notices."""
     notices: list[str] = []
     constraint_set = constraints_of(arguments.constraints, notices)
     if arguments.workflow is None:

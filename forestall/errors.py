@@ -1,4 +1,4 @@
-"""Errors of the public front; their base is ``streams.errors.ForestallError``."""
+"""Errors of the public front, whose base is ``streams.errors.ForestallError``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``forestall.read``: an event file as a table."""
+"""``forestall.read``, which reads an event file as a table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Converts tables of events between all supported forms and Arrow columns.
+"""Conversion of tables of events between all supported forms and Arrow columns.
 
-This module imports only Arrow; the caller has imported the library of a frame already. Frames hand over columns by
-Arrow's C stream, mostly without a copy.
+This module imports only Arrow, because the caller has imported the library of a frame already. Frames hand over columns
+by Arrow's C stream, mostly without a copy.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def read_frame(events: Any, chosen: Chosen = list, time: str | None = None) -> F
 
 
 def is_spark(events: object) -> bool:
-    """Whether a value is a Spark DataFrame."""
+    """Return whether a value is a Spark DataFrame."""
     return type(events).__module__.startswith("pyspark.sql") and hasattr(events, "mapInArrow")
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The table with dictionary columns as plain text."""
+    """Return the table with dictionary columns as plain text."""
     kinds = [
         (field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
         for field in table.schema
@@ -97,7 +97,7 @@ def _no_table(events: object) -> FrameRefused:
 
 
 def _of_rows(events: Any, _: Chosen, time: str | None) -> Frame:
-    """The columns of a list of dictionaries; names that a row lacks are null."""
+    """Return the columns of a list of dictionaries. A name that a row lacks is null in the row."""
     if not isinstance(events, Iterable) or isinstance(events, str | bytes | Mapping):
         raise _no_table(events)
     rows = list(events)
@@ -121,7 +121,7 @@ def _column(name: str, values: Any, *, is_time: bool = False, from_pandas: bool 
 
 
 def _is_mixed(values: Any) -> bool:
-    """Whether some times have a zone and others have none, which Arrow would read as times of one zone."""
+    """Check whether some times have a zone and others have none, which Arrow would read as times of one zone."""
     if getattr(getattr(values, "dtype", None), "kind", "O") != "O":  # a column of one type
         return False
     return len({value.tzinfo is None for value in values if _is_datetime(value)}) > 1
@@ -132,7 +132,7 @@ def _is_datetime(value: object) -> bool:
 
 
 def _time_texts(values: Any) -> pa.Array:
-    """Texts of times, in UTC if they have a zone, and in local time otherwise; null for other values."""
+    """Return texts of times, in UTC if they have a zone and in local time otherwise; null for other values."""
     times = (value if _is_datetime(value) else None for value in values)
     return pa.array(
         [time and (time if time.tzinfo is None else time.astimezone(UTC)).isoformat() for time in times], pa.string()
@@ -140,7 +140,7 @@ def _time_texts(values: Any) -> pa.Array:
 
 
 def _of_pandas(events: Any, chosen: Chosen, time: str | None) -> Frame:
-    """The columns of a pandas DataFrame, and the named levels of its index."""
+    """Return the columns of a pandas DataFrame, and the named levels of its index."""
     pandas, index = sys.modules["pandas"], events.index
     levels = [(name, index.get_level_values(level)) for level, name in enumerate(index.names)]
     columns = [(str(name), level) for name, level in levels if name is not None and name not in events.columns]
@@ -162,7 +162,10 @@ def _of_pandas(events: Any, chosen: Chosen, time: str | None) -> Frame:
 
 
 def _of_series(name: str, series: Any, *, is_time: bool) -> pa.Array:
-    """The values of a pandas series; categories and times share its memory, because Arrow would copy and check them."""
+    """Return the values of a pandas series.
+
+    Categories and times share the memory of the series, because Arrow would copy and check them.
+    """
     values, kind = series.array, series.dtype
     if hasattr(kind, "categories"):
         is_null = values.codes < 0
@@ -174,7 +177,7 @@ def _of_series(name: str, series: Any, *, is_time: bool) -> pa.Array:
 
 
 def _texts(coded: pa.ChunkedArray) -> NDArray[np.object_]:
-    """The values of a dictionary column as objects, one object per distinct value; None for null."""
+    """Return the values of a dictionary column as objects, one object per distinct value, or None for null."""
     column = coded.unify_dictionaries().combine_chunks()
     places = pc.fill_null(column.indices.cast(pa.int64()), -1)
     texts: NDArray[np.object_] = np.array([*column.dictionary.to_pylist(), None], object)[numbers_of(places)]
@@ -188,14 +191,14 @@ def _of_polars(events: Any, chosen: Chosen, _: str | None) -> Frame:
 
 
 def _of_arrow(events: Any, chosen: Chosen, _: str | None) -> Frame:
-    """The columns of an Arrow table, record batch, reader or dataset; of a dataset, only chosen columns are read."""
+    """Return the columns of an Arrow table, record batch, reader or dataset; of a dataset, read only chosen columns."""
     if hasattr(events, "scanner"):
         return Frame(events.to_table(columns=chosen(events.schema.names)), _plain)
     return Frame(events.to_table() if hasattr(events, "to_table") else pa.table(events), _plain)
 
 
 def _of_duckdb(events: Any, _: Chosen, _time: str | None) -> Frame:
-    """The columns of a DuckDB relation; results are relations of the same connection."""
+    """Return the columns of a DuckDB relation. Results are relations of the same connection."""
 
     def back(table: pa.Table) -> Any:
         converted = _plain(table)  # DuckDB reads the local variable by its name

@@ -1,4 +1,4 @@
-"""Matches as one table: a row per match, bound events as lists of ids, values of RETURN as typed columns."""
+"""Matches as one table, with a row per match, bound events as lists of ids, and RETURN values as typed columns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TYPES: Mapping[ValueKind, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class MatchForm:
-    """The columns of the matches of some patterns: ``FIXED``, the columns of RETURN, and a column for each alias.
+    """The columns of the matches of the given patterns: ``FIXED``, the columns of RETURN, and a column for each alias.
 
     If the name of a RETURN column or alias is taken, the column gets a trailing underscore.
 
@@ -62,7 +62,7 @@ class MatchForm:
 
     @classmethod
     def of(cls, patterns: Sequence[Pattern], kind_of: KindOf, event: pa.DataType) -> MatchForm:
-        """Derive the columns of the matches of some patterns; ``event`` is the type of event ids."""
+        """Derive the columns of the matches of the given patterns. ``event`` is the type of event ids."""
         fields, returns = list(FIXED), _return_kinds(patterns, kind_of)
         has_rows = any(pattern.rows is not None for pattern in patterns)
         fields += [pa.field("row", pa.string())] if has_rows else []
@@ -74,11 +74,14 @@ class MatchForm:
         return cls(pa.schema(fields), tuple(returns), tuple(aliases), event, has_rows)
 
     def table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """The matches as a table, sorted by end time; ``lanes`` are the outputs with the matches, in log order."""
+        """Return the matches as a table, sorted by end time.
+
+        ``lanes`` are the outputs with the matches, in log order.
+        """
         return self.coded_table(lanes).cast(self.schema)
 
     def coded_table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """Like ``table``, but patterns and keys are dictionary columns."""
+        """Return the same table as ``table``, but with patterns and keys as dictionary columns."""
         parts = [self._part(lane) for lane in lanes if len(lane.matches)]
         if not parts:
             return self.schema.empty_table()
@@ -93,7 +96,7 @@ class MatchForm:
         return pa.table(columns, names=self.schema.names)
 
     def _row(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """The FOR EACH ROW column, if any pattern has one; null for matches of other patterns."""
+        """Return the FOR EACH ROW column, if any pattern has one. The column is null for matches of other patterns."""
         if self.has_rows and matches.rows is not None:
             yield pc.if_else(pc.equal(matches.rows, ""), pa.scalar(None, pa.string()), matches.rows)
         elif self.has_rows:
@@ -107,7 +110,10 @@ class MatchForm:
             yield typed_column([returned.get(name) for returned in values], self.schema.field(place).type)
 
     def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """For each alias, the ids of bound events by match; null if the match binds no event to the alias."""
+        """Return, for each alias, the ids of bound events by match.
+
+        The value is null if the match binds no event to the alias.
+        """
         places = {alias: place for place, alias in enumerate(self.aliases)}
         widest = max(len(pattern.automaton.aliases) for pattern in matches.patterns)
         table = np.full((len(matches.patterns), widest), -1, np.int32)
@@ -120,7 +126,7 @@ class MatchForm:
         ids = matches.names.cast(self.event)
         width = len(self.aliases)
         if len(alias_of) == width * len(matches) and np.all(alias_of.reshape(-1, width) == np.arange(width)):
-            once = column_of(np.arange(len(matches) + 1, dtype=np.int32))  # each match binds one event per alias
+            once = column_of(np.arange(len(matches) + 1, dtype=np.int32))  # one event per alias
             for events in matches.events.reshape(-1, width).T:
                 yield pa.ListArray.from_arrays(once, ids.take(column_of(events)))
             return
@@ -146,7 +152,7 @@ def _fixed(matches: MatchColumns) -> Iterator[pa.Array]:
 
 
 def typed_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Convert plain values to a column; in a text column, values of other types become JSON."""
+    """Convert plain values to a column. In a text column, values of other types become JSON."""
     if pa.types.is_string(kind):
         values = [
             value if value is None or isinstance(value, str) else orjson.dumps(value).decode() for value in values

@@ -57,7 +57,7 @@ class ResultLists(ABC, Generic[FrameT]):
 
     @abstractmethod
     def _kept(self, output: str) -> FrameT:
-        """The list of results named ``output``, as a frame; refused if the list was not kept."""
+        """Return the list of results named ``output``, as a frame; refuse a list that was not kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,15 +78,15 @@ class MatchResult(ResultLists[FrameT]):
         """The counts of ``forestall match``: events, matches, early terminations and more."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of ``forestall match --output json``; only for a run in this process."""
+        """Return the document of ``forestall match --output json``, for a run in this process only."""
         raise _elsewhere()
 
     def table(self, output: str) -> pa.Table:
-        """A list of results as an Arrow table; only for a run in this process."""
+        """Return a list of results as an Arrow table, for a run in this process only."""
         raise _elsewhere()
 
     def timeline(self, key: str) -> Picture:
-        """The time line of a transaction, with its bound events; only for a run in this process.
+        """Return the time line of a transaction, with its bound events, for a run in this process only.
 
         Raises:
             FrameRefused: No event has the key.
@@ -94,7 +94,7 @@ class MatchResult(ResultLists[FrameT]):
         raise _elsewhere()
 
     def picture(self) -> Picture:
-        """The followed model, with the number of events of each type; only for a run in this process.
+        """Return the followed model, with the number of events of each type, for a run in this process only.
 
         Raises:
             FrameRefused: The call had no ``workflow``.
@@ -111,7 +111,7 @@ class MatchResult(ResultLists[FrameT]):
 
     @abstractmethod
     def _frame(self, output: str) -> FrameT:
-        """The list of results named ``output``, as a frame."""
+        """Return the list of results named ``output``, as a frame."""
 
 
 @dataclass(frozen=True, kw_only=True)

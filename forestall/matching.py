@@ -35,7 +35,7 @@ def match(
     outputs: Collection[str] = OUTPUTS,
     is_open: bool = False,
 ) -> MatchResult[FrameT]:
-    """Match patterns in a table of events; the results are those of ``forestall match`` on the same events.
+    """Match patterns in a table of events. The results are those of ``forestall match`` on the same events.
 
     Args:
         events: A list of dictionaries, a DataFrame of pandas, polars or Spark, a table or dataset of Arrow, or a

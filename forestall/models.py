@@ -1,4 +1,4 @@
-"""``forestall.conformance``, ``discover`` and ``simulate``: process models and tables of past events."""
+"""``forestall.conformance``, ``discover`` and ``simulate``, for process models and tables of past events."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class ConformanceResult(Generic[FrameT]):
         return pa.table(columns)
 
     def picture(self) -> Picture:
-        """The model's picture, with the number of events of each type."""
+        """Return the model's picture, with the number of events of each type."""
         return process_picture(self.compiled.model, Counter(chain.from_iterable(self.log.traces)))
 
     def _repr_html_(self) -> str:
@@ -223,7 +223,7 @@ class Discovery(Generic[FrameT]):
 
 
 def _past(events: Any, names: ColumnNames, end_events: Collection[str]) -> tuple[Frame, PastLog]:
-    """Read a table; returns the frame and its past transactions."""
+    """Read a table, and return the frame and its past transactions."""
     options = names.options(StreamDeclaration(name="file", key=names.key or "key"))
     frame = read_frame(events, time=options.columns.time or "time")
     batch = batch_of_table(frame.table, options, ())

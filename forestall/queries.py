@@ -1,4 +1,4 @@
-"""``forestall.sql``: SQL with MATCH_RECOGNIZE over tables; on Spark, each task searches whole partitions."""
+"""``forestall.sql``: SQL with MATCH_RECOGNIZE over tables. On Spark, each task searches whole partitions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
 
 
 def _on_spark(rows: Any, query: str, shape: QueryShape, max_steps: int | None) -> Any:
-    """Run a query over a Spark DataFrame; Spark computes the result lazily.
+    """Run a query over a Spark DataFrame. Spark computes the result lazily.
 
     Raises:
         FrameRefused: The query has no PARTITION BY, or orders or limits its result.

@@ -1,4 +1,4 @@
-"""Results other than matches as tables: converts plain JSON rows to typed columns."""
+"""Results other than matches as tables, converted from plain JSON rows to typed columns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OUTPUTS: Mapping[str, str] = MappingProxyType(
 
 
 def table_of_results(report: StreamReport, output: str, form: MatchForm) -> pa.Table:
-    """A list of a run's results as an Arrow table; ``output``, the name of the list, is one of ``OUTPUTS``."""
+    """Return a list of a run's results as an Arrow table. ``output`` names the list and is one of ``OUTPUTS``."""
     if output == "matches":
         return form.table(report.lanes)
     return table_of_rows(report.bodies(OUTPUTS[output]), OUTPUTS[output], form)
@@ -83,7 +83,7 @@ def table_of_rows(
 
 
 def value_column(values: Sequence[Any]) -> pa.Array:
-    """Convert plain JSON values to a column of their type; values of several types become JSON text."""
+    """Convert plain JSON values to a column of their type. Values of several types become JSON text."""
     try:
         column = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -1,4 +1,4 @@
-"""Reads patterns, constraints, tables and models from the arguments of calls."""
+"""Reading of patterns, constraints, tables and models from the arguments of calls."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def constraints_of(argument: ConstraintsLike | None, notices: list[str]) -> Cons
 
 
 def model_of(argument: ModelLike, mapping: Mapping[str, str] | None = None) -> tuple[WorkflowModel, str]:
-    """Read the model of an argument; returns the model and its name.
+    """Read the model of an argument, and return the model and its name.
 
     Args:
         argument: The model, as text, file or value.

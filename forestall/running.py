@@ -1,4 +1,4 @@
-"""``forestall.run``: a project over tables of events, in this process."""
+"""``forestall.run``, which runs a project over tables of events in this process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(
     outputs: Collection[str] | None = None,
     is_open: bool = False,
 ) -> RunResult:
-    """Run a project over tables of events; the results are those of ``forestall run`` on the same events.
+    """Run a project over tables of events. The results are those of ``forestall run`` on the same events.
 
     Args:
         project: Folder of the project's documents.
@@ -104,7 +104,7 @@ class RunResult(ResultLists[Any]):
         return {name: self.back(_event_table(name, self.lists[_EVENTS])) for name in self.outputs}
 
     def stream(self, name: str) -> Any:
-        """The events of a derived stream.
+        """Return the events of a derived stream.
 
         Raises:
             ResultsNotKept: The stream is not among the outputs.
@@ -125,7 +125,7 @@ class RunResult(ResultLists[Any]):
 
 
 def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, ...]:
-    """The derived streams whose events are kept; unknown names are refused."""
+    """Return the derived streams whose events are kept; refuse unknown names."""
     derived = project.derived()
     for name in outputs or ():
         if name not in derived:
@@ -134,7 +134,7 @@ def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, 
 
 
 def _form(project: LocalProject) -> MatchForm:
-    """The columns of the matches of all patterns."""
+    """Return the columns of the matches of all patterns."""
     patterns = [
         routed_pattern.pattern
         for routed_patterns in project.plan.patterns.values()
@@ -144,13 +144,13 @@ def _form(project: LocalProject) -> MatchForm:
 
 
 def _notices(inline_run: InlineRun, *by_operator: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Notices about operators and lost events of streams, each prefixed with the name of the operator or stream."""
+    """Return notices about operators and lost events of streams, each prefixed with the operator's or stream's name."""
     sentences = [(name, sentence) for by_name in by_operator for name, all_of in by_name.items() for sentence in all_of]
     return tuple(f"{name}: {sentence}" for name, sentence in [*sentences, *inline_run.losses.items()])
 
 
 def _event_table(name: str, events: list[dict[str, Any]]) -> pa.Table:
-    """The events of the derived stream ``name``, as columns."""
+    """Return the events of the derived stream ``name``, as columns."""
     stream_events = [event for event in events if event["stream"] == name]
     texts = {member: pa.array([event[member] for event in stream_events], pa.string()) for member in ("id", "type")}
     times = time_column(np.array([parse_time(event["time"]) for event in stream_events], np.int64))

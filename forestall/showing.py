@@ -1,4 +1,4 @@
-"""Shows results in a notebook, as HTML without scripts; every text is escaped."""
+"""Results in a notebook, as HTML without scripts; every text is escaped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class ShownEvent:
-    """An event of a time line; ``marks`` are the aliases that bind the event."""
+    """An event of a time line. ``marks`` are the aliases that bind the event."""
 
     type: str
     time_us: int
@@ -45,14 +45,14 @@ class ShownEvent:
 
 
 def process_picture(model: WorkflowModel, counts: Mapping[str, int]) -> Picture:
-    """A model's picture, with the number of events beside each activity."""
+    """Draw a model, with the number of events beside each activity."""
     from workflows import draw  # noqa: PLC0415 - takes long to import
 
     return Picture(draw(model, counts))
 
 
 def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
-    """Draw the events of a transaction in time order, one below the other; bound events are filled and labelled.
+    """Draw the events of a transaction in time order, one below the other. Bound events are filled and labelled.
 
     At most the first 200 events are shown.
     """
@@ -83,7 +83,7 @@ def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
 def result_html(summary: str, name: str, table: pa.Table | None, notices: Sequence[str], extra: str = "") -> str:
     """Render a result: a sentence, optional HTML (``extra``), the first rows of a list (``name``), and notices.
 
-    ``table`` is the list; None if the list was not kept.
+    ``table`` is the list, or None if the list was not kept.
     """
     parts = [f"<p>{escape(summary)}</p>", extra]
     if table is not None:
@@ -93,7 +93,7 @@ def result_html(summary: str, name: str, table: pa.Table | None, notices: Sequen
 
 
 def table_html(name: str, table: pa.Table) -> str:
-    """Render the first rows of a table; columns that are null or false in all of these rows are left out."""
+    """Render the first rows of a table. Columns that are null or false in all of these rows are left out."""
     first_rows = table.slice(0, _MOST_ROWS)
     columns = {column_name: first_rows.column(column_name).to_pylist() for column_name in first_rows.schema.names}
     columns = {

@@ -1,6 +1,6 @@
 """``forestall.match`` over Spark DataFrames: a partition holds whole transactions, and one task matches a partition.
 
-Rules are sent to tasks as plain JSON. Spark is imported already wherever a Spark DataFrame exists.
+Rules are sent to tasks as plain JSON. Wherever a Spark DataFrame exists, Spark is already imported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, kw_only=True)
 class SparkMatchResult(MatchResult[Any]):
-    """The results of a run on Spark; each list is a DataFrame that Spark computes lazily."""
+    """The results of a run on Spark. Each list is a DataFrame that Spark computes lazily."""
 
     events: Any = field(repr=False)
     form: MatchForm = field(repr=False)
@@ -48,7 +48,7 @@ class SparkMatchResult(MatchResult[Any]):
 
     @property
     def stats(self) -> Mapping[str, int]:
-        """The counts of ``forestall match`` over all partitions; runs a Spark job."""
+        """The counts of ``forestall match`` over all partitions, for which a Spark job runs."""
         rows = (
             self.events.mapInArrow(partial(_counted, self.rules), _ddl(_STATS)).groupBy("name").sum("count").collect()
         )
@@ -86,7 +86,7 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
 
 
 def _types(events: Any) -> pa.Schema:
-    """The Arrow schema of a Spark DataFrame, found without a Spark job."""
+    """Return the Arrow schema of a Spark DataFrame, found without a Spark job."""
     schema: pa.Schema = import_module("pyspark.sql.pandas.types").to_arrow_schema(events.schema, timezone="UTC")
     return schema
 
@@ -106,7 +106,10 @@ def _by_key(events: Any, options: ReaderOptions) -> Any:
 
 
 def _quoted(place: str) -> str:
-    """SQL that reads a column, or a member of a struct, as text; ``place`` is ``column`` or ``column.member``."""
+    """Return SQL that reads a column, or a member of a struct, as text.
+
+    ``place`` is ``column`` or ``column.member``.
+    """
     parts = (f"`{part.replace('`', '``')}`" for part in place.split("."))
     return f"CAST({'.'.join(parts)} AS STRING)"
 
@@ -137,7 +140,7 @@ def _written(matching: Matching, event: pa.DataType) -> bytes:
 
 @lru_cache(maxsize=16)
 def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.DataType]:
-    """Read the rules of a call; a Python worker caches them for later partitions."""
+    """Read the rules of a call. A Python worker caches them for later partitions."""
     call = orjson.loads(written)
     constraint_set = None
     if call["constraints"] is not None:
@@ -156,7 +159,7 @@ def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.
 
 
 def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamReport, MatchForm] | None:
-    """Match a partition; returns the report and the columns of matches, or None for a partition without rows."""
+    """Match a partition; return the report and the columns of matches, or None for a partition without rows."""
     rules, names, read, event = _rules(written)
     parts = list(batches)
     if not sum(map(len, parts)):
@@ -189,7 +192,7 @@ def _empty(output: str, form: MatchForm) -> pa.Table:
 
 
 def _ddl(schema: pa.Schema) -> str:
-    """An Arrow schema in Spark's DDL."""
+    """Return an Arrow schema in Spark's DDL."""
     return ", ".join(f"`{field.name.replace('`', '``')}` {_ddl_type(field.type)}" for field in schema)
 
 

@@ -1,6 +1,6 @@
 """A pytest plugin: documents of the kind ``test`` of a project become tests, which run as in ``forestall test``.
 
-``pytest_plugins = ["forestall.testing"]`` in ``conftest.py``, or ``-p forestall.testing``, enables the plugin; the
+``pytest_plugins = ["forestall.testing"]`` in ``conftest.py``, or ``-p forestall.testing``, enables the plugin. The
 pytest option ``forestall_projects`` names the folders of projects.
 """
 
@@ -54,7 +54,7 @@ class _DocumentFile(pytest.File):
 
 
 class _Differs(Exception):
-    """The results of a test differ from the expected ones; the message shows both side by side."""
+    """The results of a test differ from the expected ones. The message shows both side by side."""
 
 
 class _CaseItem(pytest.Item):
@@ -74,7 +74,7 @@ class _CaseItem(pytest.Item):
             raise _Differs("\n".join([f"at {self._case.document.place()}", *outcome.side_by_side(), *losses]))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The text of a failure: the differing results, or pytest's usual report for other errors."""
+        """Return the text of a failure: the differing results, or pytest's usual report for other errors."""
         return str(excinfo.value) if isinstance(excinfo.value, _Differs) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
