@@ -26,7 +26,7 @@ _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
-    """Create the application for the service at ``url``; it answers to the names ``hosts`` and to IP addresses."""
+    """Create the application for the service at ``url``. It answers to the names ``hosts`` and to IP addresses."""
     sessions = Sessions()
 
     @asynccontextmanager
@@ -52,7 +52,10 @@ def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
 
 
 def _endpoint(view: View) -> Any:
-    """The endpoint of a view: sends browsers without a session to the login, and renders failures as error pages."""
+    """Return the endpoint of a view, which redirects browsers without a session to the login.
+
+    Failures are rendered as error pages.
+    """
 
     async def show(request: Request) -> Response:
         session = request.app.state.sessions.find(request.cookies.get(COOKIE, ""))

@@ -1,4 +1,4 @@
-"""The console's calls of the API: the public client, with answers that pages share for a short time."""
+"""The console's calls of the API by the public client. Pages share answers for a short time."""
 
 from __future__ import annotations
 
@@ -37,23 +37,29 @@ class Api:
         await self._client.aclose()
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path, leaving out empty parameters; returns JSON, possibly from an equal call at most ``age_s`` ago."""
+        """GET a path, without empty parameters.
+
+        Return JSON, possibly from an equal call at most ``age_s`` seconds ago.
+        """
         query = _query_of(parameters)
         call = (path, tuple(sorted(query.items())))
         return await self.shared(call, age_s, lambda: self._client.request("GET", path, query=query))
 
     async def tagged(self, path: str) -> tuple[Any, str]:
-        """GET a path; returns JSON with its ETag (empty: none), never from an earlier call."""
+        """GET a path and return JSON with its ETag (empty: none), never from an earlier call."""
         tagged = await self._client.find(path)
-        return tagged or (await self._client.request("GET", path), "")  # the second call raises what is missing
+        return tagged or (await self._client.request("GET", path), "")  # the second call raises the error
 
     async def ask(self, path: str, question: Any, *, age_s: float = 0.0) -> Any:
-        """POST a question, which changes nothing; returns JSON, possibly from an equal call at most ``age_s`` ago."""
+        """POST a question, which changes nothing.
+
+        Return JSON, possibly from an equal call at most ``age_s`` seconds ago.
+        """
         call = (path, orjson.dumps(question))
         return await self.shared(call, age_s, lambda: self._client.request("POST", path, body=question))
 
     async def shared(self, name: Hashable, age_s: float, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of ``ask``, or an earlier result under the same ``name`` that is at most ``age_s`` seconds old."""
+        """Return the result of ``ask``, or a result under the same ``name`` that is at most ``age_s`` seconds old."""
         if not age_s:
             return await ask()
         asked_at, answer = self._kept.get(name, (0.0, None))
@@ -69,7 +75,7 @@ class Api:
     async def send(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, **parameters: Value
     ) -> Any:
-        """Send a change; returns JSON, or None without a body."""
+        """Send a change; return JSON, or None if the answer has no body."""
         try:
             return await self._client.request(method, path, query=_query_of(parameters), body=body, headers=headers)
         finally:

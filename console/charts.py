@@ -28,7 +28,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A histogram of results over time; ``width`` is the duration of a bar as a text, ``most`` the highest count."""
+    """A histogram of results over time. ``width`` is the duration of a bar as a text, ``most`` the highest count."""
 
     bars: Sequence[Bar]
     width: str
@@ -44,7 +44,7 @@ class Histogram:
 
 
 def histogram(times: Iterable[str], noun: str) -> Histogram | None:
-    """Count times in bars of the shortest round duration that gives at most 48 bars; None without times."""
+    """Count times in bars of the shortest round duration that gives at most 48 bars; return None without times."""
     seconds = sorted(moment.timestamp() for moment in map(parse, times) if moment is not None)
     if not seconds:
         return None
@@ -55,7 +55,10 @@ def histogram(times: Iterable[str], noun: str) -> Histogram | None:
 
 
 def hourly(counts: Mapping[int, int], noun: str, newest: int) -> Histogram | None:
-    """The histogram of the 48 hours up to ``newest``, from counts by hour (hours since 1970); None without results."""
+    """Return the histogram of the 48 hours up to ``newest``, or None without results.
+
+    ``counts`` are by hour, in hours since 1970.
+    """
     first = newest - _MOST_BARS + 1
     shown_counts = {hour: count for hour, count in counts.items() if hour >= first}
     return _drawn(shown_counts, _HOUR_S, noun, first, newest) if shown_counts else None

@@ -15,7 +15,7 @@ from forestall import ApiError, ServiceUnreachable, UnexpectedAnswer
 
 
 def entering() -> list[Route]:
-    """The routes of login and logout, which need no session."""
+    """Return the routes of login and logout, which need no session."""
     return [
         Route("/login", _show_login, name="login"),
         Route("/login", _log_in, methods=["POST"]),
@@ -41,7 +41,7 @@ async def _log_in(request: Request) -> Response:
     if not is_own_change(request, "", ""):
         return _login(request, path, "The form was sent by another site.", 403)
     key = form.get("key", "").strip()
-    if not (key.isascii() and key.isprintable()):  # no header carries it
+    if not (key.isascii() and key.isprintable()):  # an HTTP header cannot contain such a key
         return _login(request, path, "This is not an API key: it has characters that no key has.", 403)
     sessions = request.app.state.sessions
     api = sessions.api(request.app.state.url, key or None)
@@ -71,7 +71,7 @@ async def _log_out(request: Request) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """The path if it is one of this console; ``/`` for any other text."""
+    """Return the path if it is one of this console, or ``/`` for any other text."""
     parts = urlsplit(path)
     is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and not parts.scheme
     return path if is_own else "/"

@@ -25,12 +25,12 @@ _KEYWORDS: Final = frozenset(
 
 
 def parse(time: str | None) -> datetime | None:
-    """Parse a time of the API; None if empty."""
+    """Parse a time of the API, or return None for an empty text."""
     return None if not time else datetime.fromisoformat(time)
 
 
 def when(time: str | None) -> Markup:
-    """A time as HTML, in UTC and to the second; its tooltip is the time as the API gave it."""
+    """Format a time as HTML, in UTC and to the second, with the time as the API gave it as tooltip."""
     parsed = parse(time)
     if parsed is None:
         return _NONE
@@ -39,7 +39,7 @@ def when(time: str | None) -> Markup:
 
 
 def ago(time: str | None) -> str:
-    """The age of a time, by this machine's clock."""
+    """Format the age of a time, by this machine's clock."""
     parsed = parse(time)
     if parsed is None:
         return "never"
@@ -48,13 +48,13 @@ def ago(time: str | None) -> str:
 
 
 def between(first: str | None, last: str | None) -> str:
-    """The duration between two times."""
+    """Format the duration between two times."""
     start, end = parse(first), parse(last)
     return "" if start is None or end is None else span((end - start).total_seconds())
 
 
 def span(seconds: float | None) -> str:
-    """A duration in its two largest units."""
+    """Format a duration in its two largest units."""
     if seconds is None:
         return NOTHING
     if seconds < 1:
@@ -71,24 +71,24 @@ def span(seconds: float | None) -> str:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """A number with thousands separators."""
+    """Format a number with thousands separators."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
 def figure(value: float) -> str:
-    """A computed number: whole, with two decimals, or below 1 with three significant digits."""
+    """Format a computed number: whole, with two decimals, or below 1 with three significant digits."""
     if value == round(value, 0):
         return number(value)
     return number(value, 2) if abs(value) >= 1 else f"{value:.3g}"
 
 
 def rate(value: float | None) -> str:
-    """A rate per second; large rates are whole numbers."""
+    """Format a rate per second. Large rates are whole numbers."""
     return NOTHING if value is None else f"{value:,.0f}/s" if value >= 10 or value == 0 else f"{value:,.2g}/s"
 
 
 def size(value: float | None) -> str:
-    """A number of bytes in the largest fitting unit."""
+    """Format a number of bytes in the largest fitting unit."""
     if value is None:
         return NOTHING
     for unit in ("B", "kB", "MB", "GB"):
@@ -99,24 +99,24 @@ def size(value: float | None) -> str:
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:
-    """A count with its noun, in singular or plural."""
+    """Format a count with its noun, in singular or plural."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 def early(summary: Mapping[str, Any] | None) -> int:
-    """The number of early terminations in a summary, without partial matches that ended with their transactions."""
+    """Count the early terminations in a summary, without partial matches that ended with their transactions."""
     return 0 if summary is None else int(summary["total"] - summary["by_form"].get("end", 0))
 
 
 def as_json(value: Any, *, is_indented: bool = False) -> str:
-    """A value as JSON; a text is returned unchanged unless ``is_indented``."""
+    """Format a value as JSON. A text is returned unchanged unless ``is_indented``."""
     if isinstance(value, str) and not is_indented:
         return value
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 if is_indented else None).decode()
 
 
 def pattern_text(text: str) -> Markup:
-    """A pattern's text with keywords, constants and comments marked up."""
+    """Mark up keywords, constants and comments in a pattern's text."""
     markup, end = Markup(""), 0
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup

@@ -67,7 +67,7 @@ class Guard:
 
 
 def is_own_change(request: Request, token: str, sent: str) -> bool:
-    """Whether a form comes from this console and session: same origin, and ``sent`` equals the session's ``token``."""
+    """Check whether a form was sent by this console and session: same origin, and ``sent`` equals the ``token``."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in _OWN_SITE:
         return False

@@ -67,7 +67,7 @@ class Page:
         return self.session.api
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path of the API; returns JSON, possibly from an equal call at most ``age_s`` seconds ago.
+        """GET a path of the API; return JSON, possibly from an equal call at most ``age_s`` seconds ago.
 
         A refresh also reuses answers to other pages with the same key, so that many open pages do not load the API.
         """
@@ -89,27 +89,27 @@ class Page:
         return drawing.encode()
 
     def query(self, name: str) -> str | None:
-        """A parameter of the address; None if missing or empty. ``stream`` defaults to ``only_stream``."""
+        """Return a parameter of the address, or None if missing or empty. ``stream`` defaults to ``only_stream``."""
         return self.parameter(name) or (self.only_stream if name == "stream" else None)
 
     def parameter(self, name: str) -> str | None:
-        """A parameter of the address; None if missing or empty, also ``stream``.
+        """Return a parameter of the address, also ``stream``, or None if missing or empty.
 
-        For lists that show only what the key may access, and therefore need no stream.
+        Use this method for lists that show only what the key may access, because they need no stream.
         """
         return self.request.query_params.get(name) or None
 
     @property
     def only_stream(self) -> str | None:
-        """The first stream of a restricted key; None for an unrestricted one."""
+        """The first stream of a restricted key, or None for an unrestricted key."""
         return next(iter(self.session.streams or ()), None)
 
     def place(self, name: str) -> str:
-        """A path parameter of the page's address."""
+        """Return a path parameter of the page's address."""
         return str(self.request.path_params[name])
 
     async def form(self) -> dict[str, str]:
-        """The members of a sent form; raises ``FormRefused`` unless the form has this session's token."""
+        """Return the members of a sent form; raise ``FormRefused`` unless the form has this session's token."""
         members = await read_form(self.request)
         sent_token = members.pop("token", "") or self.request.headers.get("x-console-token", "")
         if not is_own_change(self.request, self.session.token, sent_token):
@@ -138,7 +138,7 @@ class Page:
         return self._unless_known(answer) if self.is_refresh and status == 200 else answer
 
     def _unless_known(self, answer: Response) -> Response:
-        """Answer a refresh: 304 without a body if the browser already shows the same content."""
+        """Answer a refresh with 304 and no body if the browser already shows the same content."""
         tag = f'"{hashlib.blake2b(answer.body, digest_size=12).hexdigest()}"'
         if self.request.headers.get("if-none-match") == tag:
             return Response(status_code=304)
@@ -147,7 +147,7 @@ class Page:
 
     @property
     def is_refresh(self) -> bool:
-        """Whether a script requests the page to refresh parts of it."""
+        """Whether a script requests the page in order to refresh parts of it."""
         return "x-refresh" in self.request.headers
 
     def go(self, path: str, notice: str = "", **query: str | None) -> Response:
@@ -167,30 +167,33 @@ class Page:
         return self.go(path, done)
 
     async def streams(self) -> list[dict[str, Any]]:
-        """The declared streams, by name."""
+        """Return the declared streams, by name."""
         streams: list[dict[str, Any]] = (await self.get("/streams", limit=1000, age_s=_STREAMS_AGE_S))["items"]
         return streams
 
     async def pattern_names(self) -> list[str]:
-        """The names of the patterns that the key may access."""
+        """Return the names of the patterns that the key may access."""
         listed = await self.get("/patterns", limit=1000, age_s=1.0)
         return [pattern["name"] for pattern in listed["items"]]
 
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:
-        """The chosen stream, by default the first, and the names of all streams (derived only with ``is_derived``)."""
+        """Return the chosen stream, by default the first, and the names of all streams.
+
+        Derived streams are included only with ``is_derived``.
+        """
         streams = await self.streams()
         names = [stream["name"] for stream in streams if is_derived or not stream["derived"]]
         return self.query("stream") or next(iter(names), None), names
 
     def _with_query(self, **changes: str | int | None) -> str:
-        """The address of this page with some parameters changed; None removes a parameter."""
+        """Return the address of this page with some parameters changed; None removes a parameter."""
         query = {**self.request.query_params, **changes}
         parameters = {name: value for name, value in query.items() if value not in (None, "")}
         return self.request.url.path + (f"?{urlencode(parameters)}" if parameters else "")
 
 
 async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
-    """Await a call of the API; ``otherwise`` if the key may not make the call, or the resource does not exist."""
+    """Await a call of the API; return ``otherwise`` if the key may not make the call or the resource does not exist."""
     try:
         return await call
     except ApiError as refusal:
@@ -200,7 +203,7 @@ async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
 
 
 async def all_of(*calls: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Await calls concurrently; the first error cancels the others."""
+    """Await calls concurrently. The first error cancels all other calls."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
@@ -210,7 +213,7 @@ async def all_of(*calls: Coroutine[Any, Any, Any]) -> list[Any]:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The members of a form; a repeated member keeps its last value."""
+    """Return the members of a form. A repeated member keeps its last value."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -237,7 +240,7 @@ def rendered(request: Request, template: str, status: int = 200, **values: Any) 
 
 @cache
 def templates() -> Environment:
-    """The templates, compiled once."""
+    """Return the templates, compiled once."""
     environment = Environment(
         loader=PackageLoader("console"),
         autoescape=True,
@@ -253,12 +256,15 @@ def templates() -> Environment:
 
 
 def static(name: str) -> str:
-    """The address of a static file; it changes when any static file changes."""
+    """Return the address of a static file. It changes when any static file changes."""
     return f"/static/{_digest()}/{name}"
 
 
 @cache
 def _digest() -> str:
-    """A digest of all static files, used in the address of each file, because scripts import each other by path."""
+    """Return a digest of all static files.
+
+    The address of each file has the same digest, because scripts import each other by path.
+    """
     static_files = sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name)
     return hashlib.sha256(b"".join(file.read_bytes() for file in static_files)).hexdigest()[:12]

@@ -9,7 +9,7 @@ import uvicorn
 
 from console.app import create_console
 
-_STOP_S = 2  # pages that follow alerts reconnect
+_STOP_S = 2  # seconds; pages that follow alerts then reconnect
 
 
 def serve(url: str, host: str, port: int, hosts: Collection[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Sessions of logged-in browsers. API keys stay in this process; a browser holds a random session name."""
+"""Sessions of logged-in browsers. API keys stay in this process. A browser holds a random session name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Session:
     notices: list[Notice] = field(default_factory=list)
 
     def may(self, scope: str) -> bool:
-        """Whether the key has a scope."""
+        """Return whether the key has a scope."""
         return scope in self.scopes or "admin" in self.scopes
 
     def notify(self, text: str, *, is_error: bool = False) -> None:
@@ -70,7 +70,7 @@ class Sessions:
         self._apis: dict[bytes, Api] = {}
 
     def api(self, url: str, key: str | None) -> Api:
-        """The API client for a key; sessions with the same key share the client and its recent answers."""
+        """Return the API client for a key. Sessions with the same key share the client and its recent answers."""
         digest = _digest(key or "")
         if digest not in self._apis:
             self._apis[digest] = Api(url, key)
@@ -83,7 +83,7 @@ class Sessions:
             await api.close()
 
     async def open(self, api: Api, caller: Mapping[str, Any]) -> str:
-        """Begin a session for a key that the API describes as ``caller``; returns the session name for the cookie."""
+        """Open a session for a key that the API describes as ``caller``; return the session name for the cookie."""
         api.users += 1
         cookie = secrets.token_urlsafe(32)
         self._sessions[_digest(cookie)] = Session(
@@ -99,7 +99,7 @@ class Sessions:
         return cookie
 
     def find(self, cookie: str) -> Session | None:
-        """Find the session of a cookie; None if it has ended."""
+        """Find the session of a cookie; return None if the session has ended."""
         digest = _digest(cookie)
         session = self._sessions.get(digest)
         if session is None or self._is_over(session):

@@ -28,7 +28,7 @@ _BADGE_HEIGHT: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A count at an event type; ``kind`` determines colour and corner, ``title`` explains the count."""
+    """A count at an event type. ``kind`` determines colour and corner, ``title`` explains the count."""
 
     count: int
     kind: str
@@ -36,7 +36,7 @@ class Badge:
 
 
 def inline(picture: bytes, badges: Mapping[str, Sequence[Badge]] | None = None) -> Markup:
-    """An SVG as markup, reduced to its drawing elements, with the badges of each event type."""
+    """Return an SVG as markup, reduced to its drawing elements, with the badges of each event type."""
     drawn = _cleaned(fromstring(picture))
     if drawn is None or drawn.tag != "svg":
         return Markup("")
@@ -61,7 +61,7 @@ def _cleaned(element: Element) -> Element | None:
 
 
 def _badge(badge: Badge, box: Element) -> Iterator[Element]:
-    """A rounded box with a number, at a corner of a task's box."""
+    """Draw a rounded box with a number at a corner of a task's box."""
     left, top = float(box.get("x", 0)), float(box.get("y", 0))
     right, bottom = left + float(box.get("width", 0)), top + float(box.get("height", 0))
     text = f"{badge.count:,}"

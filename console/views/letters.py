@@ -65,7 +65,7 @@ def _outcome(result: Any) -> str:
 
 
 def _pretty(event: str | None) -> str:
-    """Indent the JSON of an event; other text is unchanged."""
+    """Indent the JSON of an event. Other text is unchanged."""
     try:
         return orjson.dumps(orjson.loads(event or ""), option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONDecodeError:

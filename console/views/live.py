@@ -1,6 +1,6 @@
 """Alerts as they arrive: server-sent events with rendered rows, once a second while alerts arrive.
 
-Pages with the same filters and key share one feed, so twenty pages ask the API as often as one, and never for more
+Pages with the same filters and key share one feed. So twenty pages ask the API as often as one page, and never for more
 alerts than a page shows.
 """
 
@@ -27,7 +27,7 @@ _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
 
 
 class Feed:
-    """A feed of new alerts for all pages with the same filters; polls the API while at least one page follows."""
+    """A feed of new alerts for all pages with the same filters, which polls the API while at least one page follows."""
 
     def __init__(self, api: Api, filters: dict[str, Any]) -> None:
         self._api = api
@@ -37,7 +37,7 @@ class Feed:
 
     @classmethod
     def of(cls, api: Api, filters: dict[str, Any]) -> Feed:
-        """The feed of the pages with these filters; a new feed if no page follows one."""
+        """Return the feed of the pages with these filters, or a new feed if no page follows one."""
         feed: Feed | None = api.feeds.get(tuple(filters.values()))
         return feed or cls(api, filters)
 
@@ -47,7 +47,7 @@ class Feed:
         return self._task is not None
 
     def join(self, cursor: str) -> asyncio.Queue[bytes | None]:
-        """Add a page; returns its queue of server-sent events, in which None marks the end if the API fails."""
+        """Add a page; return its queue of server-sent events, in which None marks the end if the API fails."""
         self._api.feeds[tuple(self._wanted.values())] = self
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._queues.add(queue)
@@ -56,7 +56,7 @@ class Feed:
         return queue
 
     def leave(self, queue: asyncio.Queue[bytes | None]) -> None:
-        """Remove a page from the feed; polling stops with the last page."""
+        """Remove a page from the feed. Polling stops with the last page."""
         self._queues.discard(queue)
         if self._queues:
             return
@@ -67,7 +67,10 @@ class Feed:
             del self._api.feeds[name]
 
     async def newer(self, cursor: str) -> tuple[str, bytes | None]:
-        """The newest cursor, and the newest alerts after ``cursor`` as a server-sent event (None: no new alerts)."""
+        """Return the newest cursor, and the newest alerts after ``cursor`` as a server-sent event.
+
+        The event is None if there are no new alerts.
+        """
         listed = await self._api.get("/alerts", **self._wanted, after=cursor, limit=_MOST_ROWS)
         is_cut = listed["next"] is not None
         items = list(reversed(listed["items"]))
@@ -113,9 +116,9 @@ async def follow_alerts(page: Page) -> Response:
 
 
 async def _events(api: Api, filters: dict[str, Any], cursor: str, missed: bytes | None) -> AsyncIterator[bytes]:
-    """The alerts that the page has missed, then the feed's batches; a comment keeps a quiet connection open.
+    """Yield the alerts that the page has missed, then the feed's batches. A comment keeps a quiet connection open.
 
-    A running feed may be past ``cursor``, so the alerts after ``cursor`` are read again once the page has joined; the
+    A running feed may be past ``cursor``, so the alerts after ``cursor`` are read again once the page has joined. The
     page shows an alert only once, even if it arrives twice.
     """
     feed = Feed.of(api, filters)

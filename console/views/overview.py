@@ -17,9 +17,9 @@ from console.page import Page, all_of, allowed
 from console.views.webhooks import receivers_of
 
 _MOST_INCIDENTS: Final = 100
-_MOST_OF: Final = 0.9  # share of alerts within the shown latency
+_MOST_OF: Final = 0.9  # share of alerts whose latency is at most the shown one
 _SHOWN: Final = 8
-_QUIET_S: Final = 5.0  # greatest age of figures that change slowly
+_QUIET_S: Final = 5.0  # greatest age, in seconds, of figures that change slowly
 _METRICS_AGE_S: Final = 10.0
 _MOST_WEBHOOKS: Final = 20
 _BEHIND_S: Final = 10.0
@@ -74,7 +74,7 @@ async def _figures(page: Page) -> Figures:
 def _sentences(
     pipeline: Any, patterns: Sequence[Any], receivers: Sequence[Any], incidents: Any, letters: Sequence[Any]
 ) -> Iterator[Sentence]:
-    """The state of the service in sentences, problems first."""
+    """Describe the state of the service in sentences, problems first."""
     troubles = [
         *_of_pipeline(pipeline),
         *(
@@ -122,7 +122,7 @@ def _of_receiver(receiver: Any) -> Sentence:
 
 
 def _by_pattern(counts: Sequence[Any]) -> dict[str, Counter[int]]:
-    """Counts by pattern and hour, in hours since 1970."""
+    """Return counts by pattern and hour, in hours since 1970."""
     by_pattern: dict[str, Counter[int]] = defaultdict(Counter)
     for count in counts:
         by_pattern[count["pattern"] or ""][int(datetime.fromisoformat(count["hour"]).timestamp()) // 3_600] += count[
@@ -139,7 +139,7 @@ def _rows(
     counted: Mapping[str, float] | None,
     latest: int,
 ) -> list[dict[str, Any]]:
-    """A row per pattern: alerts and early terminations, in total and by hour up to ``latest``."""
+    """Return a row per pattern: alerts and early terminations, in total and by hour up to ``latest``."""
     ended = {item["pattern"]: item for item in summary}
     return [
         {

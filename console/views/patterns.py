@@ -95,7 +95,7 @@ async def show(page: Page) -> Response:
 
 
 def _difference(old: str, new: str) -> list[tuple[str, str]]:
-    """The lines of two versions, each marked as added, lost or same."""
+    """Return the lines of two versions, each marked as added, lost or same."""
     kinds = {"+": "added", "-": "lost", " ": "same"}
     lines = ndiff(old.splitlines()[:_MOST_DRAWN], new.splitlines()[:_MOST_DRAWN])
     return [(kinds[line[0]], line[2:]) for line in lines if line[0] in kinds]
@@ -152,7 +152,10 @@ async def show_draft(page: Page, name: str | None, form: Mapping[str, str], erro
 
 
 async def _past(page: Page, stream: str | None) -> dict[str, Any]:
-    """The oldest and newest kept events of a stream, and the event types in a sample of new events, with attributes."""
+    """Return the oldest and newest kept events of a stream, and the event types in a sample of new events.
+
+    Each event type has its attributes.
+    """
     if not stream:
         return {"oldest": None, "newest": None, "vocabulary": {}}
     path = at("streams", stream, "events")
@@ -173,7 +176,7 @@ async def _past(page: Page, stream: str | None) -> dict[str, Any]:
 
 
 async def save(page: Page) -> Response:
-    """Register the pattern in the editor; if refused, show the editor again with the reason."""
+    """Register the pattern in the editor; if it is refused, show the editor again with the reason."""
     form = await page.form()
     name = page.query("pattern")
     body = {member: form.get(member, "") for member in ("stream", "text", "severity", "constraints", "state")}

@@ -34,7 +34,7 @@ class Step:
 
     @property
     def total_s(self) -> float:
-        """The estimated total time of a step in all transactions, count times median; steps are ranked by it."""
+        """The estimated total time of a step in all transactions (count times median), by which steps are ranked."""
         return self.count * self.median_s
 
 
@@ -82,7 +82,7 @@ async def show(page: Page) -> Response:
 def _badges(
     event_counts: Mapping[str, int], places: Mapping[str, int], broken: Mapping[str, int], ended: Mapping[str, int]
 ) -> dict[str, Sequence[Badge]]:
-    """Badges by event type: events, open transactions, deviations and early terminations."""
+    """Return badges by event type: events, open transactions, deviations and early terminations."""
     badges: dict[str, list[Badge]] = defaultdict(list)
     for counts, kind, noun in (
         (event_counts, "seen", "event"),
@@ -97,7 +97,7 @@ def _badges(
 
 
 def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
-    """The steps of transactions, the largest total time first."""
+    """Return the steps of transactions, the largest total time first."""
     steps = [
         Step(first, second, len(times), median(time for time, _ in times), *max(times))
         for (first, second), times in _gaps(events).items()
@@ -106,7 +106,7 @@ def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
 
 
 def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """The median time, in seconds, from each event type to the next event of the transaction."""
+    """Return the median time, in seconds, from each event type to the next event of the transaction."""
     times: dict[str, list[float]] = defaultdict(list)
     for (first, _), gaps in _gaps(events).items():
         times[first] += [gap for gap, _ in gaps]
@@ -114,7 +114,10 @@ def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _gaps(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[tuple[float, str]]]:
-    """The times between consecutive events, in seconds, by pair of event types; each with the transaction's key."""
+    """Return the times between consecutive events, in seconds, by pair of event types.
+
+    Each time has the transaction's key.
+    """
     latest: dict[str, tuple[str, float]] = {}
     gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     timed = sorted(

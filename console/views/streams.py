@@ -78,25 +78,25 @@ async def show(page: Page) -> Response:
 
 
 def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Engines in descending order of processor use, then of cost per event (0 for engines without events)."""
+    """Sort engines by descending processor use, then by cost per event (0 for engines without events)."""
     return sorted(engines, key=lambda engine: (-engine["cores"], -(engine["cost_us"] or 0.0)))
 
 
 def path_of(operator: Mapping[str, Any]) -> str:
-    """The address of an operator's page."""
+    """Return the address of an operator's page."""
     name = operator["name"]
     return at("patterns", name) if operator["plural"] == "patterns" else f"/streams?operator={_query(name)}#chosen"
 
 
 async def _tail(page: Page, stream: Mapping[str, Any] | None) -> list[Any]:
-    """The newest events of a stream, the newest first."""
+    """Return the newest events of a stream, the newest first."""
     if stream is None:
         return []
     return list(reversed((await page.get(at("streams", stream["name"], "events"), limit=_TAIL))["items"]))
 
 
 async def _sentences(page: Page, operators: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences that explain how joins, aggregates and taps run."""
+    """Return sentences that explain how joins, aggregates and taps run."""
     paths = [
         at(operator["plural"], operator["name"], "explanation")
         for operator in operators
@@ -111,7 +111,7 @@ async def _details(page: Page, streams: Sequence[Mapping[str, Any]]) -> list[dic
 
 
 async def _operators(page: Page) -> dict[str, dict[str, Any]]:
-    """The operators that are not retired, by name."""
+    """Return the operators that are not retired, by name."""
     lists = await all_of(*(allowed(page.get(f"/{kind}", limit=1000, age_s=1.0), {"items": []}) for kind in _OPERATORS))
     return {
         operator["name"]: {**operator, "plural": kind}
@@ -122,7 +122,7 @@ async def _operators(page: Page) -> dict[str, dict[str, Any]]:
 
 
 def _rates(plan: Mapping[str, Any] | None) -> dict[str, float]:
-    """Rates per second: events by stream, results by operator."""
+    """Return rates per second: events by stream, results by operator."""
     rates: dict[str, float] = {}
     for engine in plan["engines"] if plan else ():
         rates[engine["stream"]] = max(rates.get(engine["stream"], 0.0), engine["events_per_s"])
@@ -163,7 +163,7 @@ def _query(name: str) -> str:
 
 
 def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The titles of the boxes that show a stream's patterns without INTO as one group, such as ``3 patterns``."""
+    """Return the titles of boxes that show a stream's patterns without INTO as one group, such as ``3 patterns``."""
     counts: dict[str, int] = defaultdict(int)
     for stream in streams:
         for reader in stream["consumers"]:
@@ -175,7 +175,7 @@ def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mappin
 
 def _drawn(notes: Mapping[str, tuple[str, str, str]], edges: set[tuple[str, str]], titles: Mapping[str, str]) -> Graph:
     depths = dict.fromkeys(notes, 0)
-    for _ in notes:  # as many rounds as the longest path has steps, at most
+    for _ in notes:  # at most one round for each step of the longest path
         deeper = {to: depths[start] + 1 for start, to in edges if start in depths and depths[start] >= depths[to]}
         if not deeper:
             break
@@ -183,7 +183,7 @@ def _drawn(notes: Mapping[str, tuple[str, str, str]], edges: set[tuple[str, str]
     rows: dict[int, int] = defaultdict(int)
     nodes: dict[str, Node] = {}
     heights: dict[str, float] = {}
-    for name in sorted(notes, key=lambda node_name: depths[node_name]):  # below what feeds it, so that few lines cross
+    for name in sorted(notes, key=lambda node_name: depths[node_name]):  # below its feeding boxes, so few lines cross
         feeding = [heights[start] for start, to in edges if to == name and start in heights]
         heights[name] = sum(feeding) / len(feeding) if feeding else float(len(heights))
     for name in sorted(notes, key=lambda node_name: (depths[node_name], heights[node_name], node_name)):
@@ -198,7 +198,7 @@ def _drawn(notes: Mapping[str, tuple[str, str, str]], edges: set[tuple[str, str]
 
 
 def _line(start: Node, end: Node) -> str:
-    """A curve from the right of one box to the left of another."""
+    """Draw a curve from the right of one box to the left of another."""
     x, y = start.x + _WIDTH, start.y + _HEIGHT // 2
     to_x, to_y = end.x, end.y + _HEIGHT // 2
     middle = (x + to_x) // 2

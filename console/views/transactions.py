@@ -1,4 +1,4 @@
-"""Transactions: the list of open ones, and the story of each: events, and the reasons why no alert was raised."""
+"""Transactions: the list of open ones, and the story of each, with the reasons why no alert was raised."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
 
 
 def _quietest(cases: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """By type of newest event, the listed case that has been quiet longest."""
+    """Return, by type of newest event, the listed case that has been quiet longest."""
     return {case["last_type"] or "": case for case in sorted(cases, key=lambda case: case["quiet_s"] or 0.0)}
 
 
@@ -75,7 +75,7 @@ def _time(text: str) -> datetime:
 
 
 async def find(page: Page) -> Response:
-    """Find the transaction of a key, or of a value of a further key, in any stream, and show it."""
+    """Find the transaction of a key, or of a value of a further key, in any stream, and show the transaction."""
     key = page.query("key")
     if key is None:
         return page.go("/transactions")
@@ -92,7 +92,7 @@ async def find(page: Page) -> Response:
 
 
 async def _has_events(page: Page, stream: str, key: str, by: str | None) -> bool:
-    """Whether the log has events of a transaction; also if it has too many events to be shown."""
+    """Check whether the log has events of a transaction, even if it has too many events to be shown."""
     try:
         story = await allowed(page.get(at("traces", stream, key), by=by))
     except ApiError as refusal:
@@ -155,7 +155,10 @@ async def show(page: Page) -> Response:
 
 
 async def _open_case(page: Page, stream: str, key: str) -> Any:
-    """The open transaction, with the steps that patterns wait for; None if it is over, or the shards do not answer."""
+    """Return the open transaction, with the steps that patterns wait for.
+
+    Return None if the transaction is over, or the shards do not answer.
+    """
     try:
         listed = await page.get("/traces", stream=stream, key=key, limit=1)
     except ApiError:
@@ -164,7 +167,7 @@ async def _open_case(page: Page, stream: str, key: str) -> Any:
 
 
 def _values(ended: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str:
-    """The attributes that a reason mentions, with their values in the terminating event, such as a too low price."""
+    """Return the attributes that a reason mentions, with their values in the terminating event, such as a low price."""
     data = next((event["data"] for event in events if event["id"] == ended["event"]), None) or {}
     mentioned = set(_NAME.findall(ended["reason"]))
     values = ", ".join(f"{name} {as_json(value)}" for name, value in data.items() if name in mentioned)
@@ -218,7 +221,7 @@ def _keys(pattern: Mapping[str, Any]) -> str:
 
 
 def _annotated(story: Mapping[str, Any], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
-    """The events with notes: early terminations, matches that bind the event, and the deviation."""
+    """Return the events with notes: early terminations, matches that bind the event, and the deviation."""
     notes: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pattern in story["patterns"]:
         for match in pattern["matches"]:

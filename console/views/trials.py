@@ -19,7 +19,7 @@ _OF_THE_SAMPLE: Final = "in these events"  # ends warnings about the sample, whi
 
 
 async def check(page: Page) -> Response:
-    """Check the editor's text; returns the error with line and column, or warnings, as JSON."""
+    """Check the editor's text; return the error with line and column, or warnings, as JSON."""
     form = await page.form()
     try:
         trial = await _dry_run(page, form, 1)
@@ -34,7 +34,7 @@ async def check(page: Page) -> Response:
 
 
 def _without_place(text: str) -> str:
-    """A message without its leading line and column."""
+    """Return a message without its leading line and column."""
     place, _, rest = text.partition(": ")
     return rest if place.startswith("line ") and rest else text
 
@@ -45,7 +45,7 @@ async def _dry_run(page: Page, form: dict[str, str], events: int) -> Any:
 
 
 async def dry_run(page: Page) -> Response:
-    """Try the editor's pattern on the newest events; returns a part of the page."""
+    """Try the editor's pattern on the newest events; return a part of the page."""
     form = await page.form()
     try:
         events = min(_MOST_EVENTS, max(1, int(form.get("events") or 10_000)))

@@ -1,4 +1,4 @@
-"""Receivers of results, webhooks and other sinks: health, attempts, test messages, redelivery."""
+"""Receivers of results, which are webhooks and other sinks: health, attempts, test messages, redelivery."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def show_list(page: Page) -> Response:
 
 
 async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) -> list[Any]:
-    """Webhooks and other sinks with the state of their deliveries; each has its path."""
+    """Return webhooks and other sinks with the state of their deliveries. Each has its path."""
     calls = (page.get(path, stream=stream, limit=most, age_s=age_s) for path in RECEIVERS)
     lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
     return [
@@ -59,7 +59,7 @@ async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) 
 
 
 def health(receiver: Any) -> tuple[str, str]:
-    """The health of a receiver: a level and a word."""
+    """Return the health of a receiver: a level and a word."""
     if not receiver["enabled"]:
         return "warn", "off"
     if receiver["failing_since"]:
@@ -89,7 +89,7 @@ async def _form(page: Page, draft: Mapping[str, str], chosen: Sequence[str], err
 
 
 async def create(page: Page) -> Response:
-    """Register a webhook; the next page shows its secret once."""
+    """Register a webhook. The next page shows its secret once."""
     form = await page.form()
     kinds = [kind for kind in _KINDS if form.get(f"kind {kind}")]
     members = ("url", "name", "description", "stream", "pattern", "min_severity")
@@ -120,7 +120,7 @@ async def show(page: Page) -> Response:
 
 
 def _path(page: Page) -> str:
-    """The path of a receiver, which is the same in the API and the console."""
+    """Return the path of a receiver, which is the same in the API and the console."""
     return at(page.request.url.path.split("/")[1], page.place("id"))
 
 
