@@ -1,4 +1,4 @@
-"""The process of the API, ``python -m api``, with the settings of the environment."""
+"""The API process, ``python -m api``. Its settings are read from the environment."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from service import Settings, run_process
 
 
 def main() -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit status of ``run_process``."""
+    """Serve until SIGTERM or SIGINT; return the exit status of ``run_process``."""
     return run_process("api", _serve)
 
 
 def _serve(settings: Settings) -> None:
     app = create_app(settings, has_workers=True)
-    gc.freeze()  # loaded objects stay, and need no scanning
+    gc.freeze()  # objects loaded so far live as long as the process, so the garbage collector need not scan them
     config = uvicorn.Config(
         app,
         host=settings.api_host,

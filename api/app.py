@@ -1,4 +1,4 @@
-"""The FastAPI application: its routers under ``/v1``, its errors, and the resources that it opens and closes."""
+"""The FastAPI application: routers under ``/v1``, error handlers, and the resources that its lifespan opens."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from service import HttpTimes, Scope, Settings, TracingSettings, load_settings, 
 from shards import DOCUMENT_KINDS, KINDS, RESULT_KINDS, DocumentKind, result_table
 from streams import Clock, SystemClock
 
-# Each router with the scope of its changes; its GETs require ``read``, unless the scope is ``admin``.
+# Each router, with the scope that its changes require. GET requires ``read``, unless that scope is ``admin``.
 _ROUTERS: tuple[tuple[APIRouter, Scope], ...] = (
     (streams.router, "patterns"),
     (stream_events.router, "patterns"),
@@ -105,10 +105,10 @@ def create_app(
     has_workers: bool = False,
     kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
 ) -> FastAPI:
-    """Create the application; default settings are read from the environment.
+    """Create the application. By default, the settings are read from the environment.
 
-    With ``has_workers``, worker processes with limits answer requests whose work may be large, as in the service; they
-    always use the machine's clock. Each kind of operator in ``kinds`` gets its own operations.
+    With ``has_workers``, as in the service, worker processes with limits answer the requests whose work may be large.
+    Workers always use the machine's clock. Each kind of operator in ``kinds`` gets its own operations.
     """
     settings = settings or load_settings()
     pool = WorkPool(create_worker, settings) if has_workers else None
@@ -121,7 +121,8 @@ def create_app(
         timeout_s=settings.api_read_timeout_s,
         files=((_TABLE_UPLOADS, settings.limits.max_table_bytes),),
     )
-    app.add_middleware(Door, settings=settings)  # outside BodyLimit: callers are authenticated before bodies are read
+    # This middleware runs before BodyLimit, so that callers are authenticated before bodies are read.
+    app.add_middleware(Door, settings=settings)
     app.add_middleware(Validators)
     app.add_middleware(GZipMiddleware, minimum_size=_FEWEST_ZIPPED_BYTES, compresslevel=_ZIP_LEVEL)
     app.add_middleware(HeadAsGet)
@@ -138,7 +139,7 @@ def create_app(
 
 
 def create_worker(settings: Settings) -> FastAPI:
-    """Create the application of a worker process; it gets requests that the sending process has authenticated."""
+    """Create the application of a worker process. The parent process has already authenticated its requests."""
     return _application(settings.model_copy(update={"tracing": TracingSettings()}), SystemClock())
 
 
@@ -194,7 +195,7 @@ def _application(
 
 
 def bounded_routes() -> list[Route]:
-    """Paths and methods of the operations that workers answer."""
+    """Return paths and methods of the operations that worker processes answer."""
     operations = [operation for router, _ in _ROUTERS for operation in router.routes if isinstance(operation, APIRoute)]
     return [
         Route(VERSION + operation.path, operation.endpoint, methods=operation.methods)
@@ -204,7 +205,7 @@ def bounded_routes() -> list[Route]:
 
 
 def _include(operations: Operations, router: APIRouter, writing: Scope, prefix: str = "") -> None:
-    """Include a router; each operation declares its scope and its problems. The order of operations is kept."""
+    """Include a router, and declare scope and problems for each operation. The order of operations is kept."""
     routes = [route for route in router.routes if isinstance(route, APIRoute)]
     assert len(routes) == len(router.routes), "a resource has operations only"
     for route in routes:
@@ -220,14 +221,17 @@ _METHOD, _PATH = "POST", "/v1/events"
 
 
 def _telemetry_of(tracer_provider: Any) -> TelemetryConfig:
-    """Settings of FastAPI's telemetry: only spans of requests that send events, and no spans without a provider."""
+    """Return the settings of FastAPI's telemetry.
+
+    Only requests that send events are traced. Without a tracer provider, no request is traced.
+    """
     return {
         "tracing": tracer_provider is not None,
         "tracer_provider": tracer_provider,
         "metrics": False,
         "logs": False,
         "operation_spans": False,
-        "auto_configure": False,  # only the settings read the environment
+        "auto_configure": False,  # configuration is read from the environment by the settings only
         "exclude": _is_left_out,
     }
 

@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI): common parts, in addition to each operation's own description."""
+"""The OpenAPI description of the API: parts that all operations share are added to each operation's description."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _DEFAULT_DESCRIPTION = "Successful Response"  # the framework's default text
 
 
 class DescribedApi(FastAPI):
-    """An application that completes the framework's description: examples, headers, problem codes, webhooks, models."""
+    """A FastAPI application that completes the description: examples, headers, problem codes, webhooks, models."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -113,7 +113,7 @@ class DescribedApi(FastAPI):
 
 
 def _show_answers(document: dict[str, Any]) -> None:
-    """Add examples, recorded from a running service, to the JSON answers."""
+    """Add examples to the JSON answers. The examples were recorded from a running service."""
     examples = _table("answers.json")
     for verbs in document["paths"].values():
         for operation in verbs.values():
@@ -134,7 +134,10 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
 
 
 def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
-    """Describe the messages to webhooks: for each kind of result, the form of one item in the kind's list."""
+    """Describe the messages to webhooks.
+
+    For each kind of result, a message has the form of one item in the kind's list.
+    """
     schemas, paths = document["components"]["schemas"], document["paths"]
     messages = {}
     for kind in RESULT_KINDS.values():
@@ -163,7 +166,7 @@ def _header(name: str) -> dict[str, Any]:
 
 
 def _describe_headers(verb: str, operation: dict[str, Any]) -> None:
-    """Add the headers that middleware sets to an operation's answers, and the answer 304 to GETs of JSON."""
+    """Add the headers that middleware sets to an operation's answers, and the answer 304 to each GET of JSON."""
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
     for status, answer in list(operation["responses"].items()):
         header_names = ["X-Request-Id", "RateLimit", "RateLimit-Policy", "Cache-Control"]
@@ -182,7 +185,7 @@ def _describe_headers(verb: str, operation: dict[str, Any]) -> None:
 
 
 def _make_parameters_plain(operation: dict[str, Any]) -> None:
-    """Describe optional parameters without null, which queries and headers cannot express."""
+    """Describe optional parameters without null, because queries and headers cannot express null."""
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
         choices = [alternative for alternative in schema.get("anyOf", ()) if alternative.get("type") != "null"]
@@ -204,11 +207,11 @@ def _describe_event_streams(document: dict[str, Any]) -> None:
 
 
 def _table(name: str) -> dict[str, Any]:
-    """Read a JSON file of this package: entries by operation or model."""
+    """Read a JSON file of this package, with entries by operation or by model."""
     entries: dict[str, Any] = orjson.loads(files(__package__).joinpath(name).read_bytes())
     return entries
 
 
 def operation_id(route: APIRoute) -> str:
-    """The id of an operation: its function's name, which is unique."""
+    """Return the id of an operation: its function's name, which is unique."""
     return route.name

@@ -1,6 +1,6 @@
-"""Errors as problem documents (RFC 9457): a table from error classes to statuses.
+"""Errors as problem documents (RFC 9457): a table maps error classes to HTTP statuses.
 
-An error that is not in the table is a bug, and is answered with status 500.
+An error without an entry in the table is a bug, and is answered with status 500.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STANDARD = ("type", "title", "status", "detail", "code", "instance")
 
 
 class ApiError(ForestallError, code="api", fault="caller"):
-    """A request cannot be read, or must not be answered."""
+    """Base class of the errors of HTTP requests: the request cannot be read, or must not be answered."""
 
 
 class Unauthorized(ApiError, code="unauthorized"):
@@ -63,7 +63,7 @@ class Unauthorized(ApiError, code="unauthorized"):
 
 
 class Forbidden(ApiError, code="forbidden"):
-    """The key lacks the required scope, or access to the stream; the details name the missing scope or stream."""
+    """The key lacks the required scope, or access to the stream. The details name the missing scope or stream."""
 
 
 class ForeignPage(ApiError, code="foreign-page"):
@@ -71,7 +71,7 @@ class ForeignPage(ApiError, code="foreign-page"):
 
 
 class RateLimited(ApiError, code="rate-limited", is_retryable=True):
-    """Too many requests, or too many wrong keys; the detail ``retry_after_s`` is the time to wait, in seconds."""
+    """Too many requests, or too many wrong keys. The detail ``retry_after_s`` is the time to wait, in seconds."""
 
 
 class BodyTooLarge(ApiError, code="body-too-large"):
@@ -79,7 +79,7 @@ class BodyTooLarge(ApiError, code="body-too-large"):
 
 
 class BodyTooSlow(ApiError, code="body-too-slow", is_retryable=True):
-    """The body does not arrive in time."""
+    """The body did not arrive in time."""
 
 
 class TwoLengths(ApiError, code="two-lengths"):
@@ -91,14 +91,14 @@ class UnsupportedMediaType(ApiError, code="unsupported-media-type"):
 
 
 class MalformedBody(ApiError, code="malformed-body"):
-    """The body cannot be parsed; line and column are in the details."""
+    """The body cannot be parsed. The details contain line and column."""
 
 
 class WrongShape(ApiError, code="wrong-shape"):
-    """A request does not have the required form; ``errors`` lists every fault with its place."""
+    """A request does not have the required form. ``errors`` lists every fault with its place."""
 
     def __init__(self, *faults: Fault | str) -> None:
-        """Take faults as objects, or as text: the place, a colon, and the message."""
+        """Create the error from faults. A fault may be given as a text: its place, a colon, and the message."""
         listed = [fault if isinstance(fault, Fault) else Fault(*fault.split(": ", 1)) for fault in faults]
         super().__init__(
             "; ".join(f"{fault.where}: {fault.message}" for fault in listed),
@@ -111,15 +111,15 @@ class EventForm(ApiError, code="event-form"):
 
 
 class NothingAccepted(ApiError, code="nothing-accepted"):
-    """No event of a request was accepted; the details give the reason for each, as in a successful answer."""
+    """No event of a request was accepted. The details give the reason for each event, as in a successful answer."""
 
 
 class KeyInUse(ApiError, code="idempotency-key-in-use", is_retryable=True):
-    """A request with this idempotency key is in progress; try again."""
+    """A request with this idempotency key is in progress. The client may try again later."""
 
 
 class TooMuchWork(ApiError, code="too-much-work"):
-    """The work of a request exceeds a limit of time, memory or answer size; the details name the setting."""
+    """The work of a request exceeds a limit of time, memory or answer size. The details name the setting."""
 
 
 class TooBusy(ApiError, code="too-busy", fault="external", is_retryable=True):
@@ -131,7 +131,7 @@ class WorkFailed(ApiError, code="work-failed", fault="internal"):
 
 
 class NotReady(ApiError, code="not-ready", fault="external", is_retryable=True):
-    """A part that the service needs is missing; the details name the part."""
+    """A component that the service needs is not available. The details name the component."""
 
 
 class NotListening(ApiError, code="not-listening", fault="external"):
@@ -204,7 +204,7 @@ def add_handlers(app: FastAPI) -> None:
 
 
 def status_of(error: ForestallError) -> HTTPStatus:
-    """The status of an error: the status of its nearest class in the table."""
+    """Return the HTTP status of an error, from the nearest of its base classes in the table."""
     for kind in type(error).__mro__:
         if kind in STATUS:
             return STATUS[kind]
@@ -212,7 +212,7 @@ def status_of(error: ForestallError) -> HTTPStatus:
 
 
 def problem(error: ForestallError) -> JSONResponse:
-    """The problem document of an error."""
+    """Return the problem document of an error."""
     status = status_of(error)
     if status is HTTPStatus.INTERNAL_SERVER_ERROR:
         structlog.get_logger(__name__).error("error-without-status", code=error.code, error=error.message)
@@ -247,7 +247,7 @@ def _document(
 
 
 def _instance() -> dict[str, str]:
-    """The member ``instance`` of a problem document: the request id, as in the answer's headers and the log."""
+    """Return the member ``instance`` of a problem document: the request id, as in the answer's headers and the log."""
     request_id = structlog.contextvars.get_contextvars().get("request_id")
     return {"instance": f"urn:forestall:request:{request_id}"} if request_id else {}
 
@@ -269,7 +269,7 @@ def _on_wrong_shape(_: Request, error: Exception) -> JSONResponse:
 
 
 def wrong_shape(error: ValidationError, body: object) -> WrongShape:
-    """The error for a body that was validated by hand and does not have its model's form."""
+    """Return the error for a body without its model's form, for operations that validate bodies themselves."""
     return WrongShape(*form_faults([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()], body))
 
 
@@ -280,7 +280,7 @@ def _malformed(text: str, place: int, reason: str) -> MalformedBody:
 
 
 def malformed_json(reason: str, line: int, column: int) -> MalformedBody:
-    """The error for a body that is not JSON."""
+    """Return the error for a body that is not valid JSON."""
     return MalformedBody(
         f"line {line}, column {column}: the body is not JSON: {reason}", line=line, column=column, reason=reason
     )
@@ -310,6 +310,6 @@ def _on_bug(_: Request, error: Exception) -> JSONResponse:
 
 
 def bug_problem() -> JSONResponse:
-    """The problem document for a request that failed because of a bug; the server then closes the connection."""
+    """Return the problem document for a request that failed because of a bug. The server then closes the connection."""
     detail = "the service failed; its log says why"
     return _document(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", detail, headers={"Connection": "close"})

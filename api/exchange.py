@@ -1,6 +1,6 @@
 """Request ids, log lines, time measurement and cache headers of all requests.
 
-A client may send its own id (``X-Request-Id``), which the answer, the log and problem documents repeat.
+A client may send its own request id (``X-Request-Id``). The answer, the log and problem documents repeat it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Exchange:
-    """The outermost middleware: adds request ids and cache headers, logs requests, and measures their times."""
+    """The outermost middleware: adds request ids and cache headers, logs requests, and measures their duration."""
 
     def __init__(self, app: ASGIApp, times: HttpTimes) -> None:
         self._app = app
@@ -70,25 +70,25 @@ class Exchange:
 
 
 def _has_left(error: Exception) -> bool:
-    """Whether an error means that the client has disconnected from a streamed answer."""
+    """Return whether an error means that the client disconnected during a streamed answer."""
     if isinstance(error, ExceptionGroup):
         return all(_has_left(cause) for cause in error.exceptions)
     return isinstance(error, anyio.BrokenResourceError)
 
 
 def _request_id(scope: Scope) -> str:
-    """The client's request id, or a new one, which is added to the request's headers."""
+    """Return the client's request id. If it sent none, create an id and add it to the request's headers."""
     sent = Headers(scope=scope).get(REQUEST_ID, "")
     if _ID.fullmatch(sent):
         return sent
     name = REQUEST_ID.lower().encode()
-    new_id = f"{getrandbits(128):032x}"  # need not be secret, and saves a system call
+    new_id = f"{getrandbits(128):032x}"  # need not be secret; this generator saves a system call
     scope["headers"] = [*(pair for pair in scope["headers"] if pair[0] != name), (name, new_id.encode())]
     return new_id
 
 
 def _complete(message: Message, scope: Scope, request_id: str) -> None:
-    """Add the headers that every answer has; an empty answer loses its content type."""
+    """Add the headers that every answer has. An empty answer loses its content type."""
     headers = MutableHeaders(scope=message)
     headers[REQUEST_ID] = request_id
     if scope["path"].startswith(_API):

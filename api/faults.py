@@ -1,4 +1,4 @@
-"""Faults of a request's form, each with its place and the expected form."""
+"""Faults of a request's form. Each fault has the place of the value and the expected form."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _OBJECT = "a valid dictionary or "
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault; ``where`` is the path of the value, such as ``body.lateness`` or ``query.limit``."""
+    """A fault in a request. ``where`` is the path of the faulty value, such as ``body.lateness`` or ``query.limit``."""
 
     where: str
     message: str
 
 
 def form_faults(faults: Sequence[Any], body: object) -> list[Fault]:
-    """Convert a model's validation errors to faults, without duplicates; errors about one value become one fault.
+    """Convert a model's validation errors to faults. Errors about the same value become one fault.
 
-    ``body`` is the parsed body. An error's location may contain names of models, which are not in the body and are left
-    out. If an error lies inside a value, errors that only name the expected form of the value itself are dropped.
+    ``body`` is the parsed body. Names of models in an error's location are left out, because they are not in the body.
+    If an error is about a part of a value, errors that only give the expected form of the whole value are dropped.
     """
     placed = [(tuple(_place(fault, body)), str(fault["msg"])) for fault in faults[:MOST_FAULTS]]
     by_place: dict[tuple[str, ...], list[str]] = {}
@@ -41,7 +41,7 @@ def form_faults(faults: Sequence[Any], body: object) -> list[Fault]:
 
 
 def _place(fault: Mapping[str, Any], body: object) -> Iterator[str]:
-    """The path of a faulty value: the parts that exist in the request, and the name of a missing member."""
+    """Yield the path of a faulty value: the parts that exist in the request, then the name of a missing member."""
     source, *parts = fault["loc"]
     yield str(source)
     if source != "body":
@@ -63,7 +63,7 @@ def _has(value: object, part: str | int) -> bool:
 
 
 def _plain(message: str) -> str:
-    """Reword a validator's message: remove its prefixes, and name JSON types instead of Python types."""
+    """Reword a validator's message: remove its prefixes, and use the names of JSON types instead of Python types."""
     for prefix in _PREFIXES:
         message = message.removeprefix(prefix)
     if message.startswith(_SHOULD_BE + _OBJECT):
@@ -73,7 +73,7 @@ def _plain(message: str) -> str:
 
 
 def _joined(messages: Sequence[str]) -> str:
-    """Join the messages about one value into one message; expected forms are joined by "or"."""
+    """Join all messages about one value. Expected forms are joined by "or"."""
     should_be = [message.removeprefix(_SHOULD_BE) for message in messages if message.startswith(_SHOULD_BE)]
     others = [message for message in messages if not message.startswith(_SHOULD_BE)]
     expectations = [_SHOULD_BE + ", or ".join(dict.fromkeys(should_be))] if should_be else []

@@ -1,4 +1,4 @@
-"""Operations that create a resource, and the header ``Location`` with its address (RFC 9110)."""
+"""Operations that create a resource, and the header ``Location`` with the resource's address (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LOCATION = {"Location": {"description": "Its address.", "required": True, "sche
 def creation(
     summary: str, again: str = "", model: object = None, status_code: int = status.HTTP_201_CREATED
 ) -> dict[str, Any]:
-    """Options of an operation that creates a resource, once per ``Idempotency-Key``.
+    """Return the options of an operation that creates a resource, once per ``Idempotency-Key``.
 
-    ``again`` describes the answer 200, for a resource that exists already; ``model`` is that answer's form.
+    ``again`` describes the answer 200, for a resource that exists already. ``model`` is the form of that answer.
     """
     responses: dict[int, Any] = {status_code: {"headers": _LOCATION}}
     if again:
@@ -29,14 +29,15 @@ def creation(
 
 
 def require_segment(name: str, member: str) -> None:
-    """Check that a name can be a segment of a path; raises ``WrongShape`` for ``.`` and ``..``, which clients remove.
+    """Check that a name can be a segment of a path.
 
-    ``member`` is the path parameter with the name.
+    Raises ``WrongShape`` for ``.`` and ``..``, because clients remove such segments. ``member`` is the path parameter
+    that contains the name.
     """
     if name in (".", ".."):
         raise WrongShape(f"path.{member}: '.' and '..' have a meaning of their own in paths; use another name")
 
 
 def give_location(response: Response, *parts: str) -> None:
-    """Set the address of a created resource; ``parts`` are the segments of its path."""
+    """Set the header ``Location`` to the address of a created resource. ``parts`` are the segments of its path."""
     response.headers["Location"] = "/".join((VERSION, *(quote(part, safe="") for part in parts)))

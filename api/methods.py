@@ -1,4 +1,4 @@
-"""Methods that every path supports (RFC 9110): HEAD wherever GET is, and OPTIONS."""
+"""Methods that every path supports (RFC 9110): HEAD for each path with GET, and OPTIONS."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 
 class _HeadSent(OSError):
-    """Ends a streamed answer to HEAD as if the client had disconnected."""
+    """Raised to end a streamed answer to HEAD, as if the client had disconnected."""
 
 
 class HeadAsGet:
-    """Middleware that answers HEAD by GET: the same headers, without content."""
+    """Middleware that processes HEAD as GET: the answer has the same headers, but no content."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -38,7 +38,7 @@ class HeadAsGet:
 
 
 def allowed_methods(request: Request) -> list[str]:
-    """The methods of all routes of a path; the framework names only the first route's methods."""
+    """Return the methods of all routes of a path. The framework would return only the first route's methods."""
     methods = {
         method
         for method in _METHODS

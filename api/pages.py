@@ -1,7 +1,7 @@
-"""Pages for reading and trying the API: ``/docs`` (Swagger UI) and ``/redoc``.
+"""Pages for reading and trying out the API: ``/docs`` (Swagger UI) and ``/redoc``.
 
-This server provides all their assets, so the pages work without the internet, and their policy forbids the browser to
-fetch anything from elsewhere.
+This server provides all assets, so the pages work without the internet. Their content security policy forbids the
+browser to fetch anything from other hosts.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _address(asset: str) -> str:
 
 
 def _guarded(page: HTMLResponse) -> HTMLResponse:
-    """A page with a policy that allows only its inline scripts and this server's scripts."""
+    """Add a content security policy to a page: only its inline scripts and this server's scripts may run."""
     text = bytes(page.body).decode()
     digests = (b64encode(sha256(script.encode()).digest()).decode() for script in _INLINE.findall(text))
     scripts = " ".join(("'self'", *(f"'sha256-{digest}'" for digest in digests)))

@@ -1,4 +1,4 @@
-"""Headers of pictures that forbid the browser to execute or fetch anything in them."""
+"""HTTP headers for pictures. They forbid the browser to execute scripts or fetch resources in a picture."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Problem codes by status, and the operations that may answer with each code: one table for all operations.
+"""Problem codes by HTTP status, and the operations that may answer with each code.
 
 An operation has traits: the first segment of its path, its tags, ``+name`` for each parameter, ``body`` if it takes a
-body, ``change`` unless it is a GET, and ``*``. A code applies to all operations with one of its traits. A test compares
-the codes with the classes of errors.
+body, ``change`` unless it is a GET, and ``*``. A code applies to every operation that has one of the code's traits. A
+test compares the codes with the error classes.
 """
 
 from __future__ import annotations
@@ -142,10 +142,10 @@ _TRAITS: Final[Mapping[int, Mapping[str, str]]] = {
 
 
 def codes_of(status: int, traits: Set[str]) -> list[str]:
-    """The codes of a status with which an operation with these traits may answer."""
+    """Return the codes of a status that an operation with these traits may answer."""
     return [code for code, code_traits in _TRAITS.get(status, {}).items() if not traits.isdisjoint(code_traits.split())]
 
 
 def all_codes() -> dict[str, int]:
-    """All codes of the table, with their statuses."""
+    """Return all codes of the table with their statuses."""
     return {code: status for status, codes in _TRAITS.items() for code in codes}

@@ -1,4 +1,4 @@
-"""The form of problem documents, and the problems that an operation may answer with."""
+"""The form of problem documents, and the problems that an operation may answer."""
 
 from __future__ import annotations
 
@@ -116,10 +116,11 @@ _READING = {"GET"}
 
 
 def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
-    """The problems that an operation may answer with, derived from its inputs.
+    """Derive the problems that an operation may answer, from its inputs.
 
-    Every operation has the problems of authentication, form, rate and store. Parameters may be invalid, or may name a
-    missing resource; a change may conflict with stored resources; a body may be too large, or of the wrong type.
+    Every operation may fail because of authentication, the form of the request, the rate limit or the store. A
+    parameter may be invalid, or refer to a missing resource. A change may conflict with stored resources. A body may be
+    too large, or have the wrong media type.
     """
     parameters = set(_parameters(route.dependant))
     statuses = set(_ALWAYS)
@@ -135,7 +136,7 @@ def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
 
 
 def name_codes(path: str, verb: str, operation: dict[str, Any]) -> None:
-    """Add codes, and an example with one of them, to the problems in an operation's description."""
+    """Add the codes, and an example with one of them, to the problems in an operation's description."""
     traits = {"*", path.removeprefix("/v1/").split("/")[0], *operation["tags"]}
     traits |= {f"+{parameter['name'].replace('-', '_')}" for parameter in operation.get("parameters", ())}
     traits |= {"body"} if "requestBody" in operation else set()

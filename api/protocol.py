@@ -1,4 +1,4 @@
-"""HTTP on the wire: refuses malformed requests, and disconnects clients that do not finish a request's head."""
+"""HTTP/1.1 protocol that refuses malformed requests and disconnects clients that do not complete a request head."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 class PatientProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits: closes a connection whose request head takes too long or is too long.
 
-    The timeout of a head begins with its first byte, or with the connection if no byte comes; a previous request that
-    is still being answered is not interrupted. The parser itself does not limit the length of a head, or of chunk
-    extensions and trailers in a body (RFC 9112, section 7.1); this class does, and it drops the trailer fields that the
-    parser would add to the head's fields. An offer to upgrade to another protocol is ignored (RFC 9110, section 7.8),
-    and the request's body is read as usual.
+    The timeout of a head starts at its first byte, or at the connection if no byte arrives. A previous request that is
+    still being answered is not interrupted.
+
+    The parser does not limit the length of a head, nor of chunk extensions and trailers in a body (RFC 9112, section
+    7.1), so this class does. It also drops trailer fields, which the parser would add to the fields of the head. A
+    request to upgrade to another protocol is ignored (RFC 9110, section 7.8), and the body is read as usual.
     """
 
     head_timeout_s: ClassVar[float] = 30.0
     _head_timer: asyncio.TimerHandle | None = None
     _unfinished_bytes = 0
-    _is_repeated = False  # True while a new parser is fed the head again
+    _is_repeated = False  # True while a new parser reads the same head again
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -50,7 +51,7 @@ class PatientProtocol(HttpToolsProtocol):
         if self._unfinished_bytes > _LONGEST_PART:
             self.send_400_response(f"a head of more than {_LONGEST_PART} bytes")
         elif self.cycle is None or self.cycle.response_complete or not self._has_head:
-            self._watch_head()  # a head that is not complete, blank lines, or the rest of a body that was not read
+            self._watch_head()  # an incomplete head, blank lines, or the unread rest of a body
 
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request with a problem document, and close the connection."""
@@ -97,14 +98,14 @@ class PatientProtocol(HttpToolsProtocol):
 
     @property
     def _has_head(self) -> bool:
-        """Whether the head of the current request is complete."""
+        """Return whether the head of the current request is complete."""
         return "method" in self.scope
 
     def _new_parser(self) -> HttpRequestParser:
         parser = HttpRequestParser(self)
         parser.set_dangerous_leniencies(
             lenient_data_after_close=True,  # uvicorn's default
-            lenient_chunked_length=True,  # the application refuses requests with two lengths
+            lenient_chunked_length=True,  # the application refuses requests that declare two lengths
         )
         return parser
 
@@ -120,7 +121,7 @@ class PatientProtocol(HttpToolsProtocol):
             self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(framing))
 
     def _require_framing(self) -> None:
-        """Refuse a request without a definite host or length (RFC 9112, sections 3.2 and 6.3)."""
+        """Refuse a request whose host or body length is ambiguous (RFC 9112, sections 3.2 and 6.3)."""
         names = [name for name, _ in self.headers]
         if self.parser.get_http_version() == "1.1" and names.count(b"host") != 1:
             raise ValueError("it must have one Host")
@@ -147,5 +148,5 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 def protocol_with(head_timeout_s: float) -> type[PatientProtocol]:
-    """The protocol class with a given timeout, for uvicorn's option ``http``."""
+    """Return the protocol class with a given timeout, for uvicorn's option ``http``."""
     return type("Protocol", (PatientProtocol,), {"head_timeout_s": head_timeout_s})

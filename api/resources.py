@@ -1,4 +1,4 @@
-"""Finds the operation of a request by method and resource, instead of searching all operations."""
+"""Lookup of a request's operation by method and resource, instead of a search through all operations."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _Matches: TypeAlias = Callable[[Scope], tuple[Match, Any]]
 
 
 class Operations:
-    """Finds and calls the operation of a request; the framework handles traced requests and unknown paths.
+    """Finds and calls the operation of a request. The framework processes traced requests and unknown paths.
 
     The framework would compare a request with every operation twice, which takes a tenth of a small request's CPU time.
-    It also prepares all operations at the first request; this class prepares them at the first request for a resource.
+    It would also prepare all operations at the first request. This class prepares the operations of a resource at the
+    first request for that resource.
     """
 
     def __init__(self, app: FastAPI) -> None:
@@ -33,7 +34,7 @@ class Operations:
         self._prepared: dict[tuple[str, str], list[tuple[_Matches, RouteContext]]] = {}
 
     def include(self, router: APIRouter, prefix: str, **options: Any) -> None:
-        """Include a router, with options as for the framework's ``include_router``."""
+        """Include a router. The options are those of the framework's ``include_router``."""
         self._app.include_router(router, prefix=prefix, **options)
         for route in router.routes:
             if isinstance(route, APIRoute):
@@ -51,7 +52,7 @@ class Operations:
         await self._rest(scope, receive, send)
 
     def _operations(self, method: str, resource: str) -> Sequence[tuple[_Matches, RouteContext]]:
-        """Pairs of a match function and an operation, for a method and a resource, in order."""
+        """Return the operations of a method and a resource in their order, each with its match function."""
         key = method, resource
         if key not in self._included:
             return ()

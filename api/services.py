@@ -1,4 +1,4 @@
-"""Use cases and stores for the handlers; the application's lifespan opens them."""
+"""Use cases and stores for the request handlers. The application's lifespan opens and closes them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ from streams import Clock
 
 
 class Services:
-    """The use cases and stores of the handlers; ``context`` returns the ``traceparent`` of the current request."""
+    """The use cases and stores of the request handlers.
+
+    ``context`` returns the ``traceparent`` of the current request.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class Services:
 
 
 async def services_of(request: Request) -> Services:
-    """The services of the running application."""
+    """Return the services of the running application."""
     services: Services = request.state.services
     return services
 

@@ -1,4 +1,4 @@
-"""The page at ``/``: the service, its readiness, and links to its description; for programs, an index in JSON."""
+"""The page at ``/``: the service, its readiness, and links to its description. Programs get an index in JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ margin: 3rem auto; padding: 0 1rem }} li {{ margin: .2rem 0 }} code {{ font-size
 
 
 def add_start_page(app: FastAPI) -> None:
-    """Add the page; clients that prefer HTML get HTML, others JSON."""
+    """Add the start page. Clients that prefer HTML get HTML, other clients get JSON."""
 
     async def show_start(request: Request) -> Response:
         services: Services = request.state.services
@@ -78,7 +78,10 @@ def add_start_page(app: FastAPI) -> None:
 
 
 def _service_state(services: Services) -> tuple[Sequence[str], str]:
-    """The missing parts, and the streams as HTML; streams are shown only if no key is required."""
+    """Return the components that are not ready, and the streams as HTML.
+
+    The streams are shown only if no API key is required.
+    """
     missing = missing_parts(services.stores, services.settings, services.clock)
     try:
         return missing, "" if services.ring.is_demanded() else _streams(services)
@@ -87,7 +90,7 @@ def _service_state(services: Services) -> tuple[Sequence[str], str]:
 
 
 def _streams(services: Services) -> str:
-    """The streams with their open transactions, and the rate of the last minute, as HTML."""
+    """Return HTML with the open transactions of each stream, and the number of events matched per second in total."""
     overview = pipeline_overview(services.stores, services.clock)
     open_counts = {state.name: f": open transactions {state.open_traces or 0:,}" for state in overview.streams}
     names = [stream.name for stream in services.stores.registry.streams()[:_MOST_STREAMS]]

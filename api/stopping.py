@@ -1,4 +1,7 @@
-"""Ends endless answers when the process is asked to stop, because the process waits for all answers."""
+"""End of live answers when the server stops.
+
+The server waits for all answers before it exits, so answers without an end of their own must check for the stop.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ from starlette.applications import Starlette
 
 
 def watch_stop(app: Starlette, server: uvicorn.Server) -> None:
-    """Let ``stop_sign`` report when the server is asked to stop."""
+    """Make ``stop_sign`` report when the server is asked to stop."""
     app.state.is_stopping = lambda: server.should_exit
 
 
 def stop_sign(request: Request) -> Callable[[], bool]:
-    """A function that returns whether the request's server is stopping; always False without ``watch_stop``."""
+    """Return a function that returns whether the request's server is stopping.
+
+    Without a call of ``watch_stop``, the function always returns False.
+    """
     is_stopping: Callable[[], bool] = getattr(request.app.state, "is_stopping", lambda: False)
     return is_stopping

@@ -1,7 +1,7 @@
-"""Entity tags of answers (RFC 9110): a tag covers the whole body; the answer is 304 if the client already has the body.
+"""Entity tags of answers (RFC 9110). A tag covers the whole body, and a client that already has the body gets 304.
 
-A resource's tag begins with the tag of its declaration, which conditional changes compare. A digest of the body
-follows, as the body contains more than the declaration, such as the readers of a stream.
+A resource's tag starts with the tag of its declaration, because conditional changes compare only the declaration. A
+digest of the body follows, because the body contains more than the declaration, such as the readers of a stream.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OF_BODY = re.compile(r"#[0-9a-f]{16}$")
 
 
 class Validators:
-    """Middleware that adds entity tags to JSON answers of GET, and answers 304 if the client has the same tag."""
+    """Middleware that adds entity tags to JSON answers of GET. If the client has the same tag, it answers 304."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -45,7 +45,7 @@ class Validators:
 
 
 def declared_tag(tag: str) -> str:
-    """The part of an entity tag that covers the declaration; conditional changes compare it."""
+    """Return the part of an entity tag that covers the declaration. Conditional changes compare this part."""
     return _OF_BODY.sub("", tag)
 
 

@@ -1,4 +1,4 @@
-"""Common parts of the wire models."""
+"""Base classes and annotations of the wire models."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ Secret: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Annotation of a text with fixed values; like ``Literal``, but for values that are computed at start."""
+    """Annotation of a text with fixed values. Unlike ``Literal``, it accepts values that are computed at start-up."""
 
     names: tuple[str, ...]
 
@@ -89,7 +89,10 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """Annotation of a wire member: the record's attribute, or path such as ``stats.dead``, that holds the value."""
+    """Annotation of a wire member.
+
+    It gives the record's attribute that contains the value, or a path such as ``stats.dead``.
+    """
 
     path: str
 
@@ -101,12 +104,14 @@ class WireModel(BaseModel):
 
     @classmethod
     def from_domain(cls, record: Any, /) -> Self:
-        """The wire form of a record; also converts records that are members of another record."""
+        """Return the wire form of a record; also converts records that are members of another record."""
         return cls.copying(record)
 
     @classmethod
     def copying(cls, record: object, **members: Any) -> Self:
-        """The wire form of a record, an object or a mapping; ``members`` take precedence over its attributes.
+        """Return the wire form of a record, which may be an object or a mapping.
+
+        ``members`` take precedence over its attributes.
 
         A member is read from the attribute with its name, or with the name that ``From`` gives. Attributes of times and
         durations end with their unit: ``applied_at`` is read from ``applied_us``, ``time`` from ``time_us``, and
@@ -120,7 +125,9 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _names_known_members(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate a JSON value, or convert a record; the error about an undeclared member names the declared members.
+        """Validate a JSON value, or convert a record. The error about an undeclared member lists the declared members.
+
+        This validator also refuses a text or boolean for a number, and any other value for a boolean.
 
         Also refuses a text or boolean for a number, and any other value for a boolean.
         """
@@ -183,7 +190,7 @@ class PageModel(WireModel, Generic[Item]):
 
     @classmethod
     def from_domain(cls, page: Any, /, **lists: Sequence[Any]) -> Self:
-        """The wire form of a page; ``lists`` are further members that are lists of records."""
+        """Return the wire form of a page; ``lists`` are further members that are lists of records."""
         members: dict[str, list[Any]] = {}
         for name, records in {"items": page.items, **lists}.items():
             (model,) = get_args(cls.model_fields[name].annotation)
@@ -202,7 +209,7 @@ def _explained_fault(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDeta
 
 
 def _type_faults(value: Mapping[str, Any], model: BaseModel) -> Iterator[InitErrorDetails]:
-    """Faults of members that were given as another JSON type, such as ``"5"`` for a number."""
+    """Yield an error for each member of another JSON type than declared, such as ``"5"`` for a number."""
     fields = type(model).model_fields
     for name, member in vars(model).items():
         place = next((alias for alias in _names(name, fields[name]) if alias in value), name)
@@ -222,7 +229,7 @@ def _names(name: str, field: FieldInfo) -> tuple[str, ...]:
 
 @cache
 def _paths(model: type[WireModel]) -> Mapping[str, Sequence[Sequence[str]]]:
-    """The attributes from which each member of a model may be read."""
+    """Return, for each member of a model, the attributes from which it may be read."""
     member_paths = {}
     for name, field in model.model_fields.items():
         stem = name.removesuffix("_s").removesuffix("_at")
@@ -233,7 +240,7 @@ def _paths(model: type[WireModel]) -> Mapping[str, Sequence[Sequence[str]]]:
 
 
 def _read(record: object, name: str, paths: Sequence[Sequence[str]]) -> Any:
-    """The value of a member; ``_MISSING`` if the record has none of the attributes."""
+    """Return the value of a member. If the record has none of the attributes, return ``_MISSING``."""
     for path in paths:
         attribute: Any = record
         for part in path:
@@ -251,12 +258,12 @@ def _read(record: object, name: str, paths: Sequence[Sequence[str]]) -> Any:
 
 
 def moment(time_us: int | None) -> str | None:
-    """A time as RFC 3339 text, or None."""
+    """Return a time as RFC 3339 text. None remains None."""
     return None if time_us is None else format_time(time_us)
 
 
 def secrets_of(model: object) -> frozenset[str]:
-    """Members of a model that are shown only once."""
+    """Return the members of a model that are shown only once."""
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return frozenset()
     return frozenset(name for name, field in model.model_fields.items() if _SHOWN_ONCE in field.metadata)

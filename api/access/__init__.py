@@ -1,1 +1,1 @@
-"""Access: authentication, keys and scopes, and the streams that a key may access."""
+"""Access control: authentication, API keys and scopes, and the streams that a key may access."""

@@ -1,4 +1,4 @@
-"""Authorization: a caller's key needs the operation's scope, and a restricted key gives access to its streams only.
+"""Authorization: check that an API key has the operation's scope, and that a restricted key uses its own streams only.
 
 The middleware (``api.access.door``) authenticates the caller before the body is read. ``api.app`` assigns the scopes
 when it includes the operations.
@@ -22,7 +22,7 @@ from service import Caller, Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A requested change, for the audit log; ``route`` is the operation's path with placeholders for parameters."""
+    """A requested change, for the audit log. ``route`` is the operation's path with placeholders for parameters."""
 
     method: str
     route: str
@@ -30,7 +30,7 @@ class Change:
 
 
 def caller_of(request: Request) -> Caller:
-    """The authenticated caller of a request; raises ``Unauthorized`` without one."""
+    """Return the authenticated caller of a request. Raise ``Unauthorized`` if there is none."""
     caller = getattr(request.state, "caller", None)
     if not isinstance(caller, Caller):
         raise Unauthorized("send an API key")
@@ -58,16 +58,19 @@ SECURITY_SCHEMES = {
 """Security schemes in the description of the API. As dependencies, they would be resolved for each request."""
 
 _READING = {"GET", "HEAD"}
-_NOT_AUDITED = ("ingest", "read")  # many events would displace the other entries of the audit log
+_NOT_AUDITED = ("ingest", "read")  # large numbers of events would displace the other entries of the audit log
 
 
 def scope_of(methods: Set[str], writing: Scope) -> Scope:
-    """The scope for an operation: ``read`` if it only reads and ``writing`` is not ``admin``, otherwise ``writing``."""
+    """Return the scope that an operation requires.
+
+    An operation that only reads requires ``read``, unless ``writing`` is ``admin``. All others require ``writing``.
+    """
     return "read" if methods <= _READING and writing != "admin" else writing
 
 
 def described_gate(scope: Scope) -> dict[str, Any]:
-    """The security requirement, in an operation's OpenAPI description, for the scope that the operation needs."""
+    """Return the security requirement of a scope, for an operation's OpenAPI description."""
     return {"security": [{name: [scope]} for name in SECURITY_SCHEMES]}
 
 
@@ -86,7 +89,7 @@ async def authorize(request: Request, security_scopes: SecurityScopes) -> None:
 
 
 def require_scope(caller: Caller, scope: Scope) -> None:
-    """Check that a caller has a scope; raises ``Forbidden`` otherwise."""
+    """Check that a caller has a scope. Raise ``Forbidden`` otherwise."""
     if not caller.may(scope):
         raise Forbidden(f"this operation needs the scope {scope}; {_described(caller)}", scope=scope)
 

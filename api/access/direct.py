@@ -1,7 +1,7 @@
-"""Direct routes: frequent operations whose usual requests are read without the framework.
+"""Direct routes: frequent operations whose usual requests bypass the framework.
 
-For each request the framework resolves the operation's dependencies; a small request spends a third of its CPU time on
-this.
+For each request, the framework resolves the operation's dependencies. For a small request, this takes a third of the
+CPU time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,16 @@ _BODY_FIELDS = {"content-type": "application/json", "content-encoding": None}
 
 
 class DirectRoute(APIRoute):
-    """A route with the scope ``read``, whose function takes path parameters, a model as body, and the services."""
+    """A route that requires the scope ``read``.
+
+    Its function takes path parameters, a model as body, and the services.
+    """
 
     async def answer(self, request: Request) -> Response | None:
-        """Answer a usual request; None for an unusual or faulty request, which the framework has to read."""
+        """Answer a usual request.
+
+        For an unusual or faulty request, return None: the framework then processes the request.
+        """
         caller, body, headers = caller_of(request), await request.body(), request.headers
         is_usual = caller.streams is None and caller.may("read") and not request.scope["query_string"]
         if not is_usual or not 0 < len(body) <= SMALL:

@@ -1,4 +1,7 @@
-"""The authentication middleware: authenticates callers, limits rates, and records changes in the audit log.
+"""The authentication middleware: authenticates callers, limits request rates, and records changes in the audit log.
+
+The middleware runs before any byte of a request body is read, and records a change before its answer is sent. It stores
+the authenticated caller in the request's state, as ``caller``.
 
 The middleware runs before any byte of a body is read, and records a change before its answer is sent. It stores the
 caller in the request's state, as ``caller``.
@@ -49,7 +52,10 @@ log = structlog.get_logger(__name__)
 
 
 class Door:
-    """Middleware that admits callers with a key (or all, if no key is required), limits rates and audits changes."""
+    """Middleware that authenticates callers, limits request rates, and records changes in the audit log.
+
+    If no API key is required, all callers are admitted.
+    """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -90,8 +96,9 @@ class Door:
     def _caller(self, services: Services, headers: Headers, token: str | None, address: str) -> Caller:
         """Authenticate the caller.
 
-        Raises ``Unauthorized`` if a required key is missing or refused; ``ForeignPage`` if another site's page calls
-        and no key is required (only with ``auth: auto``); ``RateLimited`` after too many wrong keys from the address.
+        Raises ``Unauthorized`` if a required key is missing or refused, and ``RateLimited`` after too many wrong keys
+        from the address. With ``auth: auto``, raises ``ForeignPage`` if no key is required and another site's page
+        sends the request.
         """
         if not services.ring.is_demanded():
             if services.settings.auth == "auto":
@@ -99,7 +106,7 @@ class Door:
             return ANYBODY
         if token is None:
             raise Unauthorized(_HOW)
-        if not is_token(token):  # it may be the key of the environment, which may be short enough to guess
+        if not is_token(token):  # the token may be the key of the environment, which may be short enough to guess
             _require_allowance(self._wrong_keys.look(address), _TOO_MANY_WRONG)
         verdict = services.ring.verdict(token)
         if verdict.caller is None:
@@ -128,7 +135,7 @@ class _Answering:
         await self._send(message)
 
     async def end(self) -> None:
-        """Record the change of a request that failed without an answer; an outer middleware answers."""
+        """Record the change of a request that failed before it was answered. An outer middleware sends the answer."""
         if not self._has_begun:
             await self._begin(HTTPStatus.INTERNAL_SERVER_ERROR)
 
@@ -157,7 +164,7 @@ class _Answering:
 
 
 def _token(headers: Headers) -> str | None:
-    """The API key of a request; a bearer token takes precedence."""
+    """Return the API key of a request. A bearer token takes precedence over ``X-API-Key``."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()
@@ -165,14 +172,17 @@ def _token(headers: Headers) -> str | None:
 
 
 def _address(scope: Scope) -> str:
-    """The client's address; for IPv6 its /64 network, because the client can use every address in the network."""
+    """Return the client's address, for rate limits.
+
+    For IPv6, return its /64 network, because a client can use every address in the network.
+    """
     client = scope.get("client")
     return _limited(client[0]) if client else ""
 
 
 @lru_cache(maxsize=1_024)
 def _limited(host: str) -> str:
-    """The address to which the limits of a client apply: for IPv6 the host's /64 network, otherwise the host."""
+    """Return the address to which rate limits apply: for IPv6 the host's /64 network, otherwise the host."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -189,7 +199,10 @@ def _require_allowance(allowance: Allowance, what: str) -> None:
 
 
 def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
-    """The rate-limit header fields of an answer (draft-ietf-httpapi-ratelimit-headers); none without an allowance."""
+    """Return the rate-limit header fields of an answer (draft-ietf-httpapi-ratelimit-headers).
+
+    Without an allowance, the answer has no such fields.
+    """
     if allowance is None:
         return {}
     return {
@@ -199,9 +212,9 @@ def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
 
 
 def _require_own_page(headers: Headers) -> None:
-    """Refuse requests that another site's page sends through a browser on this machine.
+    """Refuse a request that a page of another site sends through a browser on this machine.
 
-    Such a request has a Host or Origin header that names another host.
+    Such a request has a Host or Origin header with another host.
     """
     for name, url in (("Host", f"//{headers.get('host', '')}"), ("Origin", headers.get("origin", ""))):
         if url not in ("", "//") and not _is_here(url):

@@ -1,9 +1,11 @@
-"""The reach of a restricted key: the streams that it may access.
+"""The reach of a restricted key: the streams that the key may access.
 
-Every request must name a stream, and the key must have access to each stream named in path, query or body. One rule
-covers all present and future operations. The tables here look up the streams of named resources; a resource that is
-not in them belongs to no stream and requires an unrestricted key. A resource of a stream out of reach is answered as
-not found. Lists with pages require a stream; lists without pages show only resources within the key's reach.
+Every request with such a key must name a stream, and the key must have access to each stream in the path, query or
+body. The same rule applies to all present and future operations.
+
+The tables in this module find the stream of a resource. A resource without an entry belongs to no stream and requires
+an unrestricted key. A resource of a stream out of reach is answered as not found. Lists with pages require a stream.
+Lists without pages show only resources within the key's reach.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ from service import (
 
 Owner: TypeAlias = Callable[[Services, str], str | None]
 
-# By resource (the first part of the path) and name of the parameter: the function that looks up a resource's
-# stream by the resource's id or name, and the error if the resource does not exist.
+# Key: the resource (first part of the path) and the name of the path parameter. Value: the function that finds the
+# stream of a resource by its id or name, and the error if the resource does not exist.
 _OWNERS: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
     ("alerts", "alert_id"): (lambda services, id_: str(services.stores.alerts.get(id_)["stream"]), UnknownAlert),
     ("backtests", "backtest_id"): (lambda services, id_: services.stores.backtests.get(id_).stream, UnknownBacktest),
@@ -54,17 +56,20 @@ _OWNERS: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
 }
 _STREAMS = frozenset({("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
 OWNED_PLACES = _STREAMS | _OWNERS.keys()
-_FILTERING = frozenset({"sinks", "webhooks"})  # their bodies name an operator of any kind, whose results they select
-_NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, besides the usual ones
-_PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # parts of a resource that another parameter names
+# In these resources, a body selects the results of an operator, which may be of any kind.
+_FILTERING = frozenset({"sinks", "webhooks"})
+_NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # further members of bodies that name a pattern
+# Path parameters that select a part of a resource. Another parameter identifies the resource.
+_PARTS = frozenset({"delivery_id", "event_type", "key", "version"})
 _OPEN_RESOURCES = frozenset({"caller", "schemas"})
 _LISTS_WITHIN_REACH = frozenset({"streams", "constraints", "webhooks", "sinks", "backtests"})
 
 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:
-    """Refuse a restricted caller's request that names a stream outside the caller's reach, or no stream.
+    """Refuse a restricted caller's request that names no stream, or a stream outside the caller's reach.
 
-    Raises ``Forbidden``, or ``NotFound`` if a resource named by id does not exist or belongs to another stream.
+    Raises ``Forbidden``. Raises ``NotFound`` if a resource in the request does not exist, or belongs to a stream out of
+    reach.
     """
     route: APIRoute = request.scope["route"]
     resource = route.path.split("/")[1]
@@ -103,7 +108,10 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
 
 
 def _named_in_query(request: Request, services: Services, caller: Caller, route: APIRoute) -> Iterator[str | None]:
-    """The streams in the query, if the operation declares them; raises ``NotFound`` for a pattern out of reach."""
+    """Yield the streams in the query, if the operation declares such parameters.
+
+    Raises ``NotFound`` for a pattern out of reach.
+    """
     declared = query_names(route.dependant)
     streams = request.query_params.getlist("stream") if "stream" in declared else []
     yield from streams
@@ -118,19 +126,22 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
 def _named_in_body(
     services: Services, caller: Caller, route: APIRoute, resource: str, body: bytes
 ) -> Iterator[str | None]:
-    """The streams that a body with a declared model names; None if it names all streams, a file or a workflow."""
+    """Yield the streams that a body with a declared model names.
+
+    Yields None if the body selects all streams, a file or a workflow.
+    """
     members = _members(route)
     if not members or not body:
         return
     try:
-        document = json.loads(body)  # parsed as by the framework
+        document = json.loads(body)  # parsed in the same way as by the framework
     except (ValueError, RecursionError):
         return
     if not isinstance(document, dict):
         return
     stream = document.get("name") if route.path == "/streams" else document.get("stream")
     if isinstance(stream, str) or ("stream" in members and "stream" in document):
-        yield stream if isinstance(stream, str) else None  # null means every stream; other types are refused later
+        yield stream if isinstance(stream, str) else None  # null selects every stream; other types are refused later
     for pattern in _patterns_in(document, resource, _NAMING_PATTERNS.get(route.path, ())):
         if resource in _FILTERING:
             _require_filter_in_reach(services, caller, pattern)
@@ -141,14 +152,17 @@ def _named_in_body(
 
 
 def _members(route: APIRoute) -> frozenset[str]:
-    """Names of the members of an operation's body; empty without a declared model."""
+    """Return the names of an operation's body members. If the body has no declared model, return the empty set."""
     form: Any = None if route.body_field is None else route.body_field.field_info.annotation
     is_model = isinstance(form, type) and issubclass(form, BaseModel)
     return frozenset(form.model_fields) if is_model else frozenset()
 
 
 def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]) -> Iterator[str]:
-    """Names of registered patterns in a body; in a backtest, a string is a pattern's text and not a name."""
+    """Yield the names of registered patterns in a body.
+
+    In a backtest, a string is the text of a pattern, not a name.
+    """
     for member in ("pattern", "against", *more):
         value = document.get(member)
         if isinstance(value, dict):
@@ -167,9 +181,9 @@ def _names_file(value: object) -> bool:
 
 
 def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
-    """Whether the resource of a PUT exists; a new resource belongs to the stream that its body names.
+    """Return whether the resource of a PUT exists. The stream of a new resource is read from the body instead.
 
-    ``place``: the collection and the path parameter, such as ``("patterns", "name")``.
+    ``place`` is the collection and the path parameter, such as ``("patterns", "name")``.
     """
     try:
         _OWNERS[place][0](services, value)
@@ -179,9 +193,9 @@ def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
 
 
 def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
-    """Look up a resource's stream by the resource's id; raises ``NotFound`` unless the caller may access the stream.
+    """Return the stream of a resource. Raise ``NotFound`` unless the caller may access the stream.
 
-    ``place``: the collection and the path parameter, such as ``("patterns", "name")``.
+    ``place`` is the collection and the path parameter, such as ``("patterns", "name")``.
     """
     owner, missing = _OWNERS[place]
     try:
@@ -194,9 +208,10 @@ def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str],
 
 
 def _require_filter_in_reach(services: Services, caller: Caller, name: str) -> None:
-    """Check that an operator by which results are filtered is within reach: a pattern, or of another kind.
+    """Check that an operator by which results are filtered is within the caller's reach.
 
-    Operators of several kinds may share the name. The results are also filtered by a stream within reach.
+    Several operators of different kinds may share the name, so one within reach is enough: the results are also
+    filtered by a stream within reach.
     """
     try:
         operators = services.stores.registry.named(name)
@@ -207,7 +222,7 @@ def _require_filter_in_reach(services: Services, caller: Caller, name: str) -> N
 
 
 def _operator_stream_in_reach(services: Services, caller: Caller, kind: str, name: str) -> str:
-    """Look up the stream of an operator; raises ``UnknownOperator`` unless the caller may access the stream."""
+    """Return the stream of an operator. Raise ``UnknownOperator`` unless the caller may access the stream."""
     streams = [operator.stream for operator in services.stores.registry.operators(kind).all() if operator.name == name]
     if not streams or not caller.may_touch(streams[0]):
         raise UnknownOperator(f"there is no {kind} {name!r}", kind=kind, name=name)
@@ -215,7 +230,10 @@ def _operator_stream_in_reach(services: Services, caller: Caller, kind: str, nam
 
 
 def _is_list_within_reach(method: str, path: str, services: Services) -> bool:
-    """Whether an operation is a list without pages, which shows the resources within the caller's reach."""
+    """Return whether an operation is a list without pages.
+
+    Such a list shows only resources within the caller's reach.
+    """
     resource = path.removeprefix("/")
     return method == "GET" and (resource in _LISTS_WITHIN_REACH or services.operators.kind_of(resource) is not None)
 

@@ -1,4 +1,4 @@
-"""Renders Markdown documents as pages of the manual: anchors, links among pages, and sections for the search."""
+"""Rendering of Markdown documents as pages of the manual: anchors, links between pages, and sections for the search."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MARKS = re.compile(r"`|\*\*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The part of a page below one heading; ``lines`` are without markup."""
+    """The part of a page below one heading. ``lines`` contain no markup."""
 
     heading: str
     anchor: str
@@ -44,7 +44,7 @@ class Section:
 
 @cache
 def addresses() -> Mapping[str, Path]:
-    """The documents of the manual by the addresses of their pages; the index has the empty address."""
+    """Return the documents of the manual by page address. The index has the empty address."""
     paths = sorted(path.relative_to(FOLDER) for path in FOLDER.rglob("*.md"))
     return {
         "" if path.stem == INDEX and len(path.parts) == 1 else path.with_suffix("").as_posix(): path for path in paths
@@ -52,7 +52,7 @@ def addresses() -> Mapping[str, Path]:
 
 
 def pictures() -> Mapping[str, Path]:
-    """The pictures of the documents by address."""
+    """Return the pictures in the documents by address."""
     paths = (path for path in sorted(FOLDER.rglob("*")) if path.suffix in PICTURES)
     return {path.relative_to(FOLDER).as_posix(): path for path in paths}
 
@@ -75,7 +75,10 @@ def rendered(path: Path, sections: Sequence[Section]) -> str:
 
 
 def sections_of(path: Path) -> list[Section]:
-    """Split a document into sections, line by line; parsing all documents for a search would take seconds."""
+    """Split a document into sections, line by line.
+
+    A full parse of all documents would make each search take seconds.
+    """
     sections: list[Section] = []
     anchors: Counter[str] = Counter()
     is_code = False
@@ -85,7 +88,7 @@ def sections_of(path: Path) -> list[Section]:
         if match is not None:
             heading = _plain(match[2])
             plain = _NOT_IN_ANCHORS.sub("", heading.lower()).replace(" ", "-")
-            anchor = f"{plain}-{anchors[plain]}" if anchors[plain] else plain  # as on GitHub
+            anchor = f"{plain}-{anchors[plain]}" if anchors[plain] else plain  # same anchors as on GitHub
             anchors[plain] += 1
             sections.append(Section(heading=heading, anchor=anchor, level=len(match[1]), lines=[]))
         elif sections and not line.startswith("<!--"):
@@ -94,12 +97,12 @@ def sections_of(path: Path) -> list[Section]:
 
 
 def _plain(line: str) -> str:
-    """A line without markup of code, emphasis and links."""
+    """Return a line without the markup of code, emphasis and links."""
     return _MARKS.sub("", _LINK.sub(r"\1", line)).strip()
 
 
 def _mark_rows(tokens: Sequence[Token]) -> None:
-    """Give table rows an anchor if their first cell is a code, such as a problem's code."""
+    """Add an anchor to each table row whose first cell is a code, such as the code of a problem."""
     for row, cell, content in zip(tokens, tokens[1:], tokens[2:], strict=False):
         parts = content.children or []
         if (row.type, cell.type) == ("tr_open", "td_open") and [part.type for part in parts] == ["code_inline"]:
@@ -107,7 +110,7 @@ def _mark_rows(tokens: Sequence[Token]) -> None:
 
 
 def _relink(link: Token, folder: Path, documents: frozenset[str]) -> None:
-    """Turn a link to a document into a link to its page; remove links to other files."""
+    """Turn a link to a document into a link to its page. Links to other files are removed."""
     target, sign, anchor = str(link.attrGet("href") or "").partition("#")
     if not target or "://" in target or target.startswith("mailto:"):
         return

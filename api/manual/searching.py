@@ -1,4 +1,4 @@
-"""The search of the manual: finds sections with all words of a question, and ranks them."""
+"""Search of the manual: finds the sections that contain all words of a query, and ranks them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MOST_FOUND: Final = 30
 _MOST_COUNTED: Final = 5
 _AROUND: Final = 90
 _MARKS: Final = re.compile(r"`{3}\w*|\|[-|: ]*")  # markup of code blocks and tables
-_RECORD: Final = 100  # penalty of decision records: pages that explain the use come first
+_RECORD: Final = 100  # penalty of decision records, so that pages about usage rank first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A section that a search found, with an excerpt."""
+    """A section found by a search, with an excerpt."""
 
     address: str
     title: str
@@ -29,14 +29,14 @@ class Hit:
 
 
 def search(pages: Mapping[str, Sequence[Section]], question: str) -> list[Hit]:
-    """Find sections with all words of a question; words in titles and headings rank higher."""
+    """Find the sections that contain all words of a query. Words in titles and headings rank higher."""
     words = question[:MOST_CHARACTERS].lower().split()[:_MOST_WORDS]
     scored_hits = sorted(_scored(pages, words), key=lambda scored_hit: scored_hit[0]) if words else []
     return [hit for _, hit in scored_hits[:_MOST_FOUND]]
 
 
 def _scored(pages: Mapping[str, Sequence[Section]], words: Sequence[str]) -> Iterator[tuple[int, Hit]]:
-    """The sections with all words, each with a sort key (lowest first)."""
+    """Yield the sections that contain all words, each with a sort key (lowest first)."""
     for address, sections in pages.items():
         title = sections[0].heading.lower()
         for section in sections:
@@ -53,7 +53,7 @@ def _scored(pages: Mapping[str, Sequence[Section]], words: Sequence[str]) -> Ite
 
 
 def _piece(text: str, lower: str, words: Sequence[str]) -> str:
-    """An excerpt around the earliest of the words."""
+    """Return an excerpt around the earliest of the words."""
     places = [place for word in words if (place := lower.find(word)) >= 0]
     begin = max(0, min(places, default=0) - _AROUND)
     end = begin + 2 * _AROUND

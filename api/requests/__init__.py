@@ -1,1 +1,1 @@
-"""Common processing of requests: bodies, checks of their form, filters, conditions, idempotent creation."""
+"""Processing that requests share: bodies, checks of their form, filters, preconditions, idempotent creation."""

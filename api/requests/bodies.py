@@ -1,4 +1,4 @@
-"""Request bodies: limited in size and time, read once, and parsed with line and column of faults."""
+"""Request bodies: limited in size and time, read once, and parsed. Parse errors have line and column."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ _SLOWEST_BYTES_PER_S = 50_000
 
 
 class BodyLimit:
-    """Middleware that buffers bodies up to a limit; answers 413 to larger bodies, and 408 to slow ones.
+    """Middleware that buffers bodies up to a limit. It answers 413 to larger bodies, and 408 to slow ones.
 
-    A body that is too large is read and discarded up to a few times the limit, because a client that is still sending
-    would miss the answer otherwise; beyond that the connection is closed. The connection is also closed after a request
-    that declares its length in two ways, as two readers may disagree where the next request begins (RFC 9112, section
-    6.1). Bodies of some routes (``files``, each with a limit) are written to a file, the request's ``body_file``,
-    instead of the buffer. A body may take ``timeout_s``, plus a second for each 50 kB that have arrived.
+    The rest of a body that is too large is read and discarded, up to a few times the limit, because a client that is
+    still sending would miss the answer. Beyond that, the connection is closed. The connection is also closed after a
+    request that declares its length in two ways, because two readers may disagree about where the next request starts
+    (RFC 9112, section 6.1).
+
+    Some routes store their bodies in a file, the request's ``body_file``, instead of the buffer: ``files`` contains
+    these routes, each with its own limit. A body may take ``timeout_s``, plus one second for each 50 kB that have
+    arrived.
     """
 
     def __init__(
@@ -64,7 +67,10 @@ class BodyLimit:
     async def _read_checked(
         self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None = None
     ) -> bytes | None:
-        """Read a body (into ``file`` if given); returns None if the request was refused or the client has left."""
+        """Read a body, into ``file`` if given.
+
+        Return None if the request was refused or the client has disconnected.
+        """
         headers = Headers(scope=scope)
         try:
             _require_one_length(headers)
@@ -78,7 +84,7 @@ class BodyLimit:
             return None
 
     async def _read(self, headers: Headers, receive: Receive, limit: int, file: IO[bytes] | None) -> bytes:
-        """Read the body; raises ``BodyTooLarge``, ``BodyTooSlow``, or ``ClientDisconnect``."""
+        """Read the body. Raise ``BodyTooLarge``, ``BodyTooSlow`` or ``ClientDisconnect`` on failure."""
         patience_bytes = _THROWN_AWAY * limit
         declared = headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > patience_bytes:
@@ -110,7 +116,10 @@ def _require_one_length(headers: Headers) -> None:
 
 
 async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
-    """The next chunk of a body, and whether more follow; raises ``ClientDisconnect``, or ``BodyTooSlow`` if late."""
+    """Return the next chunk of a body, and whether more chunks follow.
+
+    Raises ``ClientDisconnect``, or ``BodyTooSlow`` if the chunk does not arrive in time.
+    """
     try:
         async with asyncio.timeout(max(0.0, timeout_s)):
             message = await receive()
@@ -125,7 +134,7 @@ async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """An ASGI ``receive`` that returns a body that was already read, and then the original messages."""
+    """Return an ASGI ``receive`` that first returns a body that was already read, and then the original messages."""
     is_given = False
 
     async def replay() -> Message:
@@ -139,7 +148,10 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def media_type(request: Request) -> str:
-    """The body's media type in lower case, without parameters; refuses bodies that are compressed or not UTF-8."""
+    """Return the body's media type in lower case, without parameters.
+
+    Refuse bodies that are compressed or not UTF-8.
+    """
     kind, *parameters = request.headers.get("content-type", "").lower().split(";")
     charset = next((part.partition("=")[2].strip(' "') for part in parameters if "charset=" in part), "utf-8")
     if charset not in ("utf-8", "utf8", "us-ascii"):
@@ -157,7 +169,7 @@ def require_json(request: Request) -> None:
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, as bytes."""
+    """Return the body as bytes."""
     return await request.body()
 
 
@@ -166,7 +178,7 @@ MediaType = Annotated[str, Depends(media_type)]
 
 
 def parse_json(body: bytes) -> Any:
-    """Parse a JSON body; integers beyond 64 bits stay integers, so that they can be refused."""
+    """Parse a JSON body. Integers beyond 64 bits remain integers, so that a later check can refuse them."""
     try:
         return decode_json(body)
     except orjson.JSONDecodeError as error:

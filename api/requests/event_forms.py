@@ -1,4 +1,4 @@
-"""The forms in which events are sent: CloudEvents (single, batch, binary mode), plain objects, JSON lines."""
+"""Forms in which events can be sent: CloudEvents (single, batch, binary mode), plain objects, JSON lines."""
 
 from __future__ import annotations
 
@@ -46,10 +46,12 @@ class SentEvents:
 def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> SentEvents:
     """Read the events of a request.
 
-    A body with a media type of CloudEvents is in structured mode; otherwise the header ``ce-specversion`` indicates
-    binary mode, in which header fields hold the attributes and the body holds the data. Raises ``BatchTooLarge`` for
-    more than ``most`` lines (the length of an array is checked later), ``MalformedBody`` for a body that is not JSON (a
-    faulty line is ``Unreadable``), and ``EventForm`` if body or headers do not fit the media type.
+    A body with a media type of CloudEvents is in structured mode. Otherwise, the header ``ce-specversion`` indicates
+    binary mode: header fields contain the attributes, and the body contains the data.
+
+    Raises ``BatchTooLarge`` for more than ``most`` lines (the length of an array is checked later), ``MalformedBody``
+    for a body that is not JSON, and ``EventForm`` if body or headers do not fit the media type. A faulty line raises no
+    error: it becomes an ``Unreadable``.
     """
     if media_type in (ONE, BATCH):
         return SentEvents(objects=_structured(body, media_type), shape="cloudevents")
@@ -78,7 +80,7 @@ def _structured(body: bytes, media_type: str) -> list[Any]:
 
 
 def _lines(body: bytes, most: int) -> SentEvents:
-    """Parse all lines that are not empty; raises ``BatchTooLarge`` for more than ``most`` lines."""
+    """Parse all lines that are not empty. Raise ``BatchTooLarge`` for more than ``most`` lines."""
     texts: list[bytes] = []
     numbers: list[int] = []
     counted, end, number = 0, 0, 1
@@ -121,7 +123,7 @@ def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
 
 
 def _attribute(name: str, value: str) -> str:
-    """The value of an attribute in a header field, after quotes and percent-encoding are removed."""
+    """Decode the value of an attribute in a header field: remove quotes and percent-encoding."""
     if not _ATTRIBUTE.fullmatch(name):
         raise EventForm(
             f"header.ce-{name}: attributes of CloudEvents have names of small letters and digits, not 'data'"

@@ -1,4 +1,4 @@
-"""Filters of lists. Unknown values are refused, so that a typing error does not look like an empty list."""
+"""Filters of lists. Unknown values are refused, because a typing error would otherwise look like an empty list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service import AlertFilter, Caller, InvalidCursor, Order
 
 
 class _OfStream(Protocol):
-    """A resource with its stream; None if the resource belongs to no single stream."""
+    """A resource with its stream. The stream is None if the resource belongs to no single stream."""
 
     @property
     def stream(self) -> str | None: ...
@@ -40,7 +40,7 @@ def known_stream(
         ),
     ] = None,
 ) -> str | None:
-    """The stream in the query, by which a list is filtered; the stream must be registered."""
+    """Return the stream in the query, by which a list is filtered. The stream must be registered."""
     if stream is not None:
         services.stores.registry.stream(stream)
     return stream
@@ -50,19 +50,28 @@ def known_pattern(
     services: Served,
     pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
 ) -> str | None:
-    """The pattern in the query, by which alerts are filtered; it must be registered or still have alerts."""
+    """Return the pattern in the query, by which alerts are filtered.
+
+    The pattern must be registered, or still have alerts.
+    """
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).items:
         services.stores.registry.named(pattern)
     return pattern
 
 
 def reachable(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
-    """The items of a list that the caller may access; with ``stream``, only items of this stream."""
+    """Return the items of a list that the caller may access.
+
+    If ``stream`` is given, return only items of this stream.
+    """
     return [item for item in items if caller.may_touch(item.stream) and stream in (None, item.stream)]
 
 
 def of_stream(stream: str | None) -> dict[str, str]:
-    """The arguments that restrict a list's counters to ``stream``; empty for None, that is, all streams."""
+    """Return the arguments that restrict a list's counters to ``stream``.
+
+    None selects all streams, so it needs no arguments.
+    """
     return {} if stream is None else {"stream": stream}
 
 
@@ -82,19 +91,22 @@ def paging(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> dict[str, Any]:
-    """The requested page of a growing list, as arguments of a store's ``page``."""
+    """Return the requested page of a growing list, as arguments for the method ``page`` of a store."""
     return {"after": after, "order": order, "limit": limit}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The requested part of a list of declared resources; without a limit, the rest of the list."""
+    """The requested part of a list of declared resources. Without a limit, the part extends to the end of the list."""
 
     after: str | None
     limit: int | None
 
     def of(self, items: Sequence[object], member: str) -> dict[str, Any]:
-        """The items of this part, and the next cursor: the ``member`` of the last item, None at the end of the list."""
+        """Return the items of this part, and the next cursor.
+
+        The cursor is the ``member`` of the last item. At the end of the list, the cursor is None.
+        """
         names = [str(getattr(item, member)) for item in items]
         if self.after is not None and self.after not in names:
             raise InvalidCursor(f"after={self.after!r} is not, or no longer, in the list; leave it out")
@@ -107,7 +119,7 @@ def part(
     after: Annotated[str | None, Query(description="`next` of an earlier part, for the items after it.")] = None,
     limit: Annotated[int | None, Query(ge=1, le=1000, description="At most this number; default: all.")] = None,
 ) -> Part:
-    """The requested part of a list."""
+    """Return the requested part of a list."""
     return Part(after=after, limit=limit)
 
 

@@ -1,7 +1,7 @@
-"""Checks the form of requests, in the same way for all operations, before their content is interpreted.
+"""Checks of a request's form, the same for all operations, before the content is interpreted.
 
-The query has only parameters that the operation declares, each once unless it is repeatable. The body is JSON without
-integers beyond 64 bits and without repeated members.
+The query may contain only declared parameters, each once unless it is repeatable. A body is JSON without integers
+beyond 64 bits and without repeated members.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ from api.wire import LONGEST_NAME
 
 _LARGEST = 2**63 - 1
 _SMALLEST = -(2**63)
-SMALL = 16_384  # bytes; parsing so few in a thread would cost more
+SMALL = 16_384  # bytes; for a body this small, a thread would cost more than parsing
 
 
 async def require_form(request: Request, body: bytes) -> None:
-    """Refuse a request that does not have its operation's form; the operation's model checks the body's content.
+    """Refuse a request that does not have its operation's form.
 
-    A body must be declared as JSON; an optional body that is missing need not be declared.
+    The operation's model checks the content of the body later.
+
+    A body must be declared as JSON. If an optional body is missing, no declaration is needed.
     """
     route: APIRoute = request.scope["route"]
     fields = list(_query_fields(route.dependant))
     _require_known(request, frozenset(field.alias for field in fields))
     _require_single(request, [field.alias for field in fields if not _is_repeatable(field)])
     field = route.body_field
-    if field is None:  # no body, or the operation reads it itself, such as events and files
+    if field is None:  # no body, or the operation reads the body itself, such as events and files
         return
     if body or "content-type" in request.headers or field.field_info.is_required():
         require_json(request)
@@ -48,15 +50,15 @@ async def require_form(request: Request, body: bytes) -> None:
 
 
 def query_names(dependant: Dependant) -> frozenset[str]:
-    """The query parameters of an operation and its dependencies."""
+    """Return the query parameters of an operation and of its dependencies."""
     return frozenset(field.alias for field in _query_fields(dependant))
 
 
 def parse_document(body: bytes) -> Any:
     """Parse a JSON body that is stored unchanged.
 
-    Raises ``WrongShape`` for an integer beyond 64 bits, which some JSON readers do not accept, and for a repeated
-    member, because JSON readers disagree on which value counts.
+    Raises ``WrongShape`` for an integer beyond 64 bits, which some JSON readers do not accept. Also raises
+    ``WrongShape`` for a repeated member, because JSON readers disagree on which value counts.
     """
     value = parse_json(body)
     for place in _large_integers(value, "body"):
@@ -102,7 +104,7 @@ _MEMBERS = json.JSONDecoder(object_pairs_hook=_require_single_members, parse_int
 
 
 def _large_integers(value: object, place: str) -> Iterator[str]:
-    """Places of integers beyond 64 bits in a value."""
+    """Yield the places of integers beyond 64 bits in a value."""
     pending = [(place, value)]
     while pending:
         path, part = pending.pop()

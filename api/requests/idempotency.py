@@ -1,8 +1,8 @@
-"""Idempotent creation: a repeated request with an ``Idempotency-Key`` gets the first answer again.
+"""Idempotent creation: a repeated request with the same ``Idempotency-Key`` gets the first answer again.
 
-To take part, an operation has a router with ``route_class=IdempotentRoute`` and the dependency ``Depends(once)`` after
-the check of the API key. Answers are stored by caller, and only successful ones; members that are shown only once, such
-as a secret, are left out.
+An operation takes part if its router has ``route_class=IdempotentRoute``, and if it has the dependency
+``Depends(once)`` after the check of the API key. Only successful answers are stored, separately for each caller.
+Members that are shown only once, such as a secret, are not stored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DIGEST_BYTES = 16
 
 
 class _AnsweredBefore(Exception):
-    """A request was answered before; carries the stored answer."""
+    """Raised if a request was answered before. It contains the stored answer."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ def once(
 
 
 class IdempotentRoute(APIRoute):
-    """A route that replays the stored answers that ``once`` finds, and stores new answers."""
+    """A route that replays stored answers, which ``once`` finds, and stores new answers."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -94,7 +94,7 @@ class IdempotentRoute(APIRoute):
 
 
 def forget(request: Request, body: bytes) -> None:
-    """Release the idempotency key of a request that no worker process finished, to allow a repetition."""
+    """Release the idempotency key of a request that no worker finished, so that the client may repeat the request."""
     idempotency_key = request.headers.get("idempotency-key")
     if idempotency_key is not None:
         services: Services = request.state.services
@@ -113,7 +113,10 @@ def _idempotent_request(request: Request, body: bytes, idempotency_key: str) -> 
 
 
 def _settle(request: Request, response: Response | None, secrets: frozenset[str]) -> None:
-    """Store a successful answer to an idempotent request, without secrets; otherwise let the request be repeated."""
+    """Store a successful answer to an idempotent request, without secrets.
+
+    After a failure, allow the client to repeat the request.
+    """
     attempt: IdempotentRequest = request.state.asked
     services: Services = request.state.services
     answers = services.stores.answers
@@ -129,7 +132,7 @@ def _settle(request: Request, response: Response | None, secrets: frozenset[str]
 
 
 def _without(secrets: frozenset[str], body: bytes) -> bytes:
-    """A body with secrets replaced by null."""
+    """Return a body in which secrets are replaced by null."""
     return orjson.dumps(orjson.loads(body) | dict.fromkeys(secrets)) if secrets else body
 
 

@@ -1,4 +1,4 @@
-"""Conditional requests (RFC 9110): ``ETag``, ``If-Match``, ``If-None-Match``."""
+"""Preconditions of requests (RFC 9110): ``ETag``, ``If-Match``, ``If-None-Match``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def condition(
         str | None, Header(description="`*`: only create; do not change an existing resource.")
     ] = None,
 ) -> Condition:
-    """The condition of a change; raises ``WrongShape`` if a header is not a list of entity tags."""
+    """Return the precondition of a change. Raise ``WrongShape`` if a header is not a list of entity tags."""
     return Condition(matches=_tags("If-Match", if_match), none_matches=_tags("If-None-Match", if_none_match))
 
 
@@ -38,12 +38,12 @@ Preconditions = Annotated[Condition, Depends(condition)]
 
 
 def give_tag(response: Response, record: Record) -> None:
-    """Set the entity tag of the record in the answer."""
+    """Set the header ``ETag`` of an answer to the record's entity tag."""
     response.headers["ETag"] = f'"{tag_of(record)}"'
 
 
 def _tags(name: str, text: str | None) -> tuple[str, ...] | None:
-    """The entity tags in a header; weak tags are dropped, because they never match for a change."""
+    """Return the entity tags in a header. Weak tags are dropped, because they never match for a change."""
     if text is None:
         return None
     if text.strip() == "*":

@@ -31,7 +31,7 @@ def wanted_times(
         Moment | None, Query(description="Only alerts with `created_at` before this time.")
     ] = None,
 ) -> dict[str, int | None]:
-    """The time ranges of a list of alerts: by ``detected_at`` (event time), and by ``created_at``."""
+    """Return the time ranges of a list of alerts: by ``detected_at`` (event time), and by ``created_at``."""
     times = {"since": since, "until": until, "created_since": created_since, "created_until": created_until}
     return {f"{name}_us": None if time is None else parse_time(time) for name, time in times.items()}
 
@@ -45,7 +45,7 @@ def wanted_alerts(
         bool | None, Query(description="Only acknowledged alerts, or only unacknowledged ones.")
     ] = None,
 ) -> AlertFilter:
-    """The filter of a list of alerts."""
+    """Return the filter of a list of alerts."""
     alert_filter = AlertFilter(stream=stream, pattern=pattern, key=key, is_acknowledged=acknowledged)
     return replace(alert_filter, **times)
 

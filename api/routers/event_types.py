@@ -49,7 +49,10 @@ def get_event_type(stream: str, event_type: TypeName, services: Served, response
 
 
 def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
-    """Stream and event type in the path; raises ``WrongShape`` if the type ends with ``/versions``, or is dots."""
+    """Return stream and event type in the path.
+
+    Raises ``WrongShape`` if the type is ``.`` or ``..``, or ends with ``/versions``.
+    """
     require_segment(event_type, "event_type")
     if event_type.endswith("/versions"):
         raise WrongShape("path.event_type: a type with a schema does not end with /versions; rename the type")

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/events", tags=["events"])
 
 
 def sent_events(request: Request, body: RawBody, media_type: MediaType, services: Served) -> SentEvents:
-    """The events of a request."""
+    """Return the events of a request."""
     return read_events(request.headers, media_type, body, services.settings.limits.max_batch_events)
 
 

@@ -45,7 +45,7 @@ def wanted_feed(
         str, Query(description=f"Kinds of results, with commas between them: {', '.join(_FOLLOWED)}.")
     ] = "alert,correction",
 ) -> ResultsFeed:
-    """The kinds and the stream that a request follows."""
+    """Return the kinds and the stream that a request follows."""
     names = [kind.strip() for kind in kinds.split(",")]
     if unknown := [kind for kind in names if kind not in _FOLLOWED]:
         raise WrongShape(f"query.kinds: {unknown[0]!r} is not a kind of results; there are {', '.join(_FOLLOWED)}")
@@ -59,7 +59,7 @@ def first_cursor(
         str | None, Query(description="Start after this cursor of a list; `0`: with the oldest kept alert.")
     ] = None,
 ) -> str:
-    """The cursor after which a listener starts: from the request, or by default the end of the list.
+    """Return the cursor after which a listener starts: from the request, or by default the end of the list.
 
     Raises:
         InvalidCursor: The text is not a cursor.
@@ -108,7 +108,7 @@ def first_cursor_of_results(
         str | None, Query(description="Start after this `id` of an event; `0`: with the oldest kept results.")
     ] = None,
 ) -> str:
-    """The cursor after which a listener starts: from the request, or by default the end of the lists.
+    """Return the cursor after which a listener starts: from the request, or by default the end of the lists.
 
     Raises:
         InvalidCursor: The text is not a cursor of these kinds.

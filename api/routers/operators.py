@@ -57,7 +57,7 @@ _QUESTION = {"by": ["region"], "where": {"user": "ann"}, "values": ["n"], "windo
 
 @cache
 def operator_router(kind: DocumentKind) -> APIRouter:
-    """The operations of a kind under ``/<plural>``: register, list, look up, change state, delete."""
+    """Return a kind's router with operations under ``/<plural>``: register, list, look up, change state, delete."""
     router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=IdempotentRoute)
     _add_register(router, kind)
     _add_put(router, kind)
@@ -187,7 +187,7 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
 
 @cache
 def asking_router(kind: DocumentKind) -> APIRouter:
-    """The operation that asks operators of a kind for current values."""
+    """Return the router with the operation that asks operators of a kind for current values."""
     router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=DirectRoute)
 
     @router.post(
@@ -293,7 +293,7 @@ def _answer(record: RegisteredOperator, services: Served, response: Response) ->
 
 
 def _described(kind: DocumentKind) -> dict[str, Any]:
-    """The description of a request body: members common to all kinds, and members of this kind."""
+    """Return the description of a request body: the members common to all kinds, and the members of this kind."""
     # The kind's examples have all members.
     kind_schema = {name: value for name, value in kind.schema.items() if name != "examples"}
     schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, kind_schema]}

@@ -36,7 +36,7 @@ router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=Idempotent
 
 
 def named_pattern(name: str, pattern: NewPattern) -> tuple[str, NewPattern]:
-    """The pattern in the body, and its name in the path."""
+    """Return the name in the path and the pattern in the body."""
     return name, pattern
 
 
@@ -223,7 +223,7 @@ def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
 def _registered(
     stream: str, parsed: Pattern, draft: OperatorDraft, services: Services, caller: Caller
 ) -> PatternReport:
-    """Register a pattern on a stream, if its derived stream is within the caller's reach."""
+    """Register a pattern on a stream. Its derived stream must be within the caller's reach."""
     if parsed.into is not None and not caller.may_touch(parsed.into.stream):
         raise Forbidden(f"the API key {caller.id} may not touch the stream {parsed.into.stream!r}, which INTO names")
     return services.registration.register(stream, parsed, draft)

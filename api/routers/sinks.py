@@ -22,7 +22,7 @@ router = APIRouter(prefix="/sinks", tags=["sinks"], route_class=IdempotentRoute)
 
 
 def sink_of(sink_id: str, services: Served) -> RegisteredWebhook:
-    """The sink in the path."""
+    """Return the sink in the path."""
     return services.stores.webhooks.of_kind(sink_id, is_sink=True)
 
 

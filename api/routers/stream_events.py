@@ -26,7 +26,7 @@ def wanted_events(
     key: Annotated[str | None, Query(description="Only events of this transaction.")] = None,
     event_type: Annotated[str | None, Query(alias="type", description="Only events of this type.")] = None,
 ) -> EventFilter:
-    """The requested filter of a stream's events.
+    """Return the requested filter of a stream's events.
 
     Raises:
         UnknownStream: The stream is not declared.
@@ -48,7 +48,7 @@ def first_cursor(
         str | None, Query(description="Start after this cursor of a list; `0`: with the oldest kept event.")
     ] = None,
 ) -> str:
-    """The cursor after which a listener starts: from the request, or by default the end of the log.
+    """Return the cursor after which a listener starts: from the request, or by default the end of the log.
 
     Raises:
         InvalidCursor: The text is not a cursor.

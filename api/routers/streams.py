@@ -103,5 +103,5 @@ def delete_stream(
 
 
 def _checked(request: NewStream | StreamChanges) -> bool | None:
-    """Whether to check events against schemas; None if the request does not say."""
+    """Return whether to check events against schemas. If the request does not set ``schemas``, return None."""
     return request.schemas == "check" if "schemas" in request.model_fields_set else None

@@ -38,7 +38,7 @@ def described_cases(
         ),
     ] = None,
 ) -> Mapping[str, Any]:
-    """Filter members that describe the state of open transactions."""
+    """Return the filter members that describe the state of open transactions."""
     return {"pattern": pattern, "state": state, "last_type": last_type, "waits_for": waits_for}
 
 
@@ -55,7 +55,7 @@ def wanted_cases(
     key: Annotated[str | None, Query(min_length=1, description="Only the transaction of this correlation key.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
 ) -> CaseFilter:
-    """The requested filter of a list of open transactions."""
+    """Return the requested filter of a list of open transactions."""
     return CaseFilter(stream=stream, older_than=older_than, key=key, limit=limit, **described)
 
 

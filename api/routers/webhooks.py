@@ -34,7 +34,7 @@ _ALL_GIVEN_UP = RedeliveryRequest()
 
 
 def webhook_of(webhook_id: str, services: Served) -> RegisteredWebhook:
-    """The webhook in the path."""
+    """Return the webhook in the path."""
     return services.stores.webhooks.of_kind(webhook_id, is_sink=False)
 
 
@@ -120,9 +120,10 @@ def rotate_secret(
 
 
 def add_deliveries(router: APIRouter, receiver: str, lookup: Callable[..., RegisteredWebhook], *names: str) -> None:
-    """Add the operations on deliveries that all kinds of receivers share; ``names`` are the operations' names.
+    """Add the operations on deliveries that all kinds of receivers share.
 
-    ``receiver`` is the receiver's name in paths and texts; ``lookup`` finds a receiver by the path's parameter.
+    ``receiver`` is the receiver's name in paths and texts, ``lookup`` finds a receiver by the path's parameter, and
+    ``names`` are the names of the operations.
     """
     place, dependency = f"/{{{receiver}_id}}", Depends(lookup)
 

@@ -67,7 +67,7 @@ def upload_options(
         ),
     ] = None,
 ) -> ModelEnvelope:
-    """Options in the query of an upload whose body is the model itself."""
+    """Return the options in the query of an upload whose body is the model itself."""
     mapping: dict[str, str | None] = {}
     for pair in pairs or []:
         task, sign, event_type = pair.partition("=")

@@ -104,7 +104,7 @@ class ListedAlert(AlertModel):
 
     @classmethod
     def from_domain(cls, alert: Mapping[str, Any]) -> Self:
-        """Convert an alert from a list; the result has ``acknowledged`` only if the alert was acknowledged."""
+        """Convert an alert of a list. The result has ``acknowledged`` only if the alert was acknowledged."""
         mark = alert.get("acknowledged")
         return cls.copying(alert, **({} if mark is None else {"acknowledged": AcknowledgementModel.copying(mark)}))
 

@@ -156,7 +156,7 @@ class BacktestModel(WireModel):
 
     @classmethod
     def from_domain(cls, backtest: Backtest, **members: Any) -> Self:
-        """The wire form of a backtest; ``members`` are further members of a subclass."""
+        """Return the wire form of a backtest. ``members`` are further members of a subclass."""
         question = backtest.question
         compared: Pruning = "off" if question["prune"] == "off" else "on"
         return cls.copying(

@@ -34,7 +34,7 @@ class CalendarModel(CalendarVersion):
 
     @classmethod
     def from_table(cls, report: TableReport, **members: Any) -> Self:
-        """Convert a calendar, given its table; ``members`` are further members of a subclass."""
+        """Convert the table of a calendar. ``members`` are further members of a subclass."""
         name = report.record.name.removeprefix(PREFIX)
         return cls.copying(report.record, name=name, users=report.users, **members)
 

@@ -68,7 +68,7 @@ class DeadLetterModel(WireModel):
 
     @classmethod
     def listed(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
-        """Convert a dead letter for a list, with its event cut to a maximum length."""
+        """Convert a dead letter for a list. Its event is cut to a maximum length."""
         event = letter.get("event")
         if event is not None and len(event) > _LISTED_CHARS + 1:
             letter = {**letter, "event": event[:_LISTED_CHARS] + "…"}

@@ -79,7 +79,7 @@ class IntakeModel(WireModel):
 
     @classmethod
     def from_domain(cls, report: IntakeReport, lines: Sequence[int] | None = None) -> Self:
-        """Convert an intake report; with ``lines``, rejected events have their line numbers."""
+        """Convert an intake report. If ``lines`` is given, rejected events have their line numbers."""
         line_members = [{} if lines is None else {"line": lines[rejection.index]} for rejection in report.rejected]
         rejected = [
             RejectedModel.copying(rejection, **line)

@@ -47,7 +47,7 @@ class KeyModel(WireModel):
 
     @classmethod
     def of(cls, key: ApiKey, last_used_us: int | None = None, **members: Any) -> Self:
-        """Convert a key; ``members`` are further members of a subclass."""
+        """Convert an API key. ``members`` are further members of a subclass."""
         return cls.copying(key, last_used_at=moment(last_used_us), revoked=key.revoked_us is not None, **members)
 
     @classmethod

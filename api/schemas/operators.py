@@ -27,7 +27,7 @@ class NewOperator(WireModel):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The document that the operator's kind reads."""
+        """Return the document that the operator's kind reads."""
         stream_member = {} if self.stream is None else {"stream": self.stream}
         return {"name": self.name, **stream_member, **(self.model_extra or {})}
 
@@ -106,7 +106,7 @@ class OperatorQuestion(WireModel):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The members of the question that were given, without nulls."""
+        """Return the members of the question that were given. Members that are null are left out."""
         return self.model_dump(exclude_unset=True, exclude_none=True)
 
 
@@ -124,7 +124,7 @@ class OperatorAnswerModel(WireModel):
 
     @staticmethod
     def json_of(answer: OperatorAnswer) -> bytes:
-        """The wire form of an answer as JSON; groups are written without checking them one by one."""
+        """Return the JSON wire form of an answer. Groups are written without validating each of them."""
         members = dict(answer.members)
         time = moment(members.pop("time_us"))
         document = {**members, "time": time, "positions": answer.positions}

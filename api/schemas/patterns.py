@@ -158,7 +158,7 @@ class PatternModel(WireModel):
 
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern, **members: Any) -> Self:
-        """Convert a pattern; ``members`` are further members of a subclass."""
+        """Convert a pattern. ``members`` are further members of a subclass."""
         return cls.copying(
             pattern,
             constraints="on" if pattern.is_guarded else "off",
@@ -192,7 +192,7 @@ class CheckedPattern(PatternModel):
 
     @classmethod
     def from_report(cls, report: PatternReport, **members: Any) -> Self:
-        """Convert a pattern with its warnings; ``members`` are further members of a subclass."""
+        """Convert a pattern with its warnings. ``members`` are further members of a subclass."""
         definition = pattern_to_json(report.parsed)
         return cls.from_domain(report.pattern, definition=definition, warnings=report.warnings, **members)
 
@@ -264,7 +264,7 @@ class PatternVersion(WireModel):
 
     @classmethod
     def of(cls, pattern: RegisteredPattern, last: int) -> Self:
-        """Convert a version; ``last`` is the number of the pattern's latest version."""
+        """Convert a version of a pattern. ``last`` is the number of the pattern's latest version."""
         constraints = "on" if pattern.is_guarded else "off"
         quiet = shown_quiet(pattern.body)
         return cls.copying(pattern, constraints=constraints, **quiet, current=pattern.version == last)

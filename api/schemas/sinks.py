@@ -86,7 +86,7 @@ class SinkChanges(ReceiverChanges):
     options: _Options | None = None
 
     def to_domain(self) -> dict[str, Any]:
-        """The changes, by name of the sink's attribute."""
+        """Return the changes by name of the sink's attribute."""
         changes = super().to_domain()
         if sink := {name: changes.pop(name) for name in _SINK_MEMBERS if name in changes}:
             changes["sink"] = sink

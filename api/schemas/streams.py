@@ -137,7 +137,7 @@ LatenessGiven: TypeAlias = Annotated[NewLateness, BeforeValidator(_documents_for
 
 
 def _either(name: str) -> AliasChoices:
-    """The two names of a member with a duration: with the unit, as in the API, and without, as in documents."""
+    """Return the two names of a member with a duration: with the unit, as in the API, and without, as in documents."""
     return AliasChoices(name, name.removesuffix("_s"))
 
 
@@ -202,7 +202,7 @@ class StreamModel(_StreamMembers):
 
     @classmethod
     def of(cls, record: StreamRecord, **members: Any) -> Self:
-        """Convert a stream's record; ``members`` are further members of a subclass."""
+        """Convert the record of a stream. ``members`` are further members of a subclass."""
         declaration = record.declaration
         return cls.copying(
             declaration,
@@ -276,7 +276,7 @@ class StreamDetail(StreamModel):
 
     @classmethod
     def used(cls, record: StreamRecord, usage: StreamUsage) -> Self:
-        """Convert a stream's record, its producers and consumers, and its measured lateness."""
+        """Convert the record of a stream, its producers and consumers, and its measured lateness."""
         return cls.of(
             record,
             producers=sorted({use.name for use in usage.uses if use.feeds}),
@@ -318,7 +318,7 @@ class StreamChanges(ChangesModel):
         return value
 
     def to_domain(self) -> dict[str, Any]:
-        """The changes, by name of the declaration's member."""
+        """Return the changes by name of the declaration's member."""
         names = self.model_fields_set - {"schemas"}
         changes = {name.removesuffix("_s"): getattr(self, name) for name in names}
         for name, read in (("lateness", lateness_of), ("max_ahead", ahead_of)):

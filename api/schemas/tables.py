@@ -55,7 +55,7 @@ class TableDetail(TableModel):
 
     @classmethod
     def from_versions(cls, report: TableReport, versions: Sequence[RegisteredTable]) -> Self:
-        """Convert a table; ``versions`` are its versions, the current version last."""
+        """Convert a table. ``versions`` are its versions, and the current version is the last one."""
         return cls.copying(report.record, users=report.users, versions=versions[::-1])
 
 

@@ -97,7 +97,7 @@ class NewWebhook(NewReceiver):
 
 
 def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
-    """Convert a new receiver to a draft; ``sink`` holds the members that only sinks of its kind have."""
+    """Convert a new receiver to a draft. ``sink`` contains the members that only sinks of its kind have."""
     names = {field.name for field in fields(WebhookDraft)} - {"sink"}
     members = {name: getattr(model, name) for name in type(model).model_fields if name in names}
     digest = None if model.digest is None else model.digest.model_dump()
@@ -123,7 +123,7 @@ class ReceiverChanges(ChangesModel):
     )
 
     def to_domain(self) -> dict[str, Any]:
-        """The changes, by name of the receiver's attribute."""
+        """Return the changes by name of the receiver's attribute."""
         changes = {name: getattr(self, name) for name in self.model_fields_set}
         if "enabled" in changes:
             changes["is_enabled"] = changes.pop("enabled")
@@ -286,7 +286,7 @@ class RedeliveryRequest(WireModel):
 
     @property
     def since_us(self) -> int:
-        """``since`` in microseconds UTC."""
+        """Return ``since`` in microseconds UTC."""
         return 0 if self.since is None else parse_time(self.since)
 
 

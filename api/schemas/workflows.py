@@ -137,7 +137,7 @@ class WorkflowVersion(WireModel):
 
     @classmethod
     def from_record(cls, record: RegisteredWorkflow, **members: Any) -> Self:
-        """Convert a version; ``members`` are further members of a subclass."""
+        """Convert a version of a workflow. ``members`` are further members of a subclass."""
         states, letters = record.summary.states, len(record.summary.events)
         return cls.copying(
             record,
@@ -189,7 +189,10 @@ class DerivedConstraints(WireModel):
 
     @classmethod
     def of(cls, derived: Derived, kinds: Collection[str], *, is_full: bool) -> Self:
-        """Convert the constraints of some kinds (empty: all kinds): all constraints that hold, or only the cover."""
+        """Convert the constraints of the given kinds, or of all kinds if ``kinds`` is empty.
+
+        If ``is_full``, convert all constraints that hold, otherwise only the cover.
+        """
         extraction, cover = derived.extraction, frozenset(derived.cover)
         constraints = [
             constraint
@@ -286,7 +289,7 @@ class ConformanceRequest(WireModel):
     traces: list[Trace] = Field([], description="Several transactions, answered in their order.")
 
     def to_domain(self, limit: int) -> list[list[str]]:
-        """The event types of each transaction.
+        """Return the event types of each transaction.
 
         Args:
             limit: The maximum number of events, over all transactions.

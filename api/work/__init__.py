@@ -1,7 +1,7 @@
 """Bounded work: worker processes answer requests of unknown cost, within limits of time, memory and answer size.
 
 A process that exceeds a limit is killed and replaced, and the answer names the limit. A process is also killed if its
-client disconnects. ``bounded`` marks the operations that are answered in this way.
+client disconnects. The decorator ``bounded`` marks the operations that worker processes answer.
 """
 
 from api.work.jobs import Job

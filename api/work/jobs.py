@@ -1,4 +1,4 @@
-"""Messages to and from a worker process."""
+"""Messages between the API process and a worker process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A request for a worker process: the parts of its ASGI scope that can be sent, its state so far, and its body."""
+    """A request for a worker process: the parts of its ASGI scope that can be sent, its current state, and its body."""
 
     scope: dict[str, Any]
     state: dict[str, Any]
@@ -28,9 +28,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a request, and additions to the request's state; if a limit was exceeded, only ``beyond`` is set.
+    """The answer to a request, and additions to the request's state.
 
-    ``is_last``: the worker process ends after this answer.
+    If the request exceeded a limit, only ``beyond`` is set. If ``is_last`` is true, the worker process exits after this
+    answer.
     """
 
     status: int = 0

@@ -1,4 +1,4 @@
-"""Lets worker processes answer bounded operations, and answers requests that exceed a limit."""
+"""Middleware that forwards bounded operations to worker processes, and answers requests that exceed a limit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bounded(endpoint: _Endpoint) -> _Endpoint:
 
 
 def is_bounded(route: APIRoute) -> bool:
-    """Whether a route's operation is marked as bounded."""
+    """Return whether a route's operation is marked as bounded."""
     return bool(getattr(route.endpoint, _MARK, False))
 
 
@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 class BoundedWork:
-    """Middleware that has worker processes answer the bounded operations, given by path and method."""
+    """Middleware that forwards the bounded operations to worker processes. Operations are given by path and method."""
 
     def __init__(self, app: ASGIApp, pool: WorkPool, limits: WorkSettings, routes: Sequence[Route]) -> None:
         self._app = app
@@ -76,11 +76,11 @@ class BoundedWork:
         await send({"type": "http.response.body", "body": answer.body})
 
     def _is_bounded(self, scope: Scope) -> bool:
-        is_near = get_route_path(scope).startswith(self._heads)  # rules out most requests without matching routes
+        is_near = get_route_path(scope).startswith(self._heads)  # excludes most requests without matching the routes
         return is_near and any(route.matches(scope)[0] is Match.FULL for route in self._routes)
 
     async def _answer_unless_disconnected(self, job: Job, receive: Receive) -> Answer | None:
-        """Have a worker answer; None if the client disconnects first."""
+        """Forward a job to a worker. If the client disconnects before the answer, return None."""
         work = asyncio.ensure_future(self._pool.answer(job))
         disconnection = asyncio.ensure_future(_disconnection(receive))
         try:

@@ -1,4 +1,4 @@
-"""The pool of worker processes, which are started when needed and killed when they take too long."""
+"""The pool of worker processes. Workers are started when needed, and killed when they take too long."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from api.work.jobs import Answer, Job, Limit
 from api.work.worker import run_worker
 from service import Settings
 
-_FAILED = 1  # exit status of a process that an exception has ended
+_FAILED = 1  # exit status of a process that an exception has terminated
 _OUT_OF_TIME = -signal.SIGXCPU
 _REAPED_S = 1.0
 _THREADS_EACH = 4  # threads that wait for killed processes are still in use
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class WorkPool:
-    """Worker processes, each of which answers one request at a time.
+    """A pool of worker processes. Each worker answers one request at a time.
 
     Workers are forked from an idle process that has loaded everything, so that a new worker starts at once. ``make``
     creates the answering application in the worker, and must be importable.
@@ -47,7 +47,7 @@ class WorkPool:
         self._threads = ThreadPoolExecutor(_THREADS_EACH * self._limits.processes, "work")
 
     async def answer(self, job: Job) -> Answer:
-        """Have a worker answer a request; cancelling this call ends the work.
+        """Answer a request in a worker process. Cancelling this call stops the work.
 
         Raises ``TooBusy`` if too many requests are waiting, and ``WorkFailed`` if the process failed.
         """
@@ -58,7 +58,7 @@ class WorkPool:
             self._seats.release()
 
     async def _wait_for_seat(self) -> None:
-        """Wait for a free worker process; raises ``TooBusy`` if too many requests are waiting."""
+        """Wait for a free worker process. Raise ``TooBusy`` if too many requests are waiting."""
         limits = self._limits
         if self._seats.locked() and self._waiting >= limits.max_waiting:
             raise TooBusy(
@@ -124,7 +124,7 @@ class _Worker:
     connection: Connection
 
     def ask(self, job: Job) -> Answer:
-        """Have the process answer a request; if a limit of memory or time kills it, the answer names the limit.
+        """Answer a request in this process. If a limit of memory or time kills the process, the answer names the limit.
 
         Raises ``WorkFailed`` if the process failed for another reason.
         """
@@ -140,6 +140,6 @@ class _Worker:
         return answer
 
     def kill(self) -> None:
-        """Kill the process, and wait for its end."""
+        """Kill the process, and wait until it has exited."""
         self.process.kill()
         self.process.join()

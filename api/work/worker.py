@@ -1,4 +1,4 @@
-"""A worker process: the application without the authentication middleware, for one request at a time."""
+"""A worker process: the application without the authentication middleware. It answers one request at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from streams.compiling import progress_of, run_exercise
 
 _STATUS = Path("/proc/self/status")
 _KEPT_STATE = ("change", "route")  # members of the state that middleware reads later
-_WORN = 0.5  # growth, as a share of the memory limit, after which a process is replaced
+_WORN = 0.5  # a process is replaced when its memory has grown by this share of the memory limit
 _CPU_FACTOR = 2
 
 log = structlog.get_logger(__name__)
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], settings: Settings) -> None:
     """Answer requests until the other end of the connection closes.
 
-    This process sends None once it is ready; then it receives a ``Job`` and sends its ``Answer``, in turns.
+    The worker sends None once it is ready. Then it repeatedly receives a ``Job`` and sends its ``Answer``.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides
     configure_logs(settings.log_level)
@@ -45,16 +45,16 @@ def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], sett
 
 
 def _load_kernels() -> None:
-    """Load the kernels of patterns if they are compiled, so that loading takes no time from the first dry run."""
+    """Load the compiled kernels of patterns, so that the first dry run need not load them."""
     if progress_of([PatternKind.exercise]).is_complete:
         run_exercise(PatternKind.exercise)
 
 
 class _Bounds:
-    """Limits of this process, as far as the platform supports them: memory since its start, and CPU time of each job.
+    """Limits of this process, where the platform supports them: memory since its start, and CPU time of each job.
 
-    The memory limit covers writable memory only (``RLIMIT_DATA``), because much of the address space is never used.
-    ``RLIMIT_CPU`` ends a job that continues after its client has disconnected.
+    The memory limit covers only writable memory (``RLIMIT_DATA``), because much of the address space is never used.
+    ``RLIMIT_CPU`` stops a job that continues after its client has disconnected.
     """
 
     def __init__(self, limits: WorkSettings) -> None:
@@ -70,14 +70,14 @@ class _Bounds:
         return _data_bytes() - self._begin_bytes > _WORN * self._limits.max_memory_bytes
 
     def begin(self) -> None:
-        """Set the limit of CPU time for a new job."""
+        """Set the CPU time limit for a new job."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         most_s = int(used.ru_utime + used.ru_stime + _CPU_FACTOR * self._limits.max_time_s) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most_s, resource.RLIM_INFINITY))
 
 
 def _data_bytes() -> int:
-    """Writable memory of this process in bytes; 0 if the platform does not report it."""
+    """Return the writable memory of this process in bytes. If the platform does not report it, return 0."""
     if not _STATUS.exists():
         return 0
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmData:"))
@@ -109,7 +109,7 @@ async def _answer_all(connection: Connection, app: FastAPI, limits: WorkSettings
 
 
 async def _refused(error: ForestallError) -> Answer:
-    """The answer to requests while the stores cannot be opened."""
+    """Return the answer to all requests while the stores cannot be opened."""
     response = problem(error)
     return Answer(status=response.status_code, headers=tuple(response.raw_headers), body=bytes(response.body))
 
