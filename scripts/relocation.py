@@ -1,9 +1,9 @@
-"""Builds the wheel: the packages move below ``forestall``, so that no other distribution's ``api`` meets ours (ADR 81).
+"""Build hook for wheels: moves all packages below ``forestall``, because other distributions may also have an ``api``.
 
-In the repository, packages are top-level folders. In a wheel they are ``forestall/_packages/NAME``, and what names a
-module in their sources names its new place: imports, and texts that are exactly the dotted name of a module, perhaps
-followed by ``:`` and more, or begin an f-string with the name of a package and a dot. A house rule keeps modules from
-being named in any other way.
+In the repository, packages are top-level folders. In a wheel, they are ``forestall/_packages/NAME`` (ADR 81). The build
+rewrites all references to modules in the sources. References are imports, texts that are exactly the dotted name of a
+module (``:`` and more may follow), and f-strings that start with the name of a package and a dot. A rule of the project
+refuses all other ways to name a module.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ _DOCSTRING = '"""The packages of Forestall, which are top-level folders in its r
 
 
 class RelocatingHook(BuildHookInterface[Any]):
-    """Hatchling's hook: writes the files of a wheel into a folder of their own, which becomes its content."""
+    """A build hook of Hatchling.
+
+    It writes the files of a wheel into a separate folder, which becomes the wheel's content.
+    """
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Relocate the packages; an editable installation finds them in the repository."""
+        """Relocate the packages for a wheel. An editable installation imports the packages from the repository."""
         if version == "editable":
             return
         self._folder = Path(tempfile.mkdtemp())
@@ -39,18 +42,18 @@ class RelocatingHook(BuildHookInterface[Any]):
         build_data["force_include"][str(self._folder / FRONT)] = FRONT
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove the folder."""
+        """Remove the folder with the wheel's files."""
         if version != "editable":
             shutil.rmtree(self._folder)
 
 
 def relocate(root: Path, target: Path, packages: Collection[str]) -> None:
-    """Write the packages of a repository as they are in a wheel.
+    """Write the packages of a repository in the form that they have in a wheel.
 
     Args:
-        root: Folder of the repository.
-        target: Folder to write to.
-        packages: Names of the packages; ``forestall`` is one of them.
+        root: The folder of the repository.
+        target: The folder to write to.
+        packages: The names of the packages, including ``forestall``.
     """
     files = [path for package in packages for path in sorted((root / package).rglob("*")) if _is_shipped(path)]
     relocation = Relocation(packages, [path.relative_to(root) for path in files])
@@ -75,11 +78,11 @@ def _is_shipped(path: Path) -> bool:
 
 
 class Relocation:
-    """Rewrites the names of modules in a source.
+    """Rewrites the references to modules in a source file.
 
     Args:
-        packages: The packages; all but ``forestall`` move.
-        files: Their files, relative to the repository.
+        packages: The packages. All except ``forestall`` are moved.
+        files: The files of the packages, relative to the repository.
     """
 
     def __init__(self, packages: Collection[str], files: Collection[Path]) -> None:
@@ -89,7 +92,7 @@ class Relocation:
         self.modules = frozenset(".".join(place.parts) for place in places if place.parts[0] in self._moved)
 
     def rewritten(self, text: str) -> str:
-        """The source with the names of modules in their new places."""
+        """Return the source with all references to modules rewritten."""
         lines = text.encode().splitlines(keepends=True)
         for line, column, old, new in sorted(self._changes(ast.parse(text)), reverse=True):
             content = lines[line - 1]
@@ -98,7 +101,7 @@ class Relocation:
         return b"".join(lines).decode()
 
     def _changes(self, tree: ast.Module) -> Iterator[tuple[int, int, str, str]]:
-        """Line, column from which to look, the text there and what takes its place."""
+        """Yield each change: its line, the first possible column, the old text, and the new text."""
         for node in ast.walk(tree):
             match node:
                 case ast.ImportFrom(module=str(module), level=0) if self._is_moved(module):
@@ -123,5 +126,5 @@ class Relocation:
         return module.partition(".")[0] in self._moved
 
     def _is_beginning(self, text: str) -> bool:
-        """Whether a text begins the name of a module."""
+        """Return whether an f-string's first text is a module's name and a dot."""
         return text.endswith(".") and text.removesuffix(".") in self.modules

@@ -1,4 +1,4 @@
-"""Generates the typed part of the client from the description of the API.
+"""Generator of the typed part of the client, from the OpenAPI description of the API.
 
 ``python scripts/typed_client.py`` writes three files in ``service/client``: the JSON objects of the API as typed
 dictionaries (``wire.pyi``), the operations that clients look up when they run (``operations.json``), and the same
@@ -21,12 +21,12 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "service" / "client"
 _COMMAND = "scripts/typed_client.py"
-_HOUSE = "house"  # whose comments in generated files are none of this file
+_HOUSE = "house"  # kept out of the text below, because the comment is meant for the generated file
 _JSON = "application/json"
 _STREAM = "text/event-stream"
 _CONDITIONS = {"if-match": "If-Match", "if-none-match": "If-None-Match", "idempotency-key": "Idempotency-Key"}
 _BY_METHOD = {"POST": "create", "PUT": "put", "PATCH": "change", "DELETE": "delete", "GET": "get"}
-_NAMES = {  # what the rule of _named would call otherwise
+_NAMES = {  # exceptions from the naming rule of _named
     "list_events": "streams.events",
     "follow_events": "streams.live",
     "list_event_types": "event_types.list",
@@ -49,7 +49,7 @@ _NAMES = {  # what the rule of _named would call otherwise
     "get_metrics": "pipeline.metrics",
 }
 _VERBS = ("get", "post", "put", "patch", "delete")
-_FEW = 5  # methods that two resources may have in common by chance
+_FEW = 5  # number of methods that two resources may share by chance
 _WALKED = ("after", "limit")  # parameters that an iterator sets
 _OPTIONS = """
 class Condition(TypedDict, total=False):
@@ -90,8 +90,9 @@ class Iterated(Generic[P, R]):
     def __get__(self, resource: object, owner: object = None) -> Callable[P, AsyncIterator[R]]: ...
 
 """
-_LONG_CHOICE = 'Literal["aggregate.suspended", "alert"'  # gets a name, as it is long and stands in many objects
-_SHARED = {  # objects of which the API has only forms with further members
+# Many objects contain this long type, so it gets a name.
+_LONG_CHOICE = 'Literal["aggregate.suspended", "alert"'
+_SHARED = {  # common bases; the API has only forms with further members
     "AlertModel": ("ListedAlert", "SuppressedAlertModel"),
     "NewReceiver": ("NewWebhook", "NewParquetSink", "NewEmailSink", "NewKafkaSink"),
     "StreamDeclaration": ("NewStream", "StreamModel"),
@@ -133,7 +134,7 @@ _SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method of the client: the operation that it calls, and its types as texts.
+    """A method of the client: the operation that it calls, and its types as source text.
 
     Attributes:
         kind: ``call``, ``find``, ``pages`` or ``live``, by the method of the client that carries it out.
@@ -159,7 +160,7 @@ class Method:
 
 
 def operations(description: Mapping[str, Any]) -> dict[str, list[Method]]:
-    """The methods of each resource, by name."""
+    """Return the methods of each resource by name."""
     resources: dict[str, list[Method]] = {}
     changed = {
         path
@@ -184,7 +185,7 @@ def operations(description: Mapping[str, Any]) -> dict[str, list[Method]]:
 
 
 def _named(verb: str, path: str, operation_id: str, *, is_list: bool) -> tuple[str, str]:
-    """Resource and method of an operation, by its path unless a table names them."""
+    """Return resource and method name of an operation. A table names exceptions, all others are named by their path."""
     if operation_id in _NAMES:
         resource, _, name = _NAMES[operation_id].partition(".")
         return resource, name
@@ -232,7 +233,7 @@ def _methods(
         chosen = {name: part for name, part in query.items() if name not in _WALKED}
         yield Method(name=name, kind="pages", result=listed, query=chosen, **common)
     else:
-        page_name = "page" if name == "list" else name  # a list without a cursor: its only page
+        page_name = "page" if name == "list" else name  # a list without a cursor has a single page
         yield Method(name=page_name, kind="call", result=answer, query=query, **common)
 
 
@@ -254,13 +255,13 @@ def _finding(method: Method) -> Method:
 
 
 def _arguments(path: str, parameters: Any) -> dict[str, str]:
-    """The parts of a path, in their order in the path."""
+    """Return the parameters in a path, in their order, with their types."""
     types = {parameter["name"]: _type(parameter["schema"]) for parameter in parameters if parameter["in"] == "path"}
     return {name: types[name] for name in re.findall(r"{(\w+)}", path)}
 
 
 def _body(request: Mapping[str, Any] | None) -> tuple[str | None, bool, tuple[str, ...]]:
-    """The type of a body, whether it is required, and its media types."""
+    """Return the type of a body, whether the body is required, and its media types."""
     if request is None:
         return None, False, ()
     forms = tuple(request["content"])
@@ -272,7 +273,7 @@ def _body(request: Mapping[str, Any] | None) -> tuple[str | None, bool, tuple[st
 
 
 def _input(schema: Mapping[str, Any]) -> str:
-    """The type of a JSON body: an object without a model may be any mapping."""
+    """Return the type of a JSON body. For an object without a model, the type is any mapping."""
     text = _type(schema, "wire.")
     text = text.replace("list[dict[str, Any]]", "Sequence[Mapping[str, Any]]")
     text = text.replace("dict[str, Any]", "Mapping[str, Any]")
@@ -280,7 +281,7 @@ def _input(schema: Mapping[str, Any]) -> str:
 
 
 def _answer(responses: Mapping[str, Any]) -> tuple[str, str]:
-    """Media type and type of the successful answer."""
+    """Return media type and Python type of the successful answer."""
     contents = next(response.get("content", {}) for status, response in responses.items() if status.startswith("2"))
     if not contents:
         return "", "None"
@@ -293,7 +294,7 @@ def _answer(responses: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _item(path: str, description: Mapping[str, Any]) -> str | None:
-    """The type of an item of a list, or None if the path is no list."""
+    """Return the type of a list's items. If the operation is not a list, return None."""
     listing = description["paths"].get(path, {}).get("get")
     if listing is None:
         return None
@@ -313,7 +314,7 @@ def _query_type(schema: Mapping[str, Any]) -> str:
 
 
 def _type(schema: Mapping[str, Any], prefix: str = "") -> str:
-    """A JSON schema as a type of Python."""
+    """Convert a JSON schema to a Python type, as source text."""
     if name := _reference(schema):
         return f"{prefix}{name}"
     alternatives = schema.get("anyOf") or schema.get("oneOf")
@@ -335,13 +336,13 @@ def _type(schema: Mapping[str, Any], prefix: str = "") -> str:
 
 
 def _word(name: str) -> str:
-    """A name of the API as a name of Python."""
+    """Convert a name of the API to a Python identifier."""
     word = name.replace("-", "_")
     return f"{word}_" if keyword.iskeyword(word) else word
 
 
 def wire_module(description: Mapping[str, Any]) -> str:
-    """The JSON objects of the API as typed dictionaries."""
+    """Return the source of the module with the JSON objects of the API as typed dictionaries."""
     schemas = description["components"]["schemas"]
     objects = {name: _members(schema) for name, schema in sorted(schemas.items())}
     for name, forms in _SHARED.items():
@@ -349,7 +350,7 @@ def wire_module(description: Mapping[str, Any]) -> str:
         objects[name] = {member: kind for member, kind in objects[forms[0]].items() if (member, kind) in shared}
     bases = {name: re.findall(r"\w+", _base(name, objects)[0]) for name in objects}
     lines = []
-    for name in TopologicalSorter(bases).static_order():  # a class after those that it extends
+    for name in TopologicalSorter(bases).static_order():  # base classes precede the classes that extend them
         if name in objects:
             lines += _typed_dictionary(name, objects)
     text = "\n".join(lines)
@@ -361,7 +362,7 @@ def wire_module(description: Mapping[str, Any]) -> str:
 
 
 def _members(schema: Mapping[str, Any]) -> dict[str, str]:
-    """The types of an object's members; empty if it may have any members."""
+    """Return the types of an object's members. If the object may have any members, return none."""
     if schema.get("additionalProperties") is True:
         return {}
     required = schema.get("required", ())
@@ -387,9 +388,10 @@ def _typed_dictionary(name: str, objects: Mapping[str, Mapping[str, str]]) -> li
 
 
 def _base(name: str, objects: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str, str]]:
-    """The base class of an object, with its members.
+    """Return the base class of an object, with the members that the base class has.
 
-    The base of a list is a page, of any other object the largest one with two fifths of its members and no others.
+    The base class of a list is a page. For any other object, the base class is the largest object whose members are a
+    subset of its members and at least two fifths of them.
     """
     members = objects[name]
     for page, own in _PAGES.items():
@@ -405,13 +407,13 @@ def _base(name: str, objects: Mapping[str, Mapping[str, str]]) -> tuple[str, Map
 
 
 def _quoted(kind: str) -> str:
-    """A type as a text, as it may name a class that follows."""
+    """Quote a type, because it may refer to a class that is defined later."""
     inner = kind.removeprefix("NotRequired[").removesuffix("]") if kind.startswith("NotRequired[") else None
     return repr(kind) if inner is None else f"NotRequired[{inner!r}]"
 
 
 def operation_table(resources: Mapping[str, list[Method]]) -> str:
-    """The operations as clients look them up."""
+    """Return the JSON table of the operations, which clients read at run time."""
     table = {resource: {method.name: _entry(method) for method in methods} for resource, methods in resources.items()}
     rows = [
         f'"{resource}": {{\n'
@@ -439,7 +441,7 @@ def _entry(method: Method) -> dict[str, Any]:
 
 
 def stub(resources: Mapping[str, list[Method]]) -> str:
-    """The operations as methods of classes, for type checkers and editors."""
+    """Return the stub that declares the operations as methods of classes, for type checkers and editors."""
     lines = [
         '"""The operations of the API as methods with types; ``resources.py`` carries them out, and describes them."""',
         "",
@@ -480,7 +482,10 @@ def _is_recent(methods: list[Method]) -> bool:
 
 
 def _classes(resource: str, methods: list[Method], resources: Mapping[str, list[Method]]) -> list[str]:
-    """The classes of a resource for both clients; they extend those of a resource with fewer of the same methods."""
+    """Return the classes of a resource, for the synchronous and the asynchronous client.
+
+    If another resource has a subset of the same methods, the classes extend the classes of that resource.
+    """
     name = _class(resource)
     if _is_recent(methods):
         types = f"[{', '.join(method.result for method in methods)}]"
@@ -504,7 +509,7 @@ def _classes(resource: str, methods: list[Method], resources: Mapping[str, list[
 
 
 def _generic(verb: str, define: str) -> str:
-    """A method for calls of any path."""
+    """Return a method that calls any path with a given verb."""
     body = "" if verb in ("get", "delete") else "body: Any = None, "
     return f"    {define} {verb}(self, path: str, {body}**query: Any) -> Any: ..."
 
@@ -551,13 +556,13 @@ def _option(name: str, kind: str, is_required: bool) -> str:
 
 
 def formatted(text: str, name: str) -> str:
-    """A module in the format of this repository."""
+    """Format the source of a module in the style of this repository."""
     command = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", str(FOLDER / name), "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
 def generated(description: Mapping[str, Any]) -> dict[str, str]:
-    """The generated files by name."""
+    """Return the contents of the generated files by name."""
     resources = operations(description)
     return {
         "wire.pyi": formatted(wire_module(description), "wire.pyi"),

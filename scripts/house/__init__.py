@@ -1,8 +1,8 @@
-"""The project's own rules that no linter knows, as small checks over syntax trees.
+"""The project's own rules that no linter checks, as small functions over syntax trees.
 
-Purpose: each module holds rules on one subject; ``tests/house`` runs them over the tree and shows on planted code that
-each rule finds violations. A rule is silenced on one line by ``# house: allow <rule>: <reason>``, on it or just above
-it; a comment without a reason, for an unknown rule, or without effect is an error itself.
+Each module contains rules on one subject. ``tests/house`` applies the rules to the code base, and shows with example
+code that each rule finds violations. The comment ``# house: allow <rule>: <reason>`` silences a rule on its own line
+and the next. A comment without a reason, for an unknown rule, or without effect is an error itself.
 """
 
 from house.ruleset import RULES, check

@@ -1,4 +1,4 @@
-"""Rules on side effects of imports, and on what the core may use."""
+"""Rules on side effects of imports, and on the modules and functions that the core may use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from house.sources import LITERATURE, PACKAGES, ROOT, Source, Violation
 
 CORE = ("streams", "nfa", "constraints", "workflows", "shards")
-SHARED_MODULES = ("reference", "errors")  # meant for other packages as they are
+SHARED_MODULES = ("reference", "errors")  # public modules that other packages may import directly
 
 _CLOCK_HOME = "streams/clock.py"
 _CLOCKS = {
@@ -58,7 +58,7 @@ _IO_METHODS = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir"}
 
 
 def wall_clock(source: Source) -> Iterator[Violation]:
-    """The core takes a clock as an argument and reads none itself."""
+    """Check that the core never reads a clock itself: it takes a ``Clock`` as an argument."""
     if source.package not in CORE or source.path == _CLOCK_HOME:
         return
     for node in source.nodes:
@@ -67,7 +67,10 @@ def wall_clock(source: Source) -> Iterator[Violation]:
 
 
 def environment_reads(source: Source) -> Iterator[Violation]:
-    """Settings are read once, by service.settings and entry points, and passed down."""
+    """Check that only service.settings and entry points read the environment.
+
+    All other code gets settings as arguments.
+    """
     is_entry_point = source.path in _ENTRY_POINTS or Path(source.path).name == "__main__.py"
     if source.package is None or is_entry_point:
         return
@@ -82,7 +85,10 @@ def environment_reads(source: Source) -> Iterator[Violation]:
 
 
 def module_state(source: Source) -> Iterator[Violation]:
-    """A module has constants, no state: a container at its top has a constant's name and is never changed."""
+    """Check that a module has no mutable state.
+
+    A container at module level must have a constant's name, and no code may change it.
+    """
     if source.package is None:
         return
     for statement in source.tree.body:
@@ -99,7 +105,7 @@ def module_state(source: Source) -> Iterator[Violation]:
 
 
 def import_time_io(source: Source) -> Iterator[Violation]:
-    """Importing a module reads and writes nothing."""
+    """Check that the import of a module neither reads nor writes files."""
     if source.package is None:
         return
     for node in _evaluated_at_import(source.tree.body):
@@ -113,9 +119,9 @@ def import_time_io(source: Source) -> Iterator[Violation]:
 
 
 def inner_imports(source: Source) -> Iterator[Violation]:
-    """Another package is imported by its front, or by the front of one of its parts, not by its inner modules.
+    """Check that packages import each other through a front (``__init__.py``), not through inner modules.
 
-    ``literature`` compares itself with the inner parts of the product.
+    ``literature`` is exempt, because it compares itself with inner modules of the product.
     """
     if source.package in (None, LITERATURE):
         return
@@ -186,9 +192,10 @@ def _is_main_guard(statement: ast.stmt) -> bool:
 
 
 def named_modules(source: Source) -> Iterator[Violation]:
-    """A text names a module by a dotted name, or an f-string begins with that of a package: so a wheel renames it.
+    """Check that texts refer to a module by its dotted name, because the build of a wheel renames modules.
 
-    ``scripts/relocation.py`` changes such texts; a bare name such as ``api`` may mean anything else, and stays.
+    An f-string that names a module must start with the package and a dot. ``scripts/relocation.py`` rewrites these
+    texts. A bare name such as ``api`` is not rewritten, because it may mean something else.
     """
     if source.package not in PACKAGES:
         return
@@ -214,7 +221,7 @@ _NAMING_CALLS = ("import_module", "find_spec", "files", "read_script", "run_modu
 
 
 def _named(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """Lines and texts that name modules: arguments of calls that import, and what follows ``-m`` in a list of words."""
+    """Yield line and text of each module name: arguments of importing calls, and texts after ``-m`` in a list."""
     if isinstance(node, ast.Call) and node.args:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if called in _NAMING_CALLS and isinstance(node.args[0], ast.Constant):

@@ -1,4 +1,4 @@
-"""The form of commit messages: ``area: Add, Fix, ... what changed``, a body that says why, no merges."""
+"""The required form of commit messages: ``area: Verb ...``, a body with the reason, and no merges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST = 100
 
 
 class Commit(NamedTuple):
-    """A commit: its abbreviated id, the number of its parents and its message."""
+    """A commit: its abbreviated id, the number of its parents, and its message."""
 
     id: str
     parents: int
@@ -27,7 +27,7 @@ class Commit(NamedTuple):
 
 
 def commits(since: str = SINCE) -> list[Commit]:
-    """The commits of the current branch that were written since a time; none outside a git checkout."""
+    """Return the commits of the current branch since a time. Outside a git checkout, return none."""
     command = ["git", "-C", str(ROOT), "log", f"--since={since}", "--format=%h%x00%p%x00%B%x01"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     records = [record.strip("\n").split("\0") for record in done.stdout.split("\1")[:-1]]
@@ -35,7 +35,7 @@ def commits(since: str = SINCE) -> list[Commit]:
 
 
 def refused_messages(listed: Iterable[Commit]) -> Iterator[str]:
-    """What is wrong with each commit whose message has another form."""
+    """Yield the faults of each commit whose message does not have the required form."""
     for commit in listed:
         subject, _, body = commit.message.strip().partition("\n")
         if commit.parents > 1:

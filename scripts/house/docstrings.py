@@ -1,4 +1,4 @@
-"""Docstrings and comments name their subject: words that leave it open are refused, and sentences full of pronouns."""
+"""Rules on docstrings and comments: certain vague words are refused, and sentences with many pronouns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def plain_docstrings(source: Source) -> Iterator[Violation]:
-    """Docstrings and comments avoid words of the old dialect; a first sentence has at most two pronouns."""
+    """Check that docstrings and comments contain no vague words, and that a first sentence has at most two pronouns."""
     if _WORDS.search(source.text):
         yield from _comments(source)
     for node in source.nodes:

@@ -1,4 +1,4 @@
-"""Code blocks of the documents."""
+"""Code blocks of Markdown documents."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _NOT_RUN = re.compile(r"<!-- not run: (\S+ \S+ .+?) -->")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A fenced block.
+    """A fenced code block.
 
     Attributes:
-        line: Of its opening fence, from 1.
-        language: First word after the fence.
+        line: The line of the opening fence, from 1.
+        language: The first word after the opening fence.
         text: The lines between the fences, without their indentation.
-        reason: Why it is not run: the comment ``<!-- not run: ... -->`` on the line before; else empty.
+        reason: The reason in the comment ``<!-- not run: ... -->`` on the line before, or empty if there is no comment.
     """
 
     line: int
@@ -28,7 +28,7 @@ class Block:
 
 
 def code_blocks(text: str) -> Iterator[Block]:
-    """Blocks of a Markdown text, in order; an unclosed block ends with the text."""
+    """Yield the code blocks of a Markdown text, in order. An unclosed block ends at the end of the text."""
     lines = text.splitlines()
     position = 0
     while position < len(lines):

@@ -1,4 +1,4 @@
-"""The number of random examples in tests: all, or a share of them."""
+"""The number of random examples that tests draw: all of them, or a share."""
 
 from __future__ import annotations
 
@@ -11,42 +11,49 @@ from hypothesis import settings
 
 T = TypeVar("T")
 _FEWEST = 10
-_FEWEST_EACH = 5  # of a test with parameters, for each of them
+_FEWEST_EACH = 5  # minimum for each parameter of a parametrised test
 _PARTNERS = 3
 _SETTINGS = (
-    "_hypothesis_internal_use_settings"  # where hypothesis stores the values of @settings; it has no public name for it
+    "_hypothesis_internal_use_settings"  # the attribute in which hypothesis stores @settings; it has no public name
 )
 
 
 def share_of(examples: int, share: float, fewest: int = _FEWEST) -> int:
-    """A share of some examples, but at least ten if there were as many."""
+    """Return a share of a number of examples, but at least ``fewest`` if there are that many."""
     return min(examples, max(fewest, round(examples * share)))
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """The cases that a test draws in a loop of its own, ``for _ in draws(6_000)``."""
+    """The random cases of a test that draws them in its own loop, ``for _ in draws(6_000)``."""
 
     share: float
 
     def __call__(self, cases: int) -> range:
-        """Numbers of the cases: a share of all, as a property test draws of its examples."""
+        """Return the numbers of the cases to draw: a share of all, as for the examples of a property test."""
         return range(share_of(cases, self.share))
 
     def until(self, cases: int, is_met: Callable[[], bool]) -> Iterator[int]:
-        """The same numbers, and more of all as long as something rare that the test has to meet is missing."""
+        """Yield the numbers of the cases to draw.
+
+        If ``is_met`` still returns False after the share, more cases follow, up to all of them: the test must meet a
+        rare situation at least once.
+        """
         for number in range(cases):
             if number >= share_of(cases, self.share) and is_met():
                 return
             yield number
 
     def turn(self, things: Sequence[T], number: int) -> Sequence[T]:
-        """What the numbered partner meets where each thing would meet each partner: a third, every partner others."""
+        """Return the items that the numbered partner is tested with: all, or a third of them if only a share is drawn.
+
+        Consecutive partners get different thirds. Use this where a full test would combine each item with each partner.
+        """
         return things if self.share == 1 else things[number % _PARTNERS :: _PARTNERS]
 
 
 def share_examples(tests: Iterable[Any], share: float) -> None:
-    """Let each property test draw a share of its examples, for each of its parameters at least five.
+    """Reduce each property test to a share of its examples, but at least five for each of its parameters.
 
     Args:
         tests: Test functions, a parametrised one once per parameter; functions without examples are left alone.

@@ -16,7 +16,7 @@ _ISSUE = re.compile(r"#\d+")
 
 
 def broad_except(source: Source) -> Iterator[Violation]:
-    """Only an outermost loop may catch everything."""
+    """Check that only a marked outermost loop catches all exceptions."""
     for node in source.nodes:
         if not isinstance(node, ast.ExceptHandler):
             continue
@@ -26,7 +26,7 @@ def broad_except(source: Source) -> Iterator[Violation]:
 
 
 def unissued_todo(source: Source) -> Iterator[Violation]:
-    """A mark of unfinished work names its issue."""
+    """Check that a mark of unfinished work names its issue."""
     if not _MARK.search(source.text):
         return
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline):

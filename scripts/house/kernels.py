@@ -1,4 +1,4 @@
-"""Rules on the dependencies and flags of compiled code."""
+"""Rules on imports, callees and compiler flags of kernels."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from house.sources import Source, Violation
 
 _ALLOWED = {"numpy", "numba"}
-_ALLOWED_FOR_TYPES = {"__future__", "typing", "collections"}  # NamedTuples of arrays and annotations
+_ALLOWED_FOR_TYPES = {"__future__", "typing", "collections"}  # NamedTuples of arrays, and annotations
 _COMPILED_NAMESPACES = {"numpy", "numba", "math", "typing"}
 _DECORATORS = {"numba.njit", "numba.jit", "numba.vectorize", "numba.guvectorize"}
 _FLAGS_THAT_LOSE_NAN = {"fast", "nnan"}
-_KEEPS = "streams.kernels.compiling.kernel"  # compiles as numba.njit, and keeps the result
+_KEEPS = "streams.kernels.compiling.kernel"  # compiles as numba.njit, and caches the compiled code
 _WITHOUT_KERNELS = (
     "streams/kernels/keeping.py",
     "streams/kernels/recording.py",
-)  # about kernels, but without any
+)  # modules about kernels that contain no kernel themselves
 
 
 def kernel_imports(source: Source) -> Iterator[Violation]:
-    """Kernels import numpy, numba and one another only."""
+    """Check that kernels import numpy, numba and other kernels only."""
     if not source.is_kernel or source.path in _WITHOUT_KERNELS:
         return
     for node in source.nodes:
@@ -38,7 +38,7 @@ def kernel_imports(source: Source) -> Iterator[Violation]:
 
 
 def kernel_flags(source: Source) -> Iterator[Violation]:
-    """No ``parallel=True`` (it does not survive a fork) and no fastmath that drops NaN."""
+    """Check that no kernel has ``parallel=True``, which does not survive a fork, or fastmath flags that drop NaN."""
     for function in source.functions:
         for decorator in function.decorator_list:
             if not _is_compiler(source, decorator) or not isinstance(decorator, ast.Call):
@@ -49,10 +49,11 @@ def kernel_flags(source: Source) -> Iterator[Violation]:
 
 
 def cached_callees(source: Source) -> Iterator[Violation]:
-    """The callees of a cached kernel are in ``kernels`` folders.
+    """Check that the callees of a cached kernel are in ``kernels`` folders.
 
-    numba does not notice that a callee in another file has changed. So compiled kernels are kept in a
-    folder that is named by a digest of all kernels (``streams.kept.kernel_digest``).
+    numba does not notice a change of a callee in another file. Therefore compiled kernels are cached in a folder that
+    is named by a digest of all kernel sources (``streams.kept.kernel_digest``), and the digest covers these folders
+    only.
     """
     for function in source.functions:
         if not any(_is_cached(source, decorator) for decorator in function.decorator_list):
@@ -68,7 +69,7 @@ def cached_callees(source: Source) -> Iterator[Violation]:
 
 
 def _is_kernel(name: str) -> bool:
-    """Whether a dotted name is in a package's ``kernels`` folder."""
+    """Return whether a dotted name is in a package's ``kernels`` folder."""
     return name.split(".")[1:2] == ["kernels"]
 
 

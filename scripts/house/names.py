@@ -1,4 +1,4 @@
-"""Names of variables, parameters, functions and types are nouns of the field."""
+"""The rule on the names of variables, parameters, functions and types."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from house.sources import Source, Violation
 
 _WEAK = frozenset("asked found given got made news one put said shown standing taken there told wish".split())
-_VERBS = frozenset({"one", "put", "shown"})  # as names of functions
+_VERBS = frozenset({"one", "put", "shown"})  # allowed as names of functions
 
 
 def noun_names(source: Source) -> Iterator[Violation]:
-    """Names in shipped code and scripts are nouns: ``matches``, ``stored_version``; no adjectives or verbs.
+    """Check that names in shipped code and scripts are nouns, such as ``matches`` or ``stored_version``.
 
-    Constants and members of records are left out; some members are names in saved states and JSON.
+    Constants and members of classes are exempt, because some members are names in saved states and JSON.
     """
     if source.package is None and not source.path.startswith("scripts/"):
         return
@@ -34,7 +34,7 @@ def noun_names(source: Source) -> Iterator[Violation]:
 
 
 def _given_name(node: ast.AST) -> str | None:
-    """The name that a node binds; None for other nodes."""
+    """Return the name that a node binds. For other nodes, return None."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         return node.name
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

@@ -12,9 +12,10 @@ _ATTACHING = "__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)"
 
 
 def package_front(source: Source) -> Iterator[Violation]:
-    """``__init__.py`` holds a docstring, imports and ``__all__``; or a docstring and the line that attaches its stub.
+    """Check that ``__init__.py`` has only a docstring, imports and ``__all__``.
 
-    The stub, ``__init__.pyi``, then holds the imports, as ``x as x``.
+    Instead of the imports, it may have the line that attaches the stub ``__init__.pyi``. The stub then contains the
+    imports, as ``x as x``.
     """
     if source.package is None or Path(source.path).stem != "__init__":
         return

@@ -1,8 +1,8 @@
-"""A package ships only modules that a request, a command or a program with the public library can reach.
+"""The rule that a package ships only modules that a request, a command or the public library can reach.
 
 The import graph is read from syntax trees. Its entry points are the commands of ``pyproject.toml``, the modules that
-documents, images and scripts start with ``python -m``, what code blocks of documents import or name, and all that the
-fronts of the packages export. The front of an inner folder reaches only those of its exports that some module imports.
+documents, images and scripts start with ``python -m``, the names in code blocks of documents, and all exports of the
+packages' fronts. From the front of an inner folder, only exports that some module imports are reached.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _STARTING_FILES = ("Dockerfile", "docker-compose.yml")
 
 
 class Modules:
-    """The modules of the packages and what they import.
+    """The modules of the packages, and their imports.
 
     Args:
-        sources: Their files, stubs included.
+        sources: The files of the modules, including stubs.
     """
 
     def __init__(self, sources: Iterable[Source]) -> None:
@@ -35,7 +35,7 @@ class Modules:
             self._sources.setdefault(_name_of(source.path), []).append(source)
 
     def unreachable(self, entries: Iterable[str]) -> Iterator[Violation]:
-        """Modules that no entry point reaches.
+        """Yield a violation for each module that no entry point reaches.
 
         Args:
             entries: Dotted names of modules, or of functions and classes in them.
@@ -52,7 +52,11 @@ class Modules:
                 yield Violation(source.path, 0, _MESSAGE)
 
     def _reached_from(self, name: str) -> Iterator[str]:
-        """Names that a dotted name leads to: its package, and its imports or the module that an export comes from."""
+        """Yield the names that a dotted name reaches directly.
+
+        These are its package and, for a module, its imports. For a name that a front exports, the module that defines
+        it.
+        """
         package, _, last = name.rpartition(".")
         if package:
             yield package
@@ -63,7 +67,7 @@ class Modules:
 
     @cached_property
     def _exports(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-        """The exports of each front by name, with their dotted names."""
+        """The exports of each front: their names, with the dotted names that they refer to."""
         fronts = [name for name, (source, *_) in self._sources.items() if PurePosixPath(source.path).stem == "__init__"]
         return {
             front: {export: (name,) for source in self._sources[front] for export, name in _imported(source, front)}
@@ -77,13 +81,13 @@ class Modules:
             yield from self._named_by_texts(source)
 
     def _with_all(self, name: str) -> Iterator[str]:
-        """An imported name; also all exports of a front that is imported as a module."""
+        """Yield an imported name. If it is a front that is imported as a module, also yield all its exports."""
         yield name
         for export in self._exports.get(name, ()):
             yield f"{name}.{export}"
 
     def _named_by_texts(self, source: Source) -> Iterator[str]:
-        """Modules that texts name: ``MODULE``, ``MODULE:FUNCTION``, or the end of ``f"PACKAGE.{end}"``."""
+        """Yield modules that texts name: ``MODULE``, ``MODULE:FUNCTION``, or the end of ``f"PACKAGE.{end}"``."""
         texts = {node.value for node in source.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         begins = {
             str(node.values[0].value)
@@ -98,7 +102,7 @@ class Modules:
 
 
 def entry_points() -> Iterator[str]:
-    """Names by which the product is entered."""
+    """Yield the dotted names of all entry points of the product."""
     yield from PACKAGES
     for command in PROJECT["project"]["scripts"].values():
         yield command.replace(":", ".")
@@ -121,7 +125,7 @@ def _entered_by(text: str, *, is_document: bool) -> Iterator[str]:
 
 
 def _imported(source: Source, module: str) -> Iterator[tuple[str, str]]:
-    """Imported names as the module has them, each with its dotted name."""
+    """Yield the imported names of a module, each with the dotted name that it refers to."""
     package = module if PurePosixPath(source.path).stem == "__init__" else module.rpartition(".")[0]
     for node in source.imports:
         if isinstance(node, ast.Import):
@@ -133,6 +137,6 @@ def _imported(source: Source, module: str) -> Iterator[tuple[str, str]]:
 
 
 def _name_of(path: str) -> str:
-    """The dotted name of a module's file."""
+    """Return the dotted name of the module in a file."""
     parts = PurePosixPath(path).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -1,4 +1,4 @@
-"""All rules by name, and their application to a file."""
+"""All rules by name, and the application of a rule to a file."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "noun-names": noun_names,
     }
 )
-OTHER_RULES = frozenset({"one-signature"})  # checked after the suite
+OTHER_RULES = frozenset({"one-signature"})  # checked after the test suite
 
 
 def check(source: Source, rule_name: str) -> list[Violation]:
-    """Violations of one rule that no skip comment covers."""
+    """Return the violations of one rule that no skip comment covers."""
     allowed = {allowance.line for allowance in source.allowances if allowance.rule == rule_name}
     return [violation for violation in RULES[rule_name](source) if not _covers(allowed, violation)]
 
 
 def misused_allowances(source: Source) -> Iterator[Violation]:
-    """Skip comments without a rule, a reason or an effect."""
+    """Yield a violation for each skip comment without a rule, a reason or an effect."""
     for allowance in source.allowances:
         if allowance.rule in OTHER_RULES:
             continue
@@ -61,5 +61,8 @@ def misused_allowances(source: Source) -> Iterator[Violation]:
 
 
 def _covers(allowed: set[int], violation: Violation) -> bool:
-    """Whether a comment covers a violation: on its own line and the next, and of the whole file anywhere."""
+    """Return whether a skip comment covers a violation.
+
+    A comment covers its own line and the next. A violation of the whole file (line 0) is covered by a comment anywhere.
+    """
     return bool(allowed) if violation.line == 0 else bool(allowed & {violation.line, violation.line - 1})

@@ -1,4 +1,4 @@
-"""Output of a test run while it is silent, the limit of its time, and its memory."""
+"""Plugins for test runs: output during silence, a time limit, and the release of memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 
 
 class Heartbeat:
-    """Names the running tests whenever nothing has been shown for a few seconds.
+    """Shows the running tests whenever no test has finished for some seconds.
 
     Args:
-        say: Shows a line.
-        silence_s: How long nothing may be shown.
+        say: The function that shows a line.
+        silence_s: Seconds without a finished test after which the running tests are shown.
     """
 
     def __init__(self, say: Callable[[str], object], silence_s: float = 5.0) -> None:
@@ -53,16 +53,16 @@ class Heartbeat:
 
 
 def line_writer() -> Callable[[str], object]:
-    """Writes lines to the standard output as it is now, even while a test's own output is captured."""
+    """Return a function that writes a line to the current standard output, even while a test's output is captured."""
     out = os.dup(1)
     return lambda text: os.write(out, f"\n  ... {text}\n".encode())
 
 
 class Bound:
-    """Interrupts the tests of this process, as Ctrl+C does, when they have taken too long.
+    """Interrupts the tests of this process, as Ctrl+C does, when a time limit has passed.
 
     Args:
-        seconds: How long they may take.
+        seconds: The time limit in seconds.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -84,13 +84,19 @@ class Bound:
 
 
 def slow_files_first(items: list[pytest.Item]) -> None:
-    """Move files with slow tests to the front, in their order: at the end, one core would wait for another."""
+    """Move files with slow tests to the front, in their order.
+
+    At the end, one process would run them while others idle.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path not in slow)
 
 
 def release_memory() -> None:
-    """Return freed memory to the system; malloc and Arrow keep it, so each large test would add to the process."""
+    """Return freed memory to the operating system.
+
+    Without this call, malloc and Arrow keep freed memory, so the process would grow with each large test.
+    """
     if (arrow := sys.modules.get("pyarrow")) is not None:
         arrow.default_memory_pool().release_unused()
     if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):

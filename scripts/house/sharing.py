@@ -1,4 +1,4 @@
-"""How tests are divided among the processes of a pass."""
+"""The distribution of tests over the processes of a test run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _USES_SPARK = re.compile(r"def \w+\([^)]*\bspark(_options)?\b|(usefixtures|getfi
 
 
 class FilesTogether(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """The scheduler of a pass: the tests of a file stay together, and so do those of all files that share a Spark.
+    """The scheduler of a test run: the tests of a file share a process, and so do all files with Spark.
 
-    A Spark takes some ten seconds of a core to start, and as many until its code is compiled.
+    Spark takes about ten seconds of CPU time to start, and the same time again until its code is compiled.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -24,5 +24,5 @@ class FilesTogether(LoadFileScheduling):  # type: ignore[misc]  # xdist has no t
 
 @cache
 def uses_spark(file: Path) -> bool:
-    """Whether a test of a file has the fixture ``spark``."""
+    """Return whether a test in a file has the fixture ``spark``."""
     return _USES_SPARK.search(file.read_text(encoding="utf-8")) is not None

@@ -1,6 +1,6 @@
-"""Compilations of kernels: a second signature means that a wrapper passed on another dtype or layout.
+"""Compiled signatures of kernels. A second signature means that a caller passed another dtype or array layout.
 
-Before the first test no kernel is compiled: collecting tests must not take minutes.
+No kernel may be compiled before the first test, because the collection of tests must not take minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ALLOWED = re.compile(r"#\s*house: allow one-signature: \S+ \S+ \S+")
 
 
 def surplus_signatures(modules: Iterable[ModuleType] | None = None) -> list[str]:
-    """Kernels of the loaded ``*.kernels`` modules with more than one compiled signature, a line each."""
+    """Return a line for each kernel of the loaded ``*.kernels`` modules with more than one compiled signature."""
     surplus = []
     for name, kernel in _kernels(modules):
         if len(kernel.signatures) > 1 and not _ALLOWED.search(_header(kernel.py_func)):
@@ -26,12 +26,12 @@ def surplus_signatures(modules: Iterable[ModuleType] | None = None) -> list[str]
 
 
 def called_kernels(modules: Iterable[ModuleType] | None = None) -> list[str]:
-    """Kernels of the loaded ``*.kernels`` modules that have been compiled or loaded so far, for some call."""
+    """Return the kernels of the loaded ``*.kernels`` modules that a call has compiled or loaded so far."""
     return sorted(name for name, kernel in _kernels(modules) if kernel.signatures)
 
 
 def _kernels(modules: Iterable[ModuleType] | None) -> Iterator[tuple[str, Any]]:
-    """Compiled functions with their names, each from its own module."""
+    """Yield the compiled functions with their names, each from the module that defines it."""
     for module in list(sys.modules.values()) if modules is None else modules:
         name = getattr(module, "__name__", "")
         if modules is None and ".kernels" not in name:

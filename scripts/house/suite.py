@@ -1,4 +1,4 @@
-"""Rules on tests: they assert something, and run."""
+"""Rules on tests: a test has assertions, is not skipped without an issue, and limits the time of its requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ISSUE = re.compile(r"(#|issue )\d+")
 
 
 def assertionless_tests(source: Source) -> Iterator[Violation]:
-    """Each test function asserts, itself or through a function of its file."""
+    """Check that each test function asserts, itself or through a function of its file."""
     if not source.is_test:
         return
     functions = {function.name: function for function in source.functions}
@@ -34,7 +34,7 @@ def assertionless_tests(source: Source) -> Iterator[Violation]:
 
 
 def skipped_tests(source: Source) -> Iterator[Violation]:
-    """A test that does not run, or may fail, names an issue."""
+    """Check that a test that is skipped, or may fail, names an issue."""
     if not source.is_of_tests:
         return
     skips = {id(node) for node in source.nodes if isinstance(node, ast.Attribute) and source.resolve(node) in _SKIPS}
@@ -46,7 +46,10 @@ def skipped_tests(source: Source) -> Iterator[Violation]:
 
 
 def impatient_tests(source: Source) -> Iterator[Violation]:
-    """A request of a test names its time limit: the five seconds of ``httpx`` pass on a busy machine."""
+    """Check that each HTTP request of a test has a time limit.
+
+    The default of ``httpx``, five seconds, may be too short on a busy machine.
+    """
     if not source.is_of_tests:
         return
     for node in source.nodes:

@@ -1,8 +1,8 @@
-r"""Wordings that read as translated: those that are refused in texts, and their plain replacements.
+r"""Unidiomatic wordings that the documents and docstrings must not contain, with their plain replacements.
 
-``WORDS`` are refused in documents and in every docstring and message of the shipped packages, ``WORDS_FOR_USERS``
-in addition where users read: documents, the API, the command line, settings, raised errors. Only wordings that are
-never right are listed; whether a sentence has to be read twice, people judge.
+``WORDS`` are refused in documents, and in every docstring and message of the shipped packages. ``WORDS_FOR_USERS`` are
+also refused in texts for users: documents, the API, the command line, settings, raised errors. The lists contain only
+wordings that are never right. Whether a sentence is easy to read, only people can judge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from house.sources import ROOT, Source, Violation, project_files
 
 
 class Word(NamedTuple):
-    """A refused wording: the pattern that finds it, and its replacement."""
+    """A refused wording: the regular expression that finds it, and its replacement."""
 
     found: re.Pattern[str]
     better: str
@@ -73,7 +73,7 @@ _DOCUMENTS = (
     "api/outcomes.json",
     "console/templates/*.html",
 )
-_DECISIONS = "docs/adr/*"  # stay in the words in which they were made
+_DECISIONS = "docs/adr/*"  # decisions keep the words in which they were written
 _FOR_USERS = ("api/*", "service/cli/*", "service/doctor/*", "service/settings.py", "*/errors.py")
 _NOT_READ = ("*/kernels/*",)
 _CODE = re.compile(r"`[^`]*`")
@@ -82,7 +82,7 @@ _MARKUP = re.compile(r"{%.*?%}|{{.*?}}|{#.*?#}|<(script|style)\b.*?</\1>|<[^>]*>
 
 
 def plain_words(source: Source) -> Iterator[Violation]:
-    """Docstrings and messages of the shipped packages use the field's words."""
+    """Check that docstrings and messages of the shipped packages contain no refused wording."""
     if source.package is None or _is_one_of(source.path, _NOT_READ):
         return
     is_for_users = _is_one_of(source.path, _FOR_USERS)
@@ -94,7 +94,7 @@ def plain_words(source: Source) -> Iterator[Violation]:
 
 
 def documents() -> list[Path]:
-    """The texts whose words are checked: documents but for decisions, the API's outcomes, templates of the console."""
+    """Return the texts to check: Markdown files except decisions, the API's outcomes, the console's templates."""
     return [
         path
         for path in [*project_files(".md"), *project_files(".html"), ROOT / "api" / "outcomes.json"]
@@ -103,7 +103,10 @@ def documents() -> list[Path]:
 
 
 def document_words(path: str, text: str) -> Iterator[Violation]:
-    """A document uses the field's words; code and markup are left out, but attributes with a text are read."""
+    """Check that a document contains no refused wording.
+
+    Code and markup are skipped, except HTML attributes whose text is shown to users.
+    """
     lines = text.splitlines()
     for block in code_blocks(text):
         end = block.line + block.text.count("\n") + 1
