@@ -1,9 +1,10 @@
 """Random kills while the three aggregates of docs/aggregates.md run: no derived event is lost or duplicated.
 
-As ``pipeline_chaos``. Failed logins by address, refunds by shop compared with a week before, tickets by tenant and
-region: groups in the shard of their key and re-keyed ones, with and without a condition. In the end the
-derived events are those of ``forestall run`` over the same events, each once. After each kill, and in the end, the
-tickets of one tenant in the last twenty minutes are asked for: the answer has all events that were posted before.
+The kills are those of ``pipeline_chaos``. The aggregates count failed logins by address, refunds by shop compared with
+a week before, and tickets by tenant and region. Some have groups in the shard of their key, others are re-keyed; some
+have a condition. In the end, the service must have each derived event of ``forestall run`` over the same events exactly
+once. After each kill, and in the end, a client asks for the tickets of one tenant in the last twenty minutes. The
+answer must include all events that were posted before.
 
     scripts/bench aggregate_chaos --kills=12 --events=12000
 """
@@ -45,15 +46,15 @@ ask: {by: [tenant, region]}
 _ASKED_US = 20 * 60_000_000
 _TENANTS = 3
 DERIVED, ANSWERS = "derived events", "answers"
-_START_US = 1_577_836_800_000_000  # 2020: all times have to be past
+_START_US = 1_577_836_800_000_000  # 2020, because all times must be in the past
 _FAR_US = 4 * 365 * 86_400_000_000
 _STEPS_US = {"logins": 40_000_000, "sales": 3_600_000_000, "tickets": 30_000_000}
-_BEGINS = 64  # keys, enough for each of a few shards to have some
+_BEGINS = 64  # enough keys that each of a few shards has some
 _PATIENCE_S, _QUIET_S = 120.0, 3.0
 
 
 class Sentences(Case):
-    """Logins, sales and tickets."""
+    """The case of the three aggregates: logins, sales and tickets."""
 
     def __init__(self, folder: Path) -> None:
         found = re.search(
@@ -65,7 +66,10 @@ class Sentences(Case):
         self._folder, self._streams = folder, dict[str, str]()
 
     def events(self, plan: Plan) -> list[Event]:
-        """Events of the three streams in turns, and a last one of each after all windows are over."""
+        """Return the events of the three streams in turn.
+
+        The last event of each stream comes after all windows have ended.
+        """
         chance = random.Random(plan.seed)
         found = [_event(number, chance) for number in range(plan.events)]
         found += [(one, _of_time(f"end-{one}-{n}", n, _FAR_US)) for one in _STREAMS for n in range(_BEGINS)]
@@ -73,11 +77,11 @@ class Sentences(Case):
         return [event for _, event in found]
 
     def stream_of(self, event: Event) -> str:
-        """The stream of an event."""
+        """Return the stream of an event."""
         return self._streams[event.id]
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """The derived events of ``forestall run``."""
+        """Return the derived events of ``forestall run``."""
         given = {stream: [*_begins(stream), *self._of(stream, events)] for stream in _STREAMS}
         local = LocalProject.of(read_project(self._folder), self._folder)
         results = local.run({stream: EventBatch.from_events(some) for stream, some in given.items()})
@@ -89,7 +93,7 @@ class Sentences(Case):
         return [event for event in events if self.stream_of(event) == stream]
 
     def declare(self, service: TemporaryService) -> None:
-        """Apply the project, and begin the time of all streams in every shard."""
+        """Apply the project, and start the event time of all streams in every shard."""
         client: Client = service.client
         documents = read_project(self._folder)
         apply_plan(client, plan_project(client, documents, self._folder, is_pruned=False), lambda change: None)
@@ -99,7 +103,7 @@ class Sentences(Case):
         await_drained(service, before + len(_STREAMS) * _BEGINS, _PATIENCE_S)
 
     def ask(self, service: TemporaryService, posted: Mapping[str, Sequence[Event]], outcome: Outcome) -> None:
-        """Ask for the newest tickets of a tenant by region; expected are the counts of the tickets that were posted."""
+        """Ask for the newest tickets of a tenant by region, and compare with the counts of the posted tickets."""
         expected, found = outcome.others[ANSWERS]
         number, tickets = len(expected), posted.get("tickets", _begins("tickets"))
         tenant, newest_us = f"T{number % _TENANTS}", max(event.time_us for event in tickets)
@@ -112,7 +116,7 @@ class Sentences(Case):
         expected.append(f"{number} {end_us} {sorted(_counts(tickets, tenant, end_us).items())}")
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
-        """Wait until all expected results have come, and a little longer, and collect the results."""
+        """Wait until all expected results have arrived, wait a little longer, and collect the results."""
         deadline = time.monotonic() + patience_s
         expected, found = outcome.others[DERIVED][0], self._found(service)
         while time.monotonic() < deadline and len(found) < len(expected):
@@ -130,18 +134,18 @@ class Sentences(Case):
 
 
 def _answer(client: Client, tenant: str) -> tuple[int | None, Mapping[str, int]]:
-    """The time of an answer, and the tickets by region; None if no question is answered within the patience."""
+    """Return the time of an answer, and the tickets by region. If no question is answered in time, the time is None."""
     question = {"by": ["region"], "where": {"tenant": tenant}, "window": "20 min"}
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
-        with suppress(ForestallError):  # processes that were killed start again
+        with suppress(ForestallError):  # killed processes restart
             answer = client.post("/aggregates/opened_tickets/ask", question)
             return parse_time(answer["time"]), {group["region"]: group["n"] for group in answer["groups"]}
     return None, {}
 
 
 def _counts(tickets: Sequence[Event], tenant: str, end_us: int) -> Mapping[str, int]:
-    """The opened tickets of a tenant in the window that ends at a time, by region."""
+    """Return the opened tickets of a tenant, by region, in the window that ends at ``end_us``."""
     opened = [event for event in tickets if event.type == "Opened" and end_us - event.time_us < _ASKED_US]
     return Counter(event.data["region"] for event in opened if event.data["tenant"] == tenant)
 
@@ -163,7 +167,7 @@ def _event(number: int, chance: random.Random) -> tuple[str, Event]:
 
 
 def _of_time(identity: str, number: int, at_us: int) -> Event:
-    """An event that only passes time in the shard of its key."""
+    """Return an event that only advances event time in the shard of its key."""
     key = f"k{number}"
     data = {"user": key, "shop": key, "id": key}
     return Event(id=identity, type="Time", time_us=_START_US + at_us, key=key, data=data)
@@ -174,12 +178,12 @@ def _begins(stream: str) -> list[Event]:
 
 
 def _is_last(event: Mapping[str, Any]) -> bool:
-    """Whether an event is of a window that only the end of a finite input ends."""
+    """Return whether an event's window ends only because the finite input ends."""
     return str(event["time"]) >= "2023-12"
 
 
 def _text(stream: str, event: Mapping[str, Any]) -> str:
-    """A derived event as text, with all members."""
+    """Return a derived event as text, with all members."""
     return f"{stream} {event['id']} {event['type']} {event['time']} {event['key']} {sorted(event['data'].items())}"
 
 

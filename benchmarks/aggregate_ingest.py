@@ -1,9 +1,10 @@
 """Speed and memory of a count and a sum over many groups: events per second of one core, bytes per held event.
 
-*columns*: what an aggregate takes in. *with reading*: from batches, as a shard takes them in. A condition is examined
-after each change, or at the end of each fixed window. Each function runs in a window that slides and in fixed ones.
-Best times of rounds that take turns, thread time. Memory is that of the window and its groups, also with the index of
-questions (``ask``), and with earlier values that a condition reads (``before``).
+*columns* measures an aggregate whose input is already in columns. *with reading* starts from batches, as in a shard. A
+condition is evaluated after each change, or at the end of each fixed window. Each function is measured in a sliding
+window and in fixed windows. Times are thread time, the best of rounds that take turns. Memory is that of the window and
+its groups. It is also measured with the index of questions (``ask``), and with earlier values that a condition reads
+(``before``).
 
     scripts/bench aggregate_ingest --events=1000000 --groups=100000
 """
@@ -50,7 +51,7 @@ _HELD |= {
 
 
 def batches_of(events: int, groups: int) -> list[EventBatch]:
-    """Events 100 us apart, each of a group drawn at random, with a column of whole numbers."""
+    """Return events 100 us apart, with random groups and a column of whole numbers."""
     chance = np.random.default_rng(7)
     keys = chance.integers(0, groups, events)
     names = pa.array([f"k{number}" for number in range(groups)])
@@ -105,7 +106,7 @@ def main() -> None:
 
 
 def measure_value(text: str, batches: Sequence[EventBatch], rounds: int) -> None:
-    """Print the events per second of a function, in a window of 10 s that slides, and in fixed ones."""
+    """Print the events per second of a function, in a sliding window of 10 s and in fixed windows of 10 s."""
     declaration = StreamDeclaration(name="sales")
     body = read_aggregate({"of": "sales", "by": ["key"], "values": {"n": "count()", "x": text}, "window": "10 s"})
     columns = [EventReader.of(body).columns(one, declaration) for one in batches]
@@ -121,7 +122,10 @@ def measure_value(text: str, batches: Sequence[EventBatch], rounds: int) -> None
 
 
 def memory_of(more: Mapping[str, Any], columns: int, batches: Iterable[EventBatch]) -> str:
-    """Bytes of an aggregate in a shard for each event that it holds; ``columns``: bytes of an event's columns."""
+    """Return the bytes of an aggregate in a shard per event in its window.
+
+    ``columns`` are the bytes of an event's columns.
+    """
     declaration = StreamDeclaration(name="sales")
     document = {"name": "held", **_DOCUMENT, "window": "1 h", **more}
     aggregate = RunningAggregate(AggregateKind().read(document, lambda _: declaration), declaration)

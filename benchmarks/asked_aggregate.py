@@ -3,13 +3,13 @@
 The whole service runs as in production. The window holds 1,000,000 events with three attributes (10,000 users, 200
 kinds, 50 regions) and a price; the questions are those of ``question_index``: of a user by kind, of a region and a
 kind, of a kind by region in the last twentieth of the window, and of all events by region in the last hundredth. One
-process posts events, another asks on some connections. A question counts from its due time, so one that waits for a
-free connection is late. Both have written their requests before, and read answers afterwards, because they share the
-cores with the service: their CPU time is printed, too.
+process posts events, another asks on some connections. The latency of a question starts at its due time, so the wait
+for a free connection counts. Both processes prepare their requests beforehand and parse the answers afterwards, because
+they share the cores with the service. Their CPU time is printed, too.
 
     scripts/bench asked_aggregate --seconds=60 --questions=500
 
-With ``--quiet`` no events come, and a rate beyond what is answered keeps all connections busy.
+With ``--quiet`` no events are posted. A rate that exceeds the capacity of the service keeps all connections busy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from benchmarks.pipeline_latency import FIRST_SHARE, cpu_s
 from service.processes.temporary import TemporaryService, running
 from streams import format_time
 
-Sent = tuple[float, bytearray]  # when a question was due, and what has come of its answer
+Sent = tuple[float, bytearray]  # the due time of a question, and the received part of its answer
 
 SIZES = {"user": 10_000, "kind": 200, "region": 50}
 AGGREGATE = {
@@ -47,7 +47,7 @@ AGGREGATE = {
 }
 FILLED = 5_000  # events of a request
 _QUIET_S = 2.0
-_WRITTEN_PER_S = 20_000  # events that a process writes beforehand
+_WRITTEN_PER_S = 20_000  # events that a process prepares
 
 
 def main() -> None:
@@ -105,7 +105,10 @@ def _measure(service: TemporaryService, wanted: Namespace) -> None:
 
 
 def post(wanted: Namespace, first: int, count: int, begins: Event | None = None, spent_s: Any = None) -> None:
-    """Post events from a number on, as fast as possible; with ``begins`` each request at its time after this event."""
+    """Post ``count`` events, from number ``first`` on, as fast as possible.
+
+    With ``begins``, post each request at its due time.
+    """
     request = FILLED if begins is None else wanted.request
     headers = {"Authorization": f"Bearer {wanted.key}", "Content-Type": "application/json"}
     bodies: Any = (events(wanted, begin, request) for begin in range(first, first + count, request))
@@ -131,7 +134,7 @@ def post(wanted: Namespace, first: int, count: int, begins: Event | None = None,
 
 
 def events(wanted: Namespace, begin: int, count: int) -> bytes:
-    """The body of a request with events from a number on."""
+    """Return the body of a request with the events from number ``begin`` on."""
     rng = np.random.default_rng(begin)
     columns = {name: (rng.random(count) ** 2 * size).astype(int) for name, size in SIZES.items()}
     prices = rng.integers(1, 10_000, count) / 4
@@ -149,7 +152,7 @@ def events(wanted: Namespace, begin: int, count: int) -> bytes:
 
 
 def questions(window: int, rate: int) -> Iterator[dict[str, Any]]:
-    """Questions of four kinds."""
+    """Yield questions of four kinds."""
     rng = np.random.default_rng(1)
     seconds = window / rate
     kinds: tuple[tuple[list[str], tuple[str, ...], float], ...] = (
@@ -165,7 +168,10 @@ def questions(window: int, rate: int) -> Iterator[dict[str, Any]]:
 
 
 def _ask_all(wanted: Namespace, bodies: Sequence[bytes]) -> tuple[list[float], list[bytes], float]:
-    """Ask at the rate; the latencies and answers after the first tenth of the questions, and the whole time."""
+    """Ask all questions at the rate.
+
+    Returns the latencies and answers after the first tenth of the questions, and the total time.
+    """
     head = (
         f"POST /v1/aggregates/sales/ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {wanted.key}\r\n"
         "Content-Type: application/json\r\nContent-Length: "
@@ -198,7 +204,7 @@ def _ask_all(wanted: Namespace, bodies: Sequence[bytes]) -> tuple[list[float], l
 
 
 def _whole(answer: bytearray) -> bytes | None:
-    """The body of an answer, once it has come; raises if the question was refused."""
+    """Return the body of an answer, or None while it is incomplete. Raise an error if the question was refused."""
     head, _, body = answer.partition(b"\r\n\r\n")
     length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
     if not length or len(body) < int(length):

@@ -1,13 +1,13 @@
-"""How fast the whole pipeline with its sink works off a backlog, against another checkout or the other runtime.
+"""Speed of the whole pipeline with its sink on a backlog, compared with another checkout or the other runtime.
 
     scripts/bench backlog [--events=1000000] [--rounds=1] [--before=PYTHON] [--runtime=continuous]
         [--before-runtime=micro-batch]
 
 Input: orders of the whole workload, Q1, Q2 and EP1 with constraints, in requests of 10,000, in a log of eight shards.
-Each run gets a copy of the log and of nothing else, and starts the process of the pipeline with the settings that a
-service has. A run begins when the process begins to match, after it has started Spark and compiled kernels, and ends
-when the sink has written the results of the last entry of each shard. The runs take turns. ``--before`` is the
-interpreter of another checkout (default: this one). The ratio is the median over pairs of rounds.
+Each run gets a fresh copy of the log, without any other state, and starts the pipeline's process with the settings of a
+service. The time starts when the process begins to match, after Spark is started and kernels are compiled. It ends when
+the sink has written the results of the last entry of each shard. The runs take turns. ``--before`` is the interpreter
+of another checkout (default: this one). The ratio is the median over pairs of rounds.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _print(name: str, run: _Run, events: int, figures: Mapping[str, Any]) -> Non
 
 
 def _measured(run: _Run, place: Path) -> dict[str, Any]:
-    """Work off the backlog in a copy of the log."""
+    """Process the backlog in a copy of the log, and return the measurements."""
     with private_server(place) as url, connect(url) as client:
         stores = Stores(client, url, settings_for(url, shards=_SHARDS))
         ends = {shard: _last(client, shard) for shard in range(_SHARDS)}
@@ -110,7 +110,7 @@ def _measured(run: _Run, place: Path) -> dict[str, Any]:
 
 @contextmanager
 def _pipeline(run: _Run, place: Path, url: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The process of the pipeline of a checkout, while the block runs."""
+    """Run the pipeline of a checkout while the block runs."""
     root = Path(run.python).absolute().parents[2]
     settings = {"REDIS_URL": url, "DATA_DIR": str(place / "data"), "RUNTIME": run.runtime, "SHARDS": str(_SHARDS)}
     environment = {**os.environ, "PYTHONPATH": str(root)} | {
@@ -142,7 +142,7 @@ def _is_done(stores: Stores, ends: Mapping[int, str]) -> bool:
 
 
 def _spent_s(process: subprocess.Popen[bytes]) -> dict[str, float]:
-    """The CPU seconds of the process of the pipeline (the driver), of Java, and of Spark's workers."""
+    """Return the CPU seconds of the pipeline's process (the driver), of Java, and of Spark's workers."""
     spent = {"driver_s": 0.0, "java_s": 0.0, "workers_s": 0.0}
     found = [process.pid]
     while found:

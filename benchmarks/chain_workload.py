@@ -1,4 +1,4 @@
-"""A chain of derived streams: per order, then per customer, then per region, and alerts at its end."""
+"""A chain of derived streams: events per order lead to events per customer, then per region, and finally to alerts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CUSTOMERS, _REGIONS = 500, 20
 
 
 def chain_events(orders: int, seed: int = 7) -> list[Event]:
-    """Two events of each order, in the order of time and 1 ms apart on average."""
+    """Return two events of each order, sorted by time and 1 ms apart on average."""
     chance, events = random.Random(seed), []
     for number in range(orders):
         customer = chance.randrange(_CUSTOMERS)
@@ -50,14 +50,14 @@ def chain_events(orders: int, seed: int = 7) -> list[Event]:
 
 
 def declare_chain(client: Client) -> None:
-    """Declare the stream and the patterns; the patterns declare the derived streams."""
+    """Declare the stream and register the patterns, which declare the derived streams."""
     client.post("/streams", {"name": ORDERS})
     for stream, text in CHAIN.values():
         client.post("/patterns", {"stream": stream, "text": text})
 
 
 def chain_rows(events: Sequence[Event], request: int, shards: int = 4) -> list[OutputRow]:
-    """The expected results of the events, from shards in this process."""
+    """Return the expected results of the events, computed by shards in this process."""
     inline, rows = InlineShards(shards), []
     inline.say(ORDERS, StreamOn(StreamDeclaration(name=ORDERS)))
     for name in (PURCHASES, HABITS):

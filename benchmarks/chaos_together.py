@@ -22,23 +22,24 @@ from tests.builders.service import HandReceiver, receiving
 
 
 class Together(Case):
-    """Cases whose streams, patterns, joins and aggregates have different names; their requests are posted in turn.
+    """Several cases as one. The names of all their streams and operators differ, and their requests are posted in turn.
 
     Args:
-        cases: Cases by name, each with its share of the events.
+        cases: The cases by name, each with its share of the events.
 
     Attributes:
-        outcomes: The expected and found results of each case, by name; kills are only in the outcome of the whole.
+        outcomes: The expected and found results of each case, by name. Only the outcome of the whole contains kills.
     """
 
     def __init__(self, cases: Mapping[str, tuple[Case, float]]) -> None:
         self._cases = cases
         self._events: dict[str, list[Event]] = {}
-        self._streams: dict[int, str] = {}  # by object identity, as events of different cases may have the same id
+        # Keyed by object identity, because events of different cases may have the same id.
+        self._streams: dict[int, str] = {}
         self.outcomes: dict[str, Outcome] = {}
 
     def events(self, plan: Plan) -> list[Event]:
-        """The events of all cases, with their requests interleaved so that all cases end at the same time."""
+        """Return the events of all cases. The requests are interleaved so that all cases finish at the same time."""
         turns: list[tuple[float, list[Event]]] = []
         for name, (case, share) in self._cases.items():
             events = self._events[name] = case.events(replace(plan, events=round(share * plan.events)))
@@ -48,11 +49,11 @@ class Together(Case):
         return [event for _, part in sorted(turns, key=lambda turn: turn[0]) for event in part]
 
     def stream_of(self, event: Event) -> str:
-        """The stream of an event, from its case."""
+        """Return the stream of an event, as its case defines it."""
         return self._streams[id(event)]
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """Compute the expected results of each case (``outcomes``)."""
+        """Compute the expected results of each case, and store them in ``outcomes``."""
         self.outcomes = {name: case.expected(self._events[name], request) for name, (case, _) in self._cases.items()}
         return Outcome()
 
@@ -67,7 +68,7 @@ class Together(Case):
             case.ask(service, posted, self.outcomes[name])
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
-        """Collect the results of each case; in ``outcome`` they have the name of their case."""
+        """Collect the results of each case. In ``outcome``, the results are listed under the name of their case."""
         for name, (case, _) in self._cases.items():
             own = self.outcomes[name]
             case.look(service, own, patience_s)
@@ -78,7 +79,10 @@ class Together(Case):
 
 
 def all_cases(folder: Path, receiver: HandReceiver) -> Together:
-    """Orders, a chain over two other keys, joins with webhooks, and aggregates; ``folder`` is for the projects."""
+    """Return four cases: orders, a chain over two other keys, joins with webhooks, and aggregates.
+
+    The projects of the cases are written to ``folder``.
+    """
     joins, sentences = Joins(folder / "joins", receiver), Sentences(folder / "aggregates")
     parts = {"orders": (Orders(), 0.5), "chain": (Chain(), 0.2), "joins": (joins, 0.2), "aggregates": (sentences, 0.1)}
     return Together(parts)

@@ -1,4 +1,7 @@
-"""Rounds of a benchmark in processes of this and of another checkout, in turn, over files of one log."""
+"""Rounds of a benchmark in two processes, one of this checkout and one of another.
+
+Both read the same log from files.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ Round = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A benchmark in two checkouts.
+    """A benchmark that compares two checkouts.
 
     Attributes:
-        module: Its name, such as ``benchmarks.step_cost``.
-        sizes: Events of a whole log by the events of its requests; each log becomes a file ``REQUEST.json``.
-        lines: The lines of that file, from the client of the log.
-        answer: Runs a round, from the folder of the files and the words of the question.
-        report: Asks for rounds and prints, with the number of rounds.
+        module: The name of the benchmark, such as ``benchmarks.step_cost``.
+        sizes: The events of a whole log, by the events of a request. Each log is written to a file ``REQUEST.json``.
+        lines: A function that yields the lines of this file, given the client of the log.
+        answer: A function that runs a round, given the folder of the files and the words of the question.
+        report: A function that requests the given number of rounds and prints the comparison.
     """
 
     module: str
@@ -42,7 +45,7 @@ class Comparison:
     report: Callable[[Processes, int], None]
 
     def run(self, description: str | None, rounds: int) -> None:
-        """Measure and print, or answer with rounds as a process of a checkout."""
+        """Measure and print. In the process of a checkout, answer requests for rounds instead."""
         parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
         parser.add_argument("--rounds", type=int, default=rounds)
         parser.add_argument("--before", default="", help="Python of another checkout")
@@ -71,7 +74,7 @@ class Comparison:
 
 
 class Processes:
-    """A process of each checkout; its packages are those of the checkout."""
+    """One process for each checkout. It imports the packages of its checkout."""
 
     def __init__(self, module: str, folder: Path, before: str) -> None:
         pythons = {"before": before, "after": sys.executable} if before else {"after": sys.executable}
@@ -85,7 +88,7 @@ class Processes:
             process.communicate()
 
     def rounds(self, number: int, *words: int) -> dict[str, Sequence[Round]]:
-        """Rounds of all checkouts, in turn, by the checkout's name."""
+        """Run rounds of all checkouts in turn, and return them by the checkout's name."""
         found: dict[str, list[Round]] = {name: [] for name in self._processes}
         for _ in range(number):
             for name, process in self._processes.items():

@@ -1,10 +1,10 @@
-"""What the console costs: the first page, frames while 200 alerts arrive each second, the API under twenty consoles.
+"""Cost of the console: its first page, its frame times at 200 alerts a second, the load of twenty consoles on the API.
 
 The whole service runs as in production. A Chromium measures the first page and the longest time between two frames of
-the list of alerts. For the API, twenty sessions refresh the overview every two seconds and follow alerts, as pages do,
-in turns with no console at all; the latencies are those of reading a page of alerts while 200 events a second are sent.
-Then twenty sessions show each view in turn, and the requests and the CPU time of the API are counted, which depend less
-on what else the machine does.
+the list of alerts. For the API, twenty sessions refresh the overview every two seconds and follow alerts, as pages do.
+Rounds with and without consoles take turns. The measured latency is that of a request for a page of alerts, while 200
+events a second are sent. Then twenty sessions show each view in turn, and the requests and the CPU time of the API are
+counted. These counts depend less on other load of the machine.
 
     scripts/bench console_pages --seconds=60
     scripts/bench console_pages --seconds=60 --only-api   # the last part: no Chromium
@@ -124,7 +124,7 @@ def _measure_browser(service: TemporaryService, seconds: float) -> None:
 
 
 def _busy_s(session: CDPSession) -> dict[str, float]:
-    """The seconds of work of a page's main thread so far, by kind."""
+    """Return the seconds of work of a page's main thread so far, by kind."""
     metrics = {one["name"]: float(one["value"]) for one in session.send("Performance.getMetrics")["metrics"]}
     return {name: metrics[f"{name}Duration"] for name in ("Script", "Layout", "RecalcStyle", "Task")}
 
@@ -146,7 +146,7 @@ def _measure_api(service: TemporaryService, seconds: float) -> None:
 
 
 def _measure_requests(service: TemporaryService, seconds: float) -> None:
-    """Print the requests of consoles at each view, and the CPU time of the API without its part for taking events."""
+    """Print the requests of consoles for each view, and the API's CPU time without its share for sending events."""
     posts, _, idle_s = _work(service, seconds)
     for view in VIEWS:
         taken, asked, used_s = _work(service, seconds, view)
@@ -155,7 +155,7 @@ def _measure_requests(service: TemporaryService, seconds: float) -> None:
 
 
 def _work(service: TemporaryService, seconds: float, *views: str) -> tuple[int, int, float]:
-    """Batches of events, GETs and CPU seconds of the API, beside consoles at some views."""
+    """Return the batches of events, GETs and CPU seconds of the API while consoles show the given views."""
     with _consoles(service, *views):
         process = Path(f"/proc/{service.supervisor.pid('api')}")
         (taken, asked), used = _requests(service), _cpu_s(process)
@@ -165,7 +165,7 @@ def _work(service: TemporaryService, seconds: float, *views: str) -> tuple[int, 
 
 
 def _requests(service: TemporaryService) -> tuple[int, int]:
-    """Batches of events and GETs of the API since its start, without those of the metrics."""
+    """Return the batches of events and the GETs of the API since its start, without requests for metrics."""
     lines = httpx.get(f"{service.url}/metrics", headers=_rights(service), timeout=60.0).text.splitlines()
     counts = [one for one in lines if one.startswith("forestall_http_request_seconds_count") and "metrics" not in one]
     totals = [
@@ -179,7 +179,7 @@ def _rights(service: TemporaryService) -> dict[str, str]:
 
 
 def _cpu_s(process: Path) -> float:
-    """The CPU time of a process so far, in seconds."""
+    """Return the CPU time of a process so far, in seconds."""
     fields = (process / "stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -189,7 +189,10 @@ def _resident_bytes(process: Path) -> int:
 
 
 def _read_beside(service: TemporaryService, consoles: int, seconds: float) -> tuple[list[float], float]:
-    """Latencies of reading alerts, in ms, and CPU seconds of the console, while another process has consoles open."""
+    """Read alerts while another process has consoles open.
+
+    Returns the latencies in ms, and the CPU seconds of the console.
+    """
     found: list[float] = []
     process = Path(f"/proc/{service.supervisor.pid('console')}")
     with (
@@ -208,7 +211,7 @@ def _read_beside(service: TemporaryService, consoles: int, seconds: float) -> tu
 
 @contextmanager
 def _consoles(service: TemporaryService, *views: str) -> Iterator[None]:
-    """Have twenty consoles open in another process, each at some views; none without a view."""
+    """Keep twenty consoles open in another process, each at one of the views. Without a view, open none."""
     if not views:
         yield
         return
@@ -233,11 +236,11 @@ def _open_consoles(address: str, key: str, views: Sequence[str], opened: Semapho
 
 
 async def _console(address: str, key: str, view: str, opened: Semaphore) -> None:
-    """One open console: it shows a view, and refreshes it as often as the page's script does, or follows its alerts."""
+    """Act as one open console: show a view and refresh it as often as the page's script does, or follow the alerts."""
     headers = {"Sec-Fetch-Site": "same-origin"}
     async with httpx.AsyncClient(base_url=address, headers=headers, timeout=120.0) as http:
         page = ""
-        while not page:  # a busy API may refuse
+        while not page:  # a busy API may refuse the request
             await http.post("/login", content=f"key={key}".encode())
             answer = await http.get(view)
             page = answer.text if answer.status_code == 200 else ""

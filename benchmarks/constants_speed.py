@@ -1,13 +1,13 @@
 """Throughput of ten thousand patterns, each with a constant of its own, compared with one such pattern.
 
-Events are like W's (``matcher_speed``: one a millisecond, 20 types), with the attributes ``customer``, a text, and
-``amount``, a number below a million. 10,000 customers are watched, each by one pattern: in the stream *all* every event
-is of a watched customer, in *few* one in a hundred. Thresholds are chosen so that the median event exceeds none of
-them, and one event in 10,000 exceeds half of them.
+Events are as in workload W (``matcher_speed``: one a millisecond, 20 types), with the attributes ``customer``, a text,
+and ``amount``, a number below a million. There are 10,000 watched customers, each with one pattern. In the stream
+*all*, every event belongs to a watched customer; in *few*, one in a hundred does. Thresholds are chosen so that the
+median event exceeds none of them, and one event in 10,000 exceeds half of them.
 
 Each line has the events per second of the whole ``Matcher`` (columns in memory to match columns, thread time, one core)
-with 10,000 patterns, with one of them, which hardly any event concerns, and with the pattern without a constant, which
-every event concerns. Rounds take turns; the median counts.
+in three cases: with 10,000 patterns; with one of them, which is relevant to few events; and with the pattern without a
+constant, which is relevant to every event. Rounds take turns, and the figures are medians.
 
 ``scripts/bench constants_speed [--quick]``
 """
@@ -38,7 +38,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def events_of(size: int, customers: int) -> EventBatch:
-    """Random events, with a trace for each customer."""
+    """Return random events, with one trace per customer."""
     rng = random.Random(42)
     owners = [rng.randrange(customers) for _ in range(size)]
     plain = EventBatch.from_events(
@@ -53,7 +53,7 @@ def events_of(size: int, customers: int) -> EventBatch:
 
 
 def matcher_of(form: str, number: int) -> Matcher:
-    """A matcher of ``number`` patterns; for 0, of one pattern without a constant."""
+    """Return a matcher of ``number`` patterns. For 0, return a matcher of one pattern without a constant."""
     shape, test = FORMS[form]
     matcher = Matcher(tracks="bound")
     for place in range(max(number, 1)):
@@ -64,7 +64,7 @@ def matcher_of(form: str, number: int) -> Matcher:
 
 
 def seconds_of(form: str, number: int, batch: EventBatch) -> tuple[float, int]:
-    """Thread time and matches of a fresh matcher; its tables are built before the clock starts."""
+    """Return thread time and matches of a fresh matcher. Its tables are built before the clock starts."""
     matcher = matcher_of(form, number)
     matches_in(matcher, batch.slice(0, 1))
     start = time.thread_time()

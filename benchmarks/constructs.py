@@ -1,9 +1,9 @@
-"""Events per second of each construct of the language that the run engine runs, on W-like input.
+"""Events per second of each language construct that the run engine supports, on input like workload W.
 
 W is 1,000,000 events, one a millisecond, 1,000 keys, 20 types with an attribute ``value`` (``matcher_speed``). Every
 query has bounded output: at most a few matches per event. Each line has the events per second of the whole ``Matcher``
 (columns in memory to match columns, thread time, one core), the matches, and the ratio to the plain sequence of the
-same steps in the same run, which the shared-node engine runs. Rounds take turns; the median counts.
+same steps in the same run, which the shared-node engine runs. Rounds take turns, and the figures are medians.
 
 ``scripts/bench constructs [--quick]``
 """

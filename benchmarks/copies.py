@@ -1,4 +1,4 @@
-"""Copies of generated events, because generating orders takes longer than matching them."""
+"""Renamed copies of generated events, because the generation of orders takes longer than matching."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streams import EventBatch
 
 
 def repeated(batch: EventBatch, copies: int) -> EventBatch:
-    """The events, followed by copies with other keys and later times, with all attribute columns."""
+    """Return the events, followed by copies with other keys and later times. All attributes are columns."""
     columns = EventBatch.joined([renamed(EventBatch(batch.columns), copy) for copy in range(copies)]).columns
     attributes = {path: pa.concat_arrays([column] * copies) for path, column in batch.attributes.items()}
     return EventBatch(columns, attributes)

@@ -1,8 +1,9 @@
 """Random kills while a chain of derived streams crosses two keys: no derived event is lost or duplicated.
 
-As ``pipeline_chaos``, with patterns per order, per customer and per region. Each hop passes through the log of another
-shard. In the end alerts and derived events must be those of the shards run in this process: the same ids, each once. A
-derived event that is duplicated, late or lost would lead to another match of the next pattern, with another id.
+The kills are those of ``pipeline_chaos``. The patterns match per order, per customer and per region, and each hop
+passes through the log of another shard. In the end, the alerts and derived events must have the same ids as those of
+shards in this process, each exactly once. A duplicated, late or lost derived event would lead to another match of the
+next pattern, with another id.
 
     scripts/bench derived_chaos --kills=30 --events=60000
 """
@@ -20,25 +21,25 @@ from streams import Event
 
 
 class Chain(Case):
-    """Orders whose payments become events of customers, which become events of regions."""
+    """Orders whose payments become events per customer, which become events per region."""
 
     def events(self, plan: Plan) -> list[Event]:
         """Two events of each order."""
         return chain_events(max(1, plan.events // 2), plan.seed)
 
     def stream_of(self, event: Event) -> str:
-        """The stream of the orders."""
+        """Return the stream of the orders."""
         return ORDERS
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """The expected alerts and derived events."""
+        """Return the expected alerts and derived events."""
         rows = chain_rows(events, request)
         letters = [f"expected: {row.body.decode()}" for row in rows if row.kind == "dead-letter"]
         found = [row.id for row in rows if row.kind in ("alert", "derived")]
         return Outcome(expected=found, dead_letters=letters)
 
     def declare(self, service: TemporaryService) -> None:
-        """Declare the stream and the patterns."""
+        """Declare the stream and register the patterns."""
         declare_chain(service.client)
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
@@ -48,7 +49,7 @@ class Chain(Case):
         while time.monotonic() < deadline and len(outcome.found) < len(outcome.expected):
             Flag().wait(0.5)
             outcome.found = _found(service)
-        Flag().wait(3.0)  # nothing more may come
+        Flag().wait(3.0)  # no more results may arrive in this time
         outcome.found = _found(service)
         for stream in (ORDERS, PURCHASES, HABITS):
             outcome.dead_letters += [

@@ -1,7 +1,8 @@
 """Latency of each hop of a chain of derived streams, at a steady rate.
 
-The chain of ``chain_workload``: per order, per customer, per region. The whole service runs as in production. This
-process posts events at their times and watches results arrive in Redis, so all times are read from one clock:
+The patterns are those of ``chain_workload``, per order, per customer and per region. The whole service runs as in
+production. This process posts events at their due times and watches results arrive in Redis, so all times are read from
+one clock. The latencies are:
 
 - *found*: from the acknowledgement of an event to the derived event that it completes;
 - *hop 1*, *hop 2*: from a derived event to the result that it completes in the shard of another key;
@@ -36,11 +37,11 @@ from streams import Event, format_time, render_plain
 
 GRACE_S = 20.0
 
-_Place: TypeAlias = tuple[str, str]  # a key and a time: of an event, and of the result that it completes
+_Place: TypeAlias = tuple[str, str]  # key and time: of an event, or of the result that it completes
 
 
 class Results:
-    """Watches derived events and alerts arrive in Redis."""
+    """A thread that records when derived events and alerts arrive in Redis."""
 
     def __init__(self, url: str) -> None:
         self._server = redis.Redis.from_url(url)
@@ -62,7 +63,7 @@ class Results:
                     self.events += [(now, fields) for _, fields in entries]
 
     def seen(self) -> dict[str, dict[_Place, tuple[float, _Place]]]:
-        """By stream, and by key and time of each result: its arrival, and the key and time of the completing event."""
+        """The results by stream, key and time: the arrival time, and the key and time of the completing event."""
         found: dict[str, dict[_Place, tuple[float, _Place]]] = {PURCHASES: {}, HABITS: {}, "alerts": {}}
         for when, fields in self.events:
             for event in records_of(fields):
@@ -77,7 +78,7 @@ class Results:
 def latencies(
     acknowledged: Mapping[_Place, float], seen: Mapping[str, Mapping[_Place, tuple[float, _Place]]]
 ) -> dict[str, list[float]]:
-    """Seconds by the name of the latency; results that cannot be traced back are left out."""
+    """Return the latencies in seconds by name. Results that cannot be traced back to an event are left out."""
     found: dict[str, list[float]] = {"found": [], "hop 1": [], "hop 2": [], "whole": []}
     chain = (("found", PURCHASES, None), ("hop 1", HABITS, PURCHASES), ("hop 2", "alerts", HABITS))
     for name, stream, source in chain:

@@ -3,9 +3,10 @@
     python -m benchmarks.derived_streams [--quick]
 
 Input: orders of five events each, twenty orders at once, in entries of 1,000 events and in entries of 20. The first
-pattern finds two steps of an order, with two columns of RETURN, the second two of those matches. *Alone* means: the
-first with alerts instead of derived events, and the second over the same events, posted in entries of the log. Each run
-is a shard's state over stored entries, with its rows; the runs take turns, and the ratio is that of their best rounds.
+pattern matches two steps of an order and returns two columns. The second pattern matches two of these derived events.
+*Alone* means that the first pattern raises alerts instead of derived events, and that the second reads the same events
+from entries of the log. Each run applies stored entries to the state of a shard and builds the output rows. The runs
+take turns, and the ratio compares their best rounds.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _INTO = " INTO pairs TYPE Pair"
 
 
 def events_of(orders: int) -> list[Event]:
-    """The events of some orders, twenty of them at a time."""
+    """Return the events of a number of orders. Twenty orders are open at a time."""
     rng, found = Random(19), list[Event]()
     for first in range(0, orders, 20):
         steps = {f"o{number}": 0 for number in range(first, min(first + 20, orders))}
@@ -55,7 +56,7 @@ def events_of(orders: int) -> list[Event]:
 
 
 def log_of(steps: Sequence[tuple[str, ControlRecord | Sequence[Event]]]) -> list[LogEntry]:
-    """The log of one shard."""
+    """Return the log of one shard."""
     found = []
     for number, (stream, step) in enumerate(steps, start=1):
         kind, body = (
@@ -68,7 +69,7 @@ def log_of(steps: Sequence[tuple[str, ControlRecord | Sequence[Event]]]) -> list
 
 
 def logs_of(events: Sequence[Event], size: int) -> Mapping[str, list[LogEntry]]:
-    """The logs of the three runs."""
+    """Return the logs of the three runs."""
     cut = [("orders", events[first : first + size]) for first in range(0, len(events), size)]
     orders, pairs = (("orders", StreamOn(StreamDeclaration(name="orders"))), StreamDeclaration(name="pairs"))
     derived = ("pairs", StreamOn(StreamDeclaration(name="pairs", derived=True)))
@@ -96,7 +97,7 @@ def _event(body: bytes) -> Event:
 
 
 def rows_of(log: Sequence[LogEntry]) -> int:
-    """The number of rows of a log, in steps of up to 5,000 events."""
+    """Return the number of output rows of a log, in steps of up to 5,000 events."""
     state = ShardState(0)
     return sum(len(block) for first in range(0, len(log), _STEP) for block in state.advance(log[first : first + _STEP]))
 
@@ -105,7 +106,7 @@ _STEP = 50
 
 
 def main() -> None:
-    """Print seconds, rows and the ratio for both sizes of entries."""
+    """Print seconds, rows and the ratio for both entry sizes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few orders")
     quick = parser.parse_args().quick

@@ -23,7 +23,7 @@ from tests.builders.service import private_server, settings_for
 from workflows import OrderSettings
 
 STREAM = "orders"
-_MADE_ORDERS = 10_000  # generating events takes longer than matching them, so further orders are renamed copies
+_MADE_ORDERS = 10_000  # generation takes longer than matching, so further orders are renamed copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ class FilledLog:
     """A log with control records and events.
 
     Attributes:
-        url: URL of its server.
-        stores: The stores on this server.
-        events: Number of events.
+        url: The URL of the Redis server.
+        stores: The stores on the server.
+        events: The number of events in the log.
     """
 
     url: str
@@ -53,10 +53,10 @@ def filled_log(
     """A private server in ``folder`` whose log has the batches, each appended as one request.
 
     Args:
-        folder: For the server's files.
+        folder: The folder for the server's files.
         batches: The events to append.
-        shards: Number of shards of the log.
-        patterns: Texts of the patterns.
+        shards: The number of shards of the log.
+        patterns: The texts of the patterns to register.
         is_guarded: Whether the order workflow's constraints are uploaded.
     """
     with private_server(folder) as url, connect(url) as client:
@@ -68,7 +68,7 @@ def filled_log(
 
 
 def declare(stores: Stores, registration: Registration, patterns: Sequence[str], *, is_guarded: bool) -> None:
-    """Declare the stream of orders, its constraints if ``is_guarded``, and patterns on it."""
+    """Declare the stream of orders, register the patterns, and if ``is_guarded`` upload the constraints."""
     constraint_set = order_constraints()
     registration.declare_stream(StreamDeclaration(name=STREAM, end_events=tuple(sorted(constraint_set.end_events))))
     if is_guarded:
@@ -78,7 +78,7 @@ def declare(stores: Stores, registration: Registration, patterns: Sequence[str],
 
 
 def append(stores: Stores, batch: EventBatch) -> int:
-    """Append a batch without the HTTP API's reading of JSON; returns the number of events."""
+    """Append a batch without the JSON parsing of the HTTP API. Return the number of events."""
     submission = Submission(
         stream=STREAM, batch=batch, dead_letters=(), answer={}, fingerprint="", token=uuid.uuid4().hex
     )
@@ -87,12 +87,12 @@ def append(stores: Stores, batch: EventBatch) -> int:
 
 
 def order_batches(events: int, *, request: int, settings: OrderSettings | None = None) -> Iterator[EventBatch]:
-    """About ``events`` events of orders, 1,000 orders at a time, in batches of one request.
+    """Yield about ``events`` events of orders, 1,000 orders open at a time. Each batch is one request.
 
     Args:
-        events: Number of events; whole copies of the generated events are cut there.
-        request: Number of events of a batch.
-        settings: Settings of the workflow; None: one order in ten is cancelled.
+        events: The number of events, at which the copies of the generated events are cut.
+        request: The number of events of a batch.
+        settings: The settings of the workflow. By default, one order in ten is cancelled.
     """
     chosen = OrderSettings(reject=0.0, cancel=0.1) if settings is None else settings
     made = EventBatch.from_events(orders(min(_MADE_ORDERS, max(1, events // 18)), settings=chosen))
@@ -104,7 +104,7 @@ def order_batches(events: int, *, request: int, settings: OrderSettings | None =
 
 
 def renamed(batch: EventBatch, copy: int) -> EventBatch:
-    """The same events with other orders and later times."""
+    """Return the same events with other orders and later times."""
     if copy == 0:
         return batch
     columns = {name: batch.columns.column(name) for name in batch.columns.schema.names}

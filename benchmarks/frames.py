@@ -1,10 +1,11 @@
-"""Speed of ``forestall.match`` over DataFrames: how much of it is matching, and how much are the frames?
+"""Speed of ``forestall.match`` over DataFrames: the share of matching, and the share of the conversion of frames.
 
-In memory: workload W (``benchmarks.matcher_speed``) as a frame of a million rows, to the frame of its matches; with
-columns of categories, of Arrow's texts, and of Python's texts (pandas' own), which have to be read one by one.
-Compared in turns with the matcher alone over the same events as a batch; processor time of all threads. On Spark,
-``local[2]``: the same events, partitioned and cached, to the number of matches, against an empty ``mapInArrow`` over
-the same partitions; wall-clock time. Medians of rounds.
+In memory, the input is workload W (``benchmarks.matcher_speed``) as a frame of a million rows, and the result is the
+frame of its matches. Text columns are categories, Arrow texts, or Python texts (the default of pandas), which are read
+one by one. The comparison is the matcher alone over the same events as a batch, in turns; times are CPU time of all
+threads. On Spark (``local[2]``), the input is the same events, partitioned and cached, and the result is the number of
+matches. The comparison is an empty ``mapInArrow`` over the same partitions; times are wall-clock time. All figures are
+medians of rounds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PARTITIONS = 4
 
 
 def table_of(events: int) -> pa.Table:
-    """Workload W as a table with the columns type, time, key and value; rows have no ids."""
+    """Return workload W as a table with the columns type, time, key and value. Rows have no ids."""
     batch = workload_w(events)
     columns = {name: batch.columns.column(name) for name in ("id", "type", "time", "key")}
     return pa.table({**columns, "value": batch.attributes["value",]})
@@ -40,7 +41,7 @@ def table_of(events: int) -> pa.Table:
 def in_turns(
     calls: Mapping[str, Callable[[], int]], rounds: int, clock: Callable[[], float]
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """Median seconds and matches of each call; a first round is not counted."""
+    """Return median seconds and matches of each call. A first round is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     found: dict[str, int] = {}
     for number in range(rounds + 1):
@@ -53,7 +54,7 @@ def in_turns(
 
 
 def in_memory(events: int, rounds: int) -> None:
-    """Measure pandas."""
+    """Measure ``match`` over pandas frames."""
     table, batch = table_of(events), workload_w(events)
     bare = table.drop_columns(["id"])
     frames = {
@@ -78,13 +79,13 @@ def in_memory(events: int, rounds: int) -> None:
 
 
 def nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read the batches of a partition, and yield no row."""
+    """Read the batches of a partition, but yield no row."""
     rows = sum(len(batch) for batch in batches)
     yield pa.record_batch({"rows": pa.array([rows], pa.int64())})
 
 
 def on_spark(events: int, rounds: int) -> None:
-    """Measure Spark."""
+    """Measure ``match`` on Spark."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession  # noqa: PLC0415 - starts Java
 

@@ -1,11 +1,11 @@
-"""A fuzzer of joins: random hostile documents and events must end in results, a suspension or a clear error.
+"""A fuzzer of joins. Random hostile documents and events must lead to results, a suspension or a clear error.
 
 Documents and events of at most 100 kB are made from seeds and run as a project by ``forestall run``. Half of the
-documents have the right form; in the others parts are replaced. Each case runs in a process with at most 1 GB beside
-its initial memory (RLIMIT_AS). All events of a case are in one micro-batch, with an event of another stream that has a
+documents are valid; in the other half, parts are replaced. Each case runs in a process with at most 1 GB beside its
+initial memory (RLIMIT_AS). All events of a case are in one micro-batch, with an event of another stream that has a
 pattern. The report counts refusals by code, results, suspensions, and the CPU time of the longest micro-batch. A case
-fails by any error other than ``ForestallError``, by more results than the limits of the join allow, by a missing alert
-of the other stream, or by a micro-batch that takes more than 5 s of CPU time.
+fails if an error other than ``ForestallError`` is raised, if there are more results than the limits of the join allow,
+if an alert of the other stream is missing, or if a micro-batch takes more than 5 s of CPU time.
 
     scripts/bench hostile_joins --cases=5000 --first=0 --processes=1
 """
@@ -42,7 +42,7 @@ from streams.readers import reading_of
 MOST_BYTES = 100_000
 _ROOM_BYTES = 1024**3
 _MOST_CPU_S = 5.0
-_MOST_ENTRIES = 64  # of a shard in a micro-batch, as FORESTALL_BATCH__MAX_ENTRIES
+_MOST_ENTRIES = 64  # entries of a shard in a micro-batch, as FORESTALL_BATCH__MAX_ENTRIES
 _WARMED = range(-40, 0)
 _OTHER = "other"
 _WATCH = {"kind": "pattern", "name": "watch", "stream": _OTHER, "text": "PATTERN watch EVENT A a"}
@@ -58,17 +58,17 @@ _ODD: tuple[Any, ...] = (None, True, -1, 0, 2**70, 1e300, "", "x" * 50_000, [], 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case.
+    """The outcome of a case.
 
     Attributes:
-        seed: Its number.
-        code: Of the error that refused it; empty: it ran.
-        events: That its joins took in, at most.
-        results: Events of its derived streams.
+        seed: The seed of the case.
+        code: The code of the error that refused the case, or empty if it ran.
+        events: The maximum number of events that its joins read.
+        results: The number of events in its derived streams.
         is_suspended: Whether a join was suspended.
-        took_s: How long it took.
-        batch_cpu_s: CPU time of its longest micro-batch.
-        fault: What is wrong; empty: nothing.
+        took_s: The duration of the case.
+        batch_cpu_s: The CPU time of its longest micro-batch.
+        fault: A description of the fault, or empty if there is none.
     """
 
     seed: int
@@ -82,7 +82,7 @@ class Outcome:
 
 
 def document_of(chance: Random) -> dict[str, Any]:
-    """The document of a join."""
+    """Return a random document of a join."""
     number = chance.choice((2, 2, 2, 3, 4, 16))
     aliases = [f"i{place}" for place in range(number)]
     emit = chance.choice(("each", "each", "on_close"))
@@ -142,7 +142,7 @@ def _spoil(node: Any, chance: Random) -> None:
 
 
 def lines_of(chance: Random) -> list[str]:
-    """Events as JSON lines, of at most 100 kB."""
+    """Return random events as JSON lines, at most 100 kB."""
     value = chance.choice((1, 1, 1, 5_000, 40_000))
     found, size, time_us = list[str](), 0, 0
     keys = chance.choice((_KEYS[:1], _KEYS))
@@ -163,7 +163,7 @@ def case(seed: int) -> Outcome:
     """Run a case.
 
     Args:
-        seed: What it is drawn from.
+        seed: The seed of the random document and events.
     """
     chance, begun = Random(seed), time.perf_counter()
     with TemporaryDirectory() as folder:
@@ -196,7 +196,7 @@ def case(seed: int) -> Outcome:
 
 
 def _fault(results: int, most: int, alerts: int, cpu_s: Sequence[float]) -> str:
-    """The limits that a case has broken, in words."""
+    """Return a description of the limits that a case exceeded, or the empty text."""
     faults = []
     if results > most:
         faults.append(f"{results} results, at most {most} are allowed")
@@ -208,7 +208,7 @@ def _fault(results: int, most: int, alerts: int, cpu_s: Sequence[float]) -> str:
 
 
 def _run(folder: Path, events: Path) -> tuple[Results, int, list[float]]:
-    """The results, the alerts of the other stream in their own micro-batches, and the CPU time of each micro-batch."""
+    """Return the results, the other stream's alerts in their own micro-batches, and each micro-batch's CPU time."""
     project = LocalProject.of(read_project(folder), folder)
     plan, shards = project.plan, InlineShards(1)
     for stream, record in plan.records():
@@ -221,7 +221,7 @@ def _run(folder: Path, events: Path) -> tuple[Results, int, list[float]]:
         for route, path in plan.routes(name).items():
             shards.feed(name, batch.keyed_by(path), route)
     rows, alerts, cpu_s = list[RowBlock](), 0, list[float]()
-    for _ in range(2):  # before and after what the measured disorder decides
+    for _ in range(2):  # before and after the results that the measured disorder decides
         while any(shards.waiting):
             other = Event(id=f"o{len(cpu_s)}", type="A", time_us=len(cpu_s), key="k", data={})
             shards.feed(_OTHER, EventBatch.from_events([other]))
@@ -237,7 +237,7 @@ def _run(folder: Path, events: Path) -> tuple[Results, int, list[float]]:
 
 
 def begin() -> None:
-    """Load and compile what cases need, then bound the memory of this process."""
+    """Load and compile everything that cases need, then limit the memory of this process."""
     for seed in _WARMED:
         case(seed)
     used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
@@ -245,7 +245,7 @@ def begin() -> None:
 
 
 def main(cases: int, first: int, processes: int) -> int:
-    """Run cases and print what was found; the number of faults."""
+    """Run cases and print their outcomes. Return the number of faults."""
     codes: Counter[str] = Counter()
     faults, results, suspended, slowest, longest = [], 0, 0, (0.0, -1), (0.0, -1)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin) as pool:

@@ -1,9 +1,10 @@
 """Random kills while events of several streams are joined: no result of a join is lost or duplicated.
 
-As ``pipeline_chaos``, with the project of ``join_workload``: joins of two and three streams, by declared keys and
-through the log, patterns over joins, and auctions that report their bids by webhook once they are over. In the end
-the derived events, the alerts and the webhooks must be those of ``forestall run`` over the same events: the same ids,
-each once. A webhook may be repeated after a kill, with the same id, because delivery is at least once.
+The kills are those of ``pipeline_chaos``, and the project is that of ``join_workload``. It has joins of two and three
+streams, by declared keys and re-keyed through the log, patterns over joins, and auctions that report their bids by
+webhook once they have ended. In the end, the derived events, alerts and webhooks must have the same ids as those of
+``forestall run`` over the same events, each exactly once. A webhook may be repeated after a kill, with the same id,
+because delivery is at least once.
 
     scripts/bench join_chaos --kills=30 --events=60000
 """
@@ -37,15 +38,15 @@ from tests.builders.service import HandReceiver, receiving
 DERIVED, WEBHOOKS = "derived events", "webhooks"
 _EVENTS_OF_AN_ORDER = 6.9
 _PATIENCE_S = 120.0
-_QUIET_S = 3.0  # in which no more results may come
+_QUIET_S = 3.0  # no more results may arrive in this time
 
 
 class Joins(Case):
     """Orders, payments, couriers, auctions and bids.
 
     Args:
-        folder: For the project.
-        receiver: Receives the webhooks of auctions.
+        folder: The folder for the project.
+        receiver: The receiver of the auctions' webhooks.
     """
 
     def __init__(self, folder: Path, receiver: HandReceiver) -> None:
@@ -60,11 +61,11 @@ class Joins(Case):
         return [one.event for one in told]
 
     def stream_of(self, event: Event) -> str:
-        """The stream of an event."""
+        """Return the stream of an event."""
         return self._streams[event.id]
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """The results of ``forestall run``."""
+        """Return the results of ``forestall run``."""
         results = run([*begins(), *(Told(self.stream_of(event), event) for event in events)], self._folder)
         found = results["events"]
         return Outcome(
@@ -77,7 +78,7 @@ class Joins(Case):
         )
 
     def declare(self, service: TemporaryService) -> None:
-        """Apply the project, register a webhook for finished auctions, and begin the time of all streams."""
+        """Apply the project, register a webhook for finished auctions, and start the event time of all streams."""
         declare(service.client, self._folder)
         first = by_stream(begins())
         before = service.client.get("/pipeline")["backlog"]["appended_volume"]["events"]
@@ -87,7 +88,7 @@ class Joins(Case):
         service.client.post("/webhooks", {"url": self._receiver.url, "kinds": ["derived"], "pattern": COUNTED})
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
-        """Wait until all expected results have come, and a little longer, and collect the results."""
+        """Wait until all expected results have arrived, wait a little longer, and collect the results."""
         deadline = time.monotonic() + patience_s
         self._see(service, outcome)
         while time.monotonic() < deadline and not _is_complete(outcome):
@@ -115,12 +116,12 @@ def _is_complete(outcome: Outcome) -> bool:
 
 
 def _identity(alert: Mapping[str, Any]) -> str:
-    """An alert as text; the ids of its events depend only on their content."""
+    """Return an alert as text. The ids of its events depend only on their content."""
     return f"{alert['pattern']} {alert['key']} {_sorted(alert['bindings'].items())} {alert['end']}"
 
 
 def _text(stream: str, event: Mapping[str, Any]) -> str:
-    """A derived event as text, with all members."""
+    """Return a derived event as text, with all members."""
     return f"{stream} {event['id']} {event['type']} {event['time']} {event['key']} {_sorted(event['data'].items())}"
 
 

@@ -1,7 +1,8 @@
-"""Held rows of a join and the times of reported absences, with keys closed by the trace's end or by the workflow.
+"""Rows retained by a join, and times of reported absences, if keys are closed by the trace's end or by the workflow.
 
-Generated orders, some of them cancelled: each stock check is joined with the withdrawal from remote stock, whose
-absence is reported. One shard, entries of 500 events. Held rows are those of the join after each entry.
+The events are generated orders, some of them cancelled. Each stock check is joined with the withdrawal from remote
+stock, and a missing withdrawal is reported. There is one shard, with entries of 500 events. The rows that the join
+retains are counted after each entry.
 
     scripts/bench join_closing --orders=2000
 """
@@ -40,15 +41,15 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The results of one way of closing keys.
+    """The results of one way to close keys.
 
     Attributes:
-        closed_by: The way of closing.
-        most: Most rows held after an entry.
-        mean: Mean number of rows held.
-        absent: Time at which each absence was reported, in microseconds, by stock check.
-        pairs: The pairs found.
-        seconds: Total time.
+        closed_by: The way to close keys.
+        most: The maximum number of retained rows, over all entries.
+        mean: The mean number of retained rows.
+        absent: The time at which each absence was reported, in microseconds, by stock check.
+        pairs: The joined pairs.
+        seconds: The total time.
     """
 
     closed_by: str
@@ -60,7 +61,7 @@ class Outcome:
 
 
 def outcome(closed_by: str, events: list[Event], constraint_set: ConstraintSet) -> Outcome:
-    """Join all events, with inputs that are closed in a given way."""
+    """Join all events, with inputs whose keys are closed in the given way."""
     shards = InlineShards(1)
     for stream, record in _records(closed_by, constraint_set):
         shards.say(stream, record)
@@ -118,7 +119,7 @@ def main() -> None:
     """Print a table.
 
     Raises:
-        SystemExit: The ways of closing find different pairs or absences.
+        SystemExit: Different ways to close keys lead to different pairs or absences.
     """
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--orders", type=int, default=2_000)

@@ -1,9 +1,9 @@
 """Latency of an alert of a pattern over a join of three streams, compared with an alert of a plain pattern.
 
-Orders, payments and shipments of one key, at a steady rate; the shipment comes last and completes both: a match of a
-plain pattern on its own stream, and a combination of the join, for which the pattern over the join raises an alert. The
-whole service runs as in production; this process posts events at their times and watches results arrive in Redis, so
-all times are read from one clock, from the acknowledgement of the shipment on:
+Orders, payments and shipments share a key and arrive at a steady rate. The shipment comes last. It completes a match of
+a plain pattern on the stream of shipments, and a combination of the join, for which a pattern over the join raises an
+alert. The whole service runs as in production. This process posts events at their due times and watches results arrive
+in Redis, so all times are read from one clock. Latencies start at the acknowledgement of the shipment:
 
 - *plain*: to the alert of the plain pattern;
 - *joined*: to the derived event of the join;
@@ -51,11 +51,14 @@ PLAIN = "PATTERN plain EVENT shipments s [v < 5]"
 BEHIND = "PATTERN behind EVENT ready r [v < 5]"
 GRACE_S = 20.0
 _START_US = 1_767_225_600_000_000
-_LAST_US = 500_000  # longest time from one event of an order to the next
+_LAST_US = 500_000  # longest time between consecutive events of an order
 
 
 def made(seconds: float, rate: int, seed: int = 7) -> dict[str, list[Event]]:
-    """Events of each stream by time, each with a third of the rate; events at the same place have similar times."""
+    """Return the events of each stream by time, at a third of the rate each.
+
+    Events at the same index of different streams have similar times.
+    """
     chance = random.Random(seed)
     found: dict[str, list[Event]] = {stream: [] for stream in STREAMS}
     for number in range(round((seconds + 2.0) * rate / len(STREAMS))):
@@ -65,14 +68,14 @@ def made(seconds: float, rate: int, seed: int = 7) -> dict[str, list[Event]]:
             identity = f"{stream}-{number}"
             found[stream].append(Event(id=identity, type=stream, time_us=time_us, key=f"o{number}", data=data))
             time_us += chance.randrange(1, _LAST_US)
-    begin_us = _START_US + len(STREAMS) * _LAST_US  # from this time on all streams have their full rate
+    begin_us = _START_US + len(STREAMS) * _LAST_US  # from this time on, all streams have their full rate
     begun = {stream: [one for one in events if one.time_us >= begin_us] for stream, events in found.items()}
     least = min(map(len, begun.values()))
     return {stream: sorted(events, key=lambda one: one.time_us)[:least] for stream, events in begun.items()}
 
 
 class Results:
-    """Watches derived events and alerts arrive in Redis."""
+    """A thread that records when derived events and alerts arrive in Redis."""
 
     def __init__(self, url: str) -> None:
         self._server = redis.Redis.from_url(url)
@@ -96,7 +99,7 @@ class Results:
                     self._alerts += [(now, stream, place) for place, _ in entries]
 
     def of_shipments(self) -> dict[str, dict[str, float]]:
-        """The arrival time of each result, by its kind and the shipment that completed it."""
+        """Return the arrival time of each result, by kind and by the shipment that completed it."""
         found: dict[str, dict[str, float]] = {"plain": {}, "joined": {}, "behind": {}}
         shipments: dict[str, str] = {}
         for when, fields in self._events:
@@ -111,7 +114,7 @@ class Results:
 
 
 def measured(service: TemporaryService, wanted: Namespace, *, is_joined: bool) -> dict[str, list[float]]:
-    """Seconds by the name of the latency."""
+    """Return the latencies in seconds by name."""
     declare(service.client, is_joined=is_joined)
     parts = [
         [events[start : start + wanted.request] for start in range(0, len(events), wanted.request)]
@@ -139,7 +142,7 @@ def measured(service: TemporaryService, wanted: Namespace, *, is_joined: bool) -
 
 
 def latencies(acknowledged: Mapping[str, float], seen: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
-    """Seconds by the name of the latency; shipments that were acknowledged too early to count are left out."""
+    """Return the latencies in seconds by name. Shipments that were acknowledged during the warm-up are left out."""
     found = {
         name: [when - acknowledged[shipment] for shipment, when in some.items() if shipment in acknowledged]
         for name, some in seen.items()
@@ -150,7 +153,10 @@ def latencies(acknowledged: Mapping[str, float], seen: Mapping[str, Mapping[str,
 
 
 def declare(client: Client, *, is_joined: bool) -> None:
-    """Declare the streams, the plain pattern, and if ``is_joined`` the join with a pattern over it."""
+    """Declare the streams and register the plain pattern.
+
+    If ``is_joined``, also register the join with a pattern over it.
+    """
     for stream in STREAMS:
         client.post("/streams", {"name": stream})
     client.post("/patterns", {"stream": STREAMS[-1], "text": PLAIN})

@@ -1,16 +1,16 @@
-"""The cost of a join whose inputs are re-keyed: its events change shards through the sink and the log.
+"""Cost of a join with re-keyed inputs: the events move to other shards through the sink and the log.
 
     scripts/bench join_rekeyed [--events=200000] [--rounds=3] [--before=PYTHON]
 
-Input: two streams of orders and payments, each event with a key of its own, joined by the order in their data; half of
-the orders are paid. They are posted as a backfill is, in entries of some thousand events. *service* is everything
-between the log and the log but for Spark itself: shards read their entries, match them and give rows in columns as to
-Spark, and the sink stores results and appends what changes shards, in a server of its own. *one process* is the same
-project in ``forestall run``, four shards in memory. Seconds are CPU seconds of the process that matches and stores,
-without the server.
+Input: two streams of orders and payments. Each event has its own key, and the join key is the order in the events'
+data; half of the orders are paid. The events are posted as in a backfill, in entries of several thousand events.
+*service* covers all steps of the pipeline except Spark: shards read their entries, match them and return rows in
+columns as for Spark; the sink stores results in a private Redis server, and appends events that move to another shard.
+*one process* is the same project in ``forestall run``, with four shards in memory. Seconds are CPU seconds of the
+process that matches and stores, without the server.
 
-``--before`` is the interpreter of another checkout, for example of the release before: it runs the same input, in turn,
-in one process each, and the figures are ratios.
+``--before`` is the interpreter of another checkout, for example of the release before: it runs the same input in turn,
+in a process of its own, and the figures are ratios.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _LIMITS = {"max_backlog_events": 10**9, "max_log_bytes": 10**12}
 
 
 def batches(events: int) -> Iterator[tuple[str, EventBatch]]:
-    """The requests of both streams in turn."""
+    """Yield the requests of both streams in turn."""
     rows = events // len(_STREAMS)
     for first in range(0, rows, _REQUEST):
         numbers = range(first, min(first + _REQUEST, rows))
@@ -80,7 +80,7 @@ def batches(events: int) -> Iterator[tuple[str, EventBatch]]:
 
 
 def in_service(events: int, folder: Path) -> tuple[float, Mapping[str, float], bytes]:
-    """CPU seconds, their parts, and a digest of the events in the join's stream."""
+    """Return the CPU seconds, their parts, and a digest of the events in the join's stream."""
     with private_server(folder) as url, connect_stores(url) as client:
         settings = settings_for(url, shards=_SHARDS, limits=_LIMITS, data_dir=folder / "data")
         service = _Service(Stores(client, url, settings), settings)
@@ -120,7 +120,7 @@ class _Service:
         self.stores.log.append_events(empty)
 
     def step(self) -> bool:
-        """One micro-batch; whether there was anything to match."""
+        """Run one micro-batch. Return whether there were entries to match."""
         ends, found = log_ends(self._log), []
         marks = [time.process_time()]
         for shard, after in self._at.items():
@@ -142,12 +142,12 @@ class _Service:
         return True
 
     def digest(self) -> bytes:
-        """What was found, in no order."""
+        """Return a digest of the results that does not depend on their order."""
         return sha256(b"".join([b"%d" % len(self._found), *sorted(self._found)])).digest()
 
 
 def in_process(events: int) -> tuple[float, Mapping[str, float], bytes]:
-    """As ``in_service``, by shards in this process."""
+    """Run the same input as ``in_service`` by shards in this process."""
     kind, declared = JoinKind(), {name: StreamDeclaration(name=name) for name in _STREAMS}
     join, shards, rows = kind.read(_DOCUMENT, declared.__getitem__), InlineShards(_SHARDS), list[RowBlock]()
     derived = [StreamDeclaration(name=name, derived=True) for name in ("paid", merged_stream("paid"))]
@@ -169,7 +169,7 @@ def in_process(events: int) -> tuple[float, Mapping[str, float], bytes]:
 
 
 def worker() -> None:
-    """Answer each line of input, a number of events, by a line with the figures of one round."""
+    """For each line of input, a number of events, run one round and print a line with its figures."""
     timekeeper._QUIET_US = 0
     for line in sys.stdin:
         found = {}
@@ -193,7 +193,7 @@ class _Worker:
         )
 
     def round(self, events: int) -> Mapping[str, Mapping[str, Any]]:
-        """The figures of a round."""
+        """Run a round and return its figures."""
         given, taken = self._process.stdin, self._process.stdout
         assert given is not None
         assert taken is not None
@@ -206,14 +206,14 @@ class _Worker:
         return found
 
     def end(self) -> None:
-        """Let the process end."""
+        """End the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 
 
 def main() -> None:
-    """Print the least CPU seconds of each way, and the ratio."""
+    """Print the best CPU seconds of each way to run the join, and the ratio."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=200_000, help="of both streams")
     parser.add_argument("--rounds", type=int, default=3, help="that count; one more comes first")

@@ -1,16 +1,16 @@
-"""The cost of a join in a shard, from the entries of the log to the rows, compared with its kernel alone.
+"""Cost of a join in a shard, from log entries to output rows, compared with its kernel alone.
 
     scripts/bench join_running [--quick] [--entry=12 --taken=16]
 
 Input: events of two or three streams, a millisecond apart, in entries of 1,000 events (``--entry``) of each stream in
-turn, 4 (``--taken``) to a micro-batch. Half of them join: half of the keys have an event of each stream, 2,000 events
-apart, and every other event has a key of its own. *each* emits an event for each combination, *on_close* one with
-totals for each key, of which the last stream has twice as many events.
+turn, 4 (``--taken``) to a micro-batch. Half of the events join: half of the keys have an event of each stream, 2,000
+events apart. All other events have a key of their own. *each* emits an event for each combination. *on_close* emits one
+event with totals for each key, and the last stream has twice as many events per key.
 
 *join* is a shard with the join and its inputs. *pattern* is a shard with a one-step pattern with INTO, over the same
 events in one stream, which makes the same number of derived events with the same number of columns. *apart* is the
-shard with the join, which matches each entry by itself, as it must when events are late. *kernel* is the join of the
-same items by hashed keys alone. They take turns; the figures are those of the best rounds, thread time.
+shard with the join, but it matches each entry separately, as it must when events are late. *kernel* is the join of the
+same items by hashed keys alone. The runs take turns, and the figures are thread times of the best rounds.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Case:
     """A join to measure.
 
     Attributes:
-        inputs: Number of streams.
-        is_on_close: Whether it emits totals.
+        inputs: The number of streams.
+        is_on_close: Whether the join emits totals.
     """
 
     inputs: int
@@ -61,7 +61,7 @@ class Case:
 
     @property
     def document(self) -> dict[str, object]:
-        """The document of the join."""
+        """Return the document of the join."""
         inputs = [
             {"stream": stream, "as": f"i{number}", "closed_by": self._closing(number)}
             for number, stream in enumerate(_STREAMS[: self.inputs])
@@ -73,7 +73,7 @@ class Case:
         return {"name": "all", "inputs": inputs, "window": f"{_WINDOW_US // 1_000_000} s", "return": wanted, **emit}
 
     def events(self, keys: int) -> list[tuple[int, Event, bool]]:
-        """By time: the number of the stream, the event, and whether it is the last of its key in the stream."""
+        """Return the events by time: stream number, event, whether the event is the last of its key in the stream."""
         found = []
         for number in range(self.inputs):
             copies = 2 if self.is_on_close and number == self.inputs - 1 else 1
@@ -95,7 +95,7 @@ class Case:
 
 
 def join_log(case: Case, rows: Sequence[tuple[int, Event, bool]], entry: int = _ENTRY) -> list[LogEntry]:
-    """The log of a shard in which the join runs."""
+    """Return the log of a shard in which the join runs."""
     kind, declared = JoinKind(), {name: StreamDeclaration(name=name) for name in _STREAMS[: case.inputs]}
     definition = kind.read(case.document, declared.__getitem__)
     derived = [StreamDeclaration(name=name, derived=True) for name in ("all", merged_stream("all"))]
@@ -106,7 +106,7 @@ def join_log(case: Case, rows: Sequence[tuple[int, Event, bool]], entry: int = _
 
 
 def pattern_log(case: Case, rows: Sequence[tuple[int, Event, bool]], entry: int = _ENTRY) -> list[LogEntry]:
-    """The log of a shard in which a pattern runs."""
+    """Return the log of a shard in which a pattern runs."""
     last = f"{_STREAMS[case.inputs - 1]}_last"
     text = f"PATTERN one EVENT SEQ({last} a [joins = true]) RETURN a.v AS v, a.name AS name, a.v AS w INTO all"
     records: list[tuple[str, ControlRecord]] = [
@@ -120,7 +120,7 @@ def pattern_log(case: Case, rows: Sequence[tuple[int, Event, bool]], entry: int 
 def log_of_records(
     records: Sequence[tuple[str, ControlRecord]], events: Sequence[tuple[str, Event]], entry: int = _ENTRY
 ) -> list[LogEntry]:
-    """A log of control records and then of events, in entries of ``entry`` events of each stream."""
+    """Return a log of control records, then of events in entries of ``entry`` events of each stream."""
     found: list[tuple[RecordKind, str, bytes]] = [
         (record.KIND, stream, encode_control(record)) for stream, record in records
     ]
@@ -140,7 +140,7 @@ def log_of_records(
 
 
 def items_of(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> ItemColumns:
-    """The items for the kernel: each event, followed by the closing of its key if the event finishes it."""
+    """Return the items for the kernel. If an event finishes its key, the closing of the key follows the event."""
     closes = np.array([is_last or not case.is_on_close for _, _, is_last in rows])
     places = np.repeat(np.arange(len(rows)), 1 + closes)
     is_end: NDArray[np.bool_] = np.diff(places, prepend=-1) == 0
@@ -153,20 +153,20 @@ def items_of(case: Case, rows: Sequence[tuple[int, Event, bool]]) -> ItemColumns
 
 
 class _Apart(ShardState):
-    """A shard that matches entries one after the other, in the order of the log."""
+    """A shard state that matches entries one after the other, in the order of the log."""
 
     def _is_in_order(self, *_: object) -> bool:
         return False
 
 
 def run_log(log: Sequence[LogEntry], taken: int = _TAKEN, shard: type[ShardState] = ShardState) -> int:
-    """The number of rows of a log, by micro-batches."""
+    """Run a log in micro-batches. Return the number of output rows."""
     state = shard(0)
     return sum(len(block) for first in range(0, len(log), taken) for block in state.advance(log[first : first + taken]))
 
 
 def run_kernel(inputs: int, items: ItemColumns) -> int:
-    """The number of combinations."""
+    """Run the kernel over the items. Return the number of combinations."""
     join, found = WindowJoin([Window("time", _WINDOW_US)] * inputs), 0
     for first in range(0, len(items), 2 * _TAKEN * _ENTRY):
         found += len(join.push(items.slice(first, first + 2 * _TAKEN * _ENTRY)).members)
@@ -174,7 +174,7 @@ def run_kernel(inputs: int, items: ItemColumns) -> int:
 
 
 def main() -> None:
-    """Print events a second and the ratios of each case."""
+    """Print the events per second, and the ratios of each case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few events")
     parser.add_argument("--entry", type=int, default=_ENTRY, help="events of an entry")

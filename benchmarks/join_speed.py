@@ -1,9 +1,9 @@
-"""Speed of the join kernel: two inputs on one key, 100,000 keys open at a time, columns in memory, one thread.
+"""Speed of the join kernel on columns in memory, one thread: two inputs on one key, with 100,000 keys open at a time.
 
-Each key has one event of each input, the second 100,000 keys after the first. *closed*: both inputs finish the key
-with their event, so both events are removed at once (PWJoin). *window*: no key is finished, and events leave their
-window (WJoin). The reference is the brute-force join over a part of the same items. Medians of rounds that take turns,
-thread time.
+Each key has one event of each input, the second 100,000 keys after the first. In *closed*, both inputs finish the key
+with their event, so both events are removed at once (PWJoin). In *window*, no key is finished, and events leave by
+their window (WJoin). The reference is a brute-force join over a part of the same items. Figures are medians of thread
+time over rounds that take turns.
 
     scripts/bench join_speed --keys=500000 --rounds=5
 """
@@ -25,10 +25,13 @@ _PART = 400
 
 
 def items_of(keys: int, open_keys: int, *, closes: bool) -> ItemColumns:
-    """Events of both inputs, a microsecond apart, each followed by the closing of its key if ``closes``."""
+    """Return the events of both inputs, a microsecond apart.
+
+    If ``closes``, each event is followed by the closing of its key.
+    """
     first = np.arange(1, keys + 1, dtype=np.uint64)
     second = np.concatenate([np.zeros(open_keys, np.uint64), first[: keys - open_keys]])
-    both = np.column_stack([first, second]).ravel()  # key 0: none
+    both = np.column_stack([first, second]).ravel()  # key 0 means no key
     inputs = np.tile(np.array([0, 1], np.uint8), keys)
     rows = np.flatnonzero(both)
     hashed = both[rows] * np.uint64(0x9E3779B97F4A7C15)
@@ -44,7 +47,7 @@ def items_of(keys: int, open_keys: int, *, closes: bool) -> ItemColumns:
 
 
 def played(items: ItemColumns, windows: tuple[Window, Window]) -> tuple[float, int, int]:
-    """Seconds, results, and the most keys known after a call."""
+    """Run the kernel. Return the seconds, the results, and the maximum number of known keys after a call."""
     join, results, most = WindowJoin(windows), 0, 0
     seconds = 0.0
     for start in range(0, len(items), _CALL):
@@ -58,7 +61,7 @@ def played(items: ItemColumns, windows: tuple[Window, Window]) -> tuple[float, i
 
 
 def events_in(items: ItemColumns) -> int:
-    """The number of events among items."""
+    """Return the number of events among items."""
     return int(np.count_nonzero(items.kinds == Item.EVENT))
 
 

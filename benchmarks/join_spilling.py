@@ -1,16 +1,15 @@
-"""The cost of a join with a tenth of its rows in memory, compared with the same join with all rows in memory.
+"""Cost of a join that keeps a tenth of its rows in memory, compared with the same join with all rows in memory.
 
     scripts/bench join_spilling [--quick]
 
-Input: events of two streams, a millisecond apart, in entries of 1,000 events of each stream. *running* is PJoin's:
-there is no window, events pick their keys evenly among the active keys, the lowest active key is finished by both
-streams and another key becomes active. So every active key is equally likely to be needed next, which is the worst case
-for a memory with a tenth of the rows. *returning* is an unbounded join: nine of ten events have recent keys, one has
-any earlier key.
+Input: events of two streams, a millisecond apart, in entries of 1,000 events of each stream. *running* is the workload
+of PJoin, without a window. Events choose their keys uniformly among the active keys. Both streams finish the lowest
+active key, and another key becomes active. So each active key is equally likely to be needed next, which is the worst
+case for a memory with a tenth of the rows. *returning* is an unbounded join: nine of ten events have recent keys, and
+the tenth has a random earlier key.
 
-*memory* is a shard whose join has all rows in memory, *disk* a shard whose join has a tenth. They take turns; the
-figures are those of the best rounds, processor time of the thread. Both must find the same rows, byte for byte, or
-nothing is printed.
+*memory* is a shard whose join has all rows in memory, *disk* a shard whose join has a tenth. The runs take turns, and
+the figures are thread times of the best rounds. If the output rows of both differ in any byte, nothing is printed.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ class Case:
     """A join to measure.
 
     Attributes:
-        name: Name of the case.
+        name: The name of the case.
         closes: Whether both streams finish keys.
-        most: Approximate number of rows stored at a time.
+        most: The approximate number of rows stored at a time.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Case:
     most: int
 
     def document(self, rows: int) -> dict[str, Any]:
-        """The document of the join, with ``rows`` rows in memory."""
+        """Return the document of the join, with ``rows`` rows in memory."""
         inputs = [
             {"stream": stream, "as": f"i{number}", **({"closed_by": {"type": "Last"}} if self.closes else {})}
             for number, stream in enumerate(_STREAMS)
@@ -59,7 +58,7 @@ class Case:
         return {"name": "all", "inputs": inputs, "return": wanted, "memory": {"rows": rows, "spill": True}}
 
     def events(self, count: int) -> list[tuple[int, Event]]:
-        """By time: the number of the stream, and the event."""
+        """Return the events by time, each with its stream number."""
         chance = np.random.default_rng(7)
         found: list[tuple[int, Event]] = []
         active = self.most // 4  # a key has four rows on average, two of each stream
@@ -80,7 +79,7 @@ class Case:
 
 
 def log_of_case(case: Case, events: Sequence[tuple[int, Event]], rows: int) -> list[LogEntry]:
-    """The log of a shard in which the join runs."""
+    """Return the log of a shard in which the join runs."""
     kind, declared = JoinKind(), {name: StreamDeclaration(name=name) for name in _STREAMS}
     definition = kind.read(case.document(rows), declared.__getitem__)
     derived = [StreamDeclaration(name=name, derived=True) for name in ("all", merged_stream("all"))]
@@ -95,9 +94,9 @@ class Run:
     """Runs of one log.
 
     Attributes:
-        log: The log.
+        log: The log to run.
         counts: Counts of the join at the end of the last run.
-        most: The most rows stored at a time.
+        most: The maximum number of rows stored at a time.
     """
 
     log: Sequence[LogEntry]
@@ -105,7 +104,7 @@ class Run:
     most: int = 0
 
     def __call__(self) -> int:
-        """A digest of all rows, by micro-batches."""
+        """Run the log in micro-batches. Return a digest of all rows."""
         digest = blake2b(digest_size=16)
         with tempfile.TemporaryDirectory() as folder:
             kinds = {**KINDS_BY_NAME, "join": JoinKind(files=SpilledFiles(Path(folder)))}

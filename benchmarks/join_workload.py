@@ -1,8 +1,8 @@
 """A project of joins: orders with payments and couriers, patterns over joins, and auctions that count their bids.
 
-``orders``: paid in parts, some never; the courier comes in time, late or not at all. ``auctions``: bids until the
-auction is closed, or until its window is over, whichever comes first; some get no bids, some never close.
-The auctions are the worked example 6.4 e of the specification of punctuation-aware joins.
+Orders are paid in parts, and some are never paid. The courier arrives in time, late or not at all. Auctions accept bids
+until the auction is closed or its window ends, whichever is first. Some auctions get no bids, and some are never
+closed. The auctions are the worked example 6.4 e of the specification of punctuation-aware joins.
 """
 
 from __future__ import annotations
@@ -122,23 +122,23 @@ _START_US = 1_767_225_600_000_000
 _STEP_US = 3_000  # between orders
 _FAR_US = 3_600_000_000
 _CUSTOMERS = 40
-_BEGINS = 64  # keys, enough for each of a few shards to have some
+_BEGINS = 64  # enough keys that each of a few shards has some
 
 _Row: TypeAlias = tuple[int, str, str, str, Mapping[str, Any]]  # time, stream, type, key, data
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An event and its stream."""
+    """An event with its stream."""
 
     stream: str
     event: Event
 
 
 def join_events(orders: int, seed: int = 7) -> list[Told]:
-    """About seven events of each order, by time; all times differ.
+    """Return about seven events of each order, by time. All times differ.
 
-    The last event of each stream comes after all windows are over.
+    The last event of each stream comes after all windows have ended.
     """
     chance = random.Random(seed)
     rows: list[_Row] = []
@@ -154,10 +154,10 @@ def join_events(orders: int, seed: int = 7) -> list[Told]:
 
 
 def begins() -> list[Told]:
-    """Events of many keys with which the time of each stream begins in every shard, before all other events.
+    """Return events of many keys that start the time of each stream in every shard. They precede all other events.
 
-    An input without events does not hold the others back, so an event of it that is posted after later events of other
-    inputs comes too late for their decisions. So these events are posted, and matched, first.
+    An input without events does not delay the other inputs. If its first event were posted after later events of the
+    other inputs, it would come too late for their decisions. Therefore these events must be posted and matched first.
     """
     return [
         Told(
@@ -194,14 +194,14 @@ def _auction(number: int, at_us: int, chance: random.Random) -> Iterator[_Row]:
     auction = f"a{number}"
     yield at_us, "auctions", "Opened", auction, {}
     for _ in range(chance.choice((0, 1, 3, 6))):
-        at_us += chance.randrange(1_500_000)  # sometimes after the window
+        at_us += chance.randrange(1_500_000)  # sometimes after the window has ended
         yield at_us, "bids", "Bid", auction, {"price": chance.randrange(1_000)}
     if chance.random() < 0.7:
         yield at_us + chance.randrange(1, 1_000_000), "bids", "Closed", auction, {}
 
 
 def by_stream(told: Sequence[Told]) -> dict[str, list[Event]]:
-    """The events of each stream, in their order."""
+    """Return the events of each stream, in their order."""
     found: dict[str, list[Event]] = {}
     for one in told:
         found.setdefault(one.stream, []).append(one.event)
@@ -215,13 +215,13 @@ def declare(client: Client, folder: Path) -> None:
 
 
 def run(told: Sequence[Told], folder: Path) -> Results:
-    """The results of the project over files of these events, as ``forestall run`` gives them."""
+    """Run the project over files of these events with ``forestall run``, and return the results."""
     local = LocalProject.of(read_project(written(folder)), folder)
     return local.run({stream: EventBatch.from_events(events) for stream, events in by_stream(told).items()})
 
 
 def written(folder: Path) -> Path:
-    """Write the project to a folder; returns the folder."""
+    """Write the project to a folder, and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "project.yaml").write_text(PROJECT, encoding="utf-8")
     return folder

@@ -1,8 +1,8 @@
-"""The matcher compared with its reference on Q1: how much faster the kernel is than the enumeration that defines it.
+"""Speed of the matcher on Q1, compared with its reference, the enumeration that defines matches.
 
-Both run in this process on the same events, taking turns; the ratio is that of the medians. The matcher gets columns in
-memory (its input form) and is warm: every order ends, so a round begins with empty state and filled guard tables.
-The reference gets events (its input form). The results must be equal, or the run fails.
+Both run in this process on the same events and take turns; the ratio is that of the medians. The matcher reads columns
+in memory (its input form) and is warmed up. Since every order ends, a round starts with empty state and filled guard
+tables. The reference reads events (its input form). The results must be equal, or the run fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Workload W as a file."""
+"""Workload W as a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams import Event, EventBatch
 
 
 def write_lines(batch: EventBatch, path: Path) -> None:
-    """Write workload W as JSON lines, with the values among the data."""
+    """Write workload W as JSON lines, with ``value`` as a member of ``data``."""
     values = batch.attributes[("value",)].to_pylist()
     with path.open("wb") as file:
         for event, value in zip(batch.to_events(), values, strict=True):

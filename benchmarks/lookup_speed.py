@@ -1,10 +1,10 @@
-"""What a lookup in a condition costs, compared with a constant: a table of a million rows, keys at random.
+"""Cost of a table lookup in a condition, compared with a constant. The table has a million rows, and keys are random.
 
 Events are of 20 types, one a millisecond, with the attributes ``customer``, a text, and ``amount``, a number; half of
 the customers have a row. Each pattern has one step over every event. Each line has the time per event of the whole
-``Matcher`` (thread time, one core) for a comparison with a constant, with a lookup, and for ``IN TABLE``: for events as
-the pipeline reads them (attributes are JSON), and for attributes that are columns already. Rounds take turns; the
-median counts. Then the time of a lookup alone.
+``Matcher`` (thread time, one core) for a comparison with a constant, a comparison with a lookup, and ``IN TABLE``.
+Attributes are JSON, as in the pipeline, or already columns. Rounds take turns, and the figures are medians. The last
+line is the time of a lookup alone.
 
 ``scripts/bench lookup_speed [--quick]``
 """
@@ -36,7 +36,7 @@ CONDITIONS: Mapping[str, str] = {
 
 
 def table_of(rows: int) -> Tables:
-    """A table of customers with limits between 900 and 1,000."""
+    """Return a table of customers with limits between 900 and 1,000."""
     rng = random.Random(7)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "customers.csv")
@@ -50,7 +50,7 @@ def table_of(rows: int) -> Tables:
 
 
 def batches_of(size: int, rows: int) -> Iterator[tuple[EventBatch, EventBatch]]:
-    """Random events, in each pair with JSON attributes, and with columns."""
+    """Yield pairs of batches with the same random events: with JSON attributes, and with columns."""
     rng = random.Random(42)
     for first in range(0, size, BATCH_ROWS):
         owners = [f"customer-{rng.randrange(2 * rows)}" for _ in range(BATCH_ROWS)]
@@ -75,7 +75,7 @@ def batches_of(size: int, rows: int) -> Iterator[tuple[EventBatch, EventBatch]]:
 
 
 def matched_ns(condition: str, batches: list[EventBatch], tables: Tables) -> float:
-    """The time per event of a matcher with one pattern, in nanoseconds."""
+    """Return the time per event of a matcher with one pattern, in nanoseconds."""
     matcher = Matcher(tracks="bound")
     matcher.add_pattern(f"PATTERN p EVENT _ a [{condition}]")
     batches = [replace(batch, tables=tables) for batch in batches]
@@ -86,7 +86,7 @@ def matched_ns(condition: str, batches: list[EventBatch], tables: Tables) -> flo
 
 
 def looked_up_ns(batches: list[EventBatch], tables: Tables) -> float:
-    """The time of a lookup over Arrow columns, in nanoseconds."""
+    """Return the time of a lookup over Arrow columns, in nanoseconds."""
     begun = time.thread_time_ns()
     for batch in batches:
         tables.looked_up("customers", "limit", [batch.attributes[("customer",)]], np.zeros(0, np.int64))
