@@ -1,12 +1,13 @@
-"""Speed of the whole matcher on workload W and on the order workflow: columns in memory to match columns, one core.
+"""Speed of the whole matcher on workload W and on orders, from columns in memory to match columns, on one core.
 
-W is 1,000,000 events, one a millisecond, 1,000 keys, 20 types; ``SEQ(T0, T1, T2)`` on one key within 60 s has 215,366
-matches of ALL MATCHES and 38,821 of NEXT, which is checked. The order queries are Q1, Q2 and EP1, with and without the
-workflow's constraints. Each is compared with the *null* run: the trace table alone, looking up every trace (twice the
-least that any stateful matcher does). Medians of rounds that take turns, thread time.
+W has 1,000,000 events, one a millisecond, with 1,000 keys and 20 types. The benchmark checks that ``SEQ(T0, T1, T2)``
+on one key within 60 s has 215,366 matches with ALL MATCHES, and 38,821 with NEXT. The order queries are Q1, Q2 and EP1,
+with and without the workflow's constraints. Each run is compared with the *null* run, which only looks up the trace of
+every event (twice the minimum work of any stateful matcher). Figures are medians of thread time over rounds that take
+turns.
 
-The same query with a condition between steps that every event satisfies shows the cost of the run engine, which has a
-run per partial match instead of shared nodes.
+The cost of the run engine, which has a run per partial match instead of shared nodes, is measured with the same query
+and a condition between steps that is always true.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ EXPECTED = {"all": 215_366, "next": 38_821}
 
 
 def workload_w(count: int = EVENTS) -> EventBatch:
-    """Workload W as one batch with the attribute ``value`` as a column."""
+    """Return workload W as one batch, with the attribute ``value`` as a column."""
     rng = random.Random(42)
     keys, types, values = [], [], []
     for _ in range(count):
@@ -61,13 +62,13 @@ def workload_w(count: int = EVENTS) -> EventBatch:
 
 
 def matches_in(matcher: Matcher, batch: EventBatch) -> int:
-    """The number of matches that a fresh matcher finds, given the events in batches of ``ROWS``."""
+    """Return the number of matches of a fresh matcher. The events are passed in batches of ``ROWS``."""
     parts = (batch.slice(start, min(ROWS, len(batch) - start)) for start in range(0, len(batch), ROWS))
     return sum(matcher.process(part).n_matches for part in parts)
 
 
 def unguarded(text: str, end_events: Collection[str] = ()) -> Matcher:
-    """A matcher of one pattern without constraints."""
+    """Return a matcher of one pattern without constraints."""
     matcher = Matcher(end_events=end_events, tracks="bound")
     matcher.add_pattern(text)
     return matcher
@@ -76,7 +77,7 @@ def unguarded(text: str, end_events: Collection[str] = ()) -> Matcher:
 def taking_turns(
     matchers: dict[str, Callable[[], Matcher]], batch: EventBatch
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """Median seconds and matches of each matcher; its tables are built before the clock starts."""
+    """Return median seconds and matches of each matcher. The matcher's tables are built before the clock starts."""
     found: dict[str, int] = {}
     seconds: dict[str, list[float]] = {name: [] for name in matchers}
     for number in range(ROUNDS + 1):
@@ -91,7 +92,7 @@ def taking_turns(
 
 
 def report(title: str, batch: EventBatch, matchers: dict[str, Callable[[], Matcher]]) -> dict[str, int]:
-    """Print events/s and the ratio to the null run."""
+    """Print events/s and the ratio to the null run. Return the number of matches of each matcher."""
     seconds, found = taking_turns(matchers, batch)
     print(f"\n{title}, {len(batch):,} events")
     for name, taken in seconds.items():
@@ -119,7 +120,7 @@ def measure_w() -> None:
 
 
 def measure_orders() -> None:
-    """Measure Q1, Q2 and EP1, without and with constraints."""
+    """Measure Q1, Q2 and EP1, with and without constraints."""
     batch = decoded(orders(ORDERS, concurrent=10_000), ["price", "totalPrice"])
     constraint_set = order_constraints()
     monitor, ends = Monitor(constraint_set), constraint_set.end_events

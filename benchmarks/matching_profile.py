@@ -1,10 +1,11 @@
 """A profile of matching without Spark: the shards of an event log in this process.
 
-The log is that of ``pipeline_against_empty``, made in memory: Q1, Q2 and EP1 with the order workflow's constraints.
-Each shard decodes its entries, matches, explains, writes its rows as JSON, and is saved once at the end. First the time
-of this thread is measured, then the run is repeated under cProfile, which shows each package's share of the time spent
-in its own functions; the time of C functions and compiled kernels counts for their callers. Profiling slows down code
-with many small calls most, so the shares of such code are somewhat too large. ``--modules`` shows shares of modules.
+The log is that of ``pipeline_against_empty``, but in memory: Q1, Q2 and EP1 with the order workflow's constraints. Each
+shard decodes its entries, matches them, explains early terminations and writes its rows as JSON. Its state is saved
+once at the end. First, the time of this thread is measured. Then the run is repeated under cProfile, which shows each
+package's share of the time spent in its own functions. The time of C functions and compiled kernels counts for their
+callers. Profiling slows down code with many small calls most, so the shares of such code are somewhat too large.
+``--modules`` shows shares of modules.
 
     scripts/bench matching_profile --events=200000 --modules
 """
@@ -34,7 +35,7 @@ _SHOWN_SHARE = 0.005
 
 
 def order_log(events: int, *, request: int, shards: int) -> dict[int, list[LogEntry]]:
-    """The entries of each shard: control records, then about ``events`` events of orders."""
+    """Return the entries of each shard: control records, then about ``events`` events of orders."""
     constraint_set = order_constraints()
     controls: list[Step] = [
         StreamOn(StreamDeclaration(name=STREAM, end_events=tuple(sorted(constraint_set.end_events)))),
@@ -50,7 +51,10 @@ def order_log(events: int, *, request: int, shards: int) -> dict[int, list[LogEn
 
 
 def matched(logs: Mapping[int, Sequence[LogEntry]], at_once: int) -> tuple[list[OutputRow], int]:
-    """The rows of all shards, with ``at_once`` entries at a time, and the bytes of the saved states."""
+    """Match the logs, ``at_once`` entries at a time.
+
+    Return the rows of all shards, and the bytes of the saved states.
+    """
     rows: list[OutputRow] = []
     saved = 0
     for shard, entries in logs.items():
@@ -62,7 +66,10 @@ def matched(logs: Mapping[int, Sequence[LogEntry]], at_once: int) -> tuple[list[
 
 
 def shares_of(stats: Mapping[Any, Any], *, is_by_module: bool) -> Counter[str]:
-    """Seconds by package or module, from the entries of ``pstats.Stats``: (file, line, name) to calls and times."""
+    """Return the seconds by package or module.
+
+    ``stats`` are the entries of ``pstats.Stats``, which map (file, line, name) to calls and times.
+    """
     spent: Counter[str] = Counter()
     for (file, _, _), (_, _, own_s, _, callers) in stats.items():
         if not is_c(file):
@@ -74,14 +81,17 @@ def shares_of(stats: Mapping[Any, Any], *, is_by_module: bool) -> Counter[str]:
 
 
 def is_c(file: str) -> bool:
-    """Whether a function has no source file in the profile, as it is written in C."""
+    """Return whether a function in the profile is written in C, so that it has no source file."""
     return file == "~"
 
 
 def name_of(file: str, *, is_by_module: bool) -> str:
-    """The package or module of a source file; for a library its name, for C functions that call others ``C``."""
+    """Return the package or module of a source file.
+
+    For a library, return its name. For C functions that call other functions, return ``C``.
+    """
     path = Path(file)
-    if "site-packages" in path.parts:  # first: .venv is in the project's folder
+    if "site-packages" in path.parts:  # checked first, because .venv is in the project's folder
         return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py")
     if path.is_relative_to(_ROOT):
         parts = path.relative_to(_ROOT).with_suffix("").parts

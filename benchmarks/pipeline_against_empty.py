@@ -1,9 +1,9 @@
 """The Spark pipeline in a backfill, compared with the same plan with an operator that ignores its input.
 
-Both read the same log (a private Redis server), in the same session, from offset zero to its end, into fresh
-checkpoints, taking turns. So the ratio shows the cost of decoding, matching, guarding, explaining and keeping state on
-top of Spark and the source. The rows of the matching run are collected as the service would store them; snapshots and
-handed-over states are written to a folder.
+Both plans take turns in the same session. Each reads the same log (a private Redis server) from offset zero to its end,
+with a fresh checkpoint. So the ratio shows the cost of decoding, matching, guarding, explaining and keeping state, in
+addition to Spark and the source. The rows of the matching run are collected as the service would store them. Snapshots
+and handovers are written to a folder.
 
     scripts/bench pipeline_against_empty --events=4000000
 """
@@ -38,7 +38,7 @@ SPENT = ("load_s", "match_s", "keep_s")
 
 
 class Collector:
-    """A sink that counts rows by kind and adds up the times that the shards report."""
+    """A sink that counts rows by kind, and adds up the times that the shards report."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
@@ -57,7 +57,7 @@ class Collector:
 
 
 def main() -> None:
-    """Print the ratio and how the time was spent."""
+    """Print the ratio, and how the time was spent."""
     wanted = _arguments()
     with TemporaryDirectory(prefix="forestall-bench-") as name:
         folder = Path(name)
@@ -94,7 +94,7 @@ def _compare(session: SparkSession, log: FilledLog, folder: Path, wanted: Namesp
 def _run(
     session: SparkSession, log: FilledLog, folder: Path, kind: str, collector: Collector, wanted: Namespace
 ) -> tuple[float, list[Mapping[str, Any]]]:
-    """Seconds of a run over the whole log, and Spark's progress reports of its last micro-batches."""
+    """Return the seconds of a run over the whole log, and Spark's progress reports of its last micro-batches."""
     log.stores.client.delete(*(f"forestall:snapshots:{shard}" for shard in range(wanted.shards)))
     options = JobOptions(
         log=EventLogOptions(

@@ -1,11 +1,11 @@
-"""Random kills: the whole service loses no event and emits no alert twice.
+"""Random kills of the service's processes: no event is lost, and no alert is emitted twice.
 
 A client posts orders in batches, each with an idempotency key, and repeats each request until it is answered. Meanwhile
 processes of the service are killed (SIGKILL) at seeded random moments: the API, the deliverer, Redis, the pipeline's
-driver, its Java process, or one of its Python workers; each kind once in random order, then any. The client waits for
-kills now and then, so that events are left for each kill. In the end alerts and early terminations must be those of the
-shards run in this process over the events that the client wanted to post: the same ids, each once, and no dead letters.
-The long form of ``tests/system/test_chaos.py``.
+driver, its Java process, or one of its Python workers. Each kind is killed once in random order; after that, kinds are
+chosen at random. The client sometimes waits for a kill, so that enough events are left for later kills. In the end, the
+alerts and early terminations must have the same ids as those of shards in this process over the same events, each
+exactly once, and there must be no dead letters. This is the long form of ``tests/system/test_chaos.py``.
 
     scripts/bench pipeline_chaos --kills=50 --events=200000
     scripts/bench pipeline_chaos --kills=30 --events=100000 --only=worker
@@ -54,7 +54,7 @@ PAUSED = "paused"
 """A worker that is stopped for longer than its lease, and then continues."""
 PAUSE_S = 8.0
 _SETTLED_S = 1.0
-SETTINGS = {"LIMITS__RECENT_KEPT": "1000000"}  # so that every early termination is still listed at the end
+SETTINGS = {"LIMITS__RECENT_KEPT": "1000000"}  # keeps every early termination listed until the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +62,15 @@ class Plan:
     """Parameters of a run.
 
     Attributes:
-        events: Least number of events that are posted.
-        request: Number of events of a request.
-        kills: Number of kills.
-        pause_s: Longest random pause before a kill.
-        patience_s: Longest time for the rest after the last request and kill.
-        seed: Seed of events, victims and moments.
-        kinds: Kinds of processes that are killed.
+        events: The minimum number of events to post.
+        request: The number of events of a request.
+        kills: The number of kills.
+        pause_s: The longest random pause before a kill.
+        patience_s: The maximum time to wait for results after the last request and kill.
+        seed: The seed of the events, the victims and the times of kills.
+        kinds: The kinds of processes to kill.
         is_patient: Whether each kill waits until the service is ready again, with every kind of process running.
-        every_s: Pause between two requests.
+        every_s: The pause between two requests.
     """
 
     events: int
@@ -84,7 +84,7 @@ class Plan:
     every_s: float = 0.0
 
     def victims(self) -> list[str]:
-        """The victim of each kill: all kinds in random order, as far as the kills suffice, then any."""
+        """Return the victim of each kill: first each kind once in random order, then random kinds."""
         chance = random.Random(self.seed)
         first = chance.sample(self.kinds, len(self.kinds))[: self.kills]
         return first + chance.choices(self.kinds, k=self.kills - len(first))
@@ -95,17 +95,17 @@ class Outcome:
     """The results of a run.
 
     Attributes:
-        expected: Ids of the expected alerts.
-        found: Ids of the alerts in the log.
-        expected_endings: Ids of the expected early terminations.
-        found_endings: Ids of the early terminations that the service lists.
-        others: Expected and found ids of further results, by their kind.
+        expected: The ids of the expected alerts.
+        found: The ids of the alerts in the log.
+        expected_endings: The ids of the expected early terminations.
+        found_endings: The ids of the early terminations that the service lists.
+        others: The expected and found ids of further results, by their kind.
         dead_letters: All dead letters.
-        killed: Number of kills of each kind of process.
-        spared: Kinds of processes that were to be killed but did not run within the time.
-        starts: Number of starts of each process, including the start before the run.
-        seconds: From the first request to the last alert.
-        gaps_s: The worst gap of a shard after kills of each kind; continuous tasks only.
+        killed: The number of kills of each kind of process.
+        spared: The victims of kills that found no running process in time.
+        starts: The number of starts of each process, including the start before the run.
+        seconds: The time from the first request to the last alert.
+        gaps_s: The worst gap of a shard after kills of each kind, for continuous tasks only.
     """
 
     expected: list[str] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Outcome:
 
     @property
     def faults(self) -> list[str]:
-        """Descriptions of all faults; empty if there are none."""
+        """Descriptions of all faults. Empty if the run has none."""
         counts = {
             **_differences("alerts", self.expected, self.found),
             **_differences("early endings", self.expected_endings, self.found_endings),
@@ -140,12 +140,15 @@ class Outcome:
 
     @property
     def _needless_starts(self) -> int:
-        """Starts of the pipeline although only workers were killed: Spark must repeat the task of a killed worker."""
+        """The number of restarts of the pipeline in a run that killed only workers.
+
+        Spark must repeat a worker's task instead.
+        """
         return self.starts.get("pipeline", 1) - 1 if set(self.killed) == {"worker"} else 0
 
 
 def _differences(what: str, expected: Sequence[str], found: Sequence[str]) -> dict[str, int]:
-    """The numbers of missing, unexpected and repeated ids; each expected id must be found once."""
+    """Return the numbers of missing, unexpected and repeated ids. Each expected id must be found exactly once."""
     wanted, got = set(expected), set(found)
     return {
         f"{what} lost": len(wanted - got),
@@ -155,30 +158,33 @@ def _differences(what: str, expected: Sequence[str], found: Sequence[str]) -> di
 
 
 class Case(Protocol):
-    """The events to post, and the results to find."""
+    """A test case: the events to post, and the expected results."""
 
     def events(self, plan: Plan) -> list[Event]:
-        """All events, in the order in which they are posted."""
+        """Return all events, in the order in which they are posted."""
         ...
 
     def stream_of(self, event: Event) -> str:
-        """The stream of an event."""
+        """Return the stream of an event."""
         ...
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """The expected results of events, from shards in this process."""
+        """Return the expected results of the events, computed by shards in this process."""
         ...
 
     def declare(self, service: TemporaryService) -> None:
-        """Declare streams and patterns by the API."""
+        """Declare streams and register patterns through the API."""
         ...
 
     def ask(self, service: TemporaryService, posted: Mapping[str, Sequence[Event]], outcome: Outcome) -> None:
-        """Ask a question after a kill; ``posted`` has all events so far, by stream. Default: none is asked."""
+        """Ask a question after a kill. By default, ask none.
+
+        ``posted`` contains all events posted so far, by stream.
+        """
         return
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
-        """Collect the found results; called when all posted events are matched."""
+        """Collect the found results. Called when all posted events are matched."""
         ...
 
 
@@ -186,8 +192,8 @@ class Orders(Case):
     """Orders with early terminations, and patterns on one stream.
 
     Args:
-        stream: Name of the stream.
-        mark: Suffix of the names of its patterns, which have to be unique in a service with several such streams.
+        stream: The name of the stream.
+        mark: The suffix of its patterns' names, which must be unique in a service with several such streams.
     """
 
     def __init__(self, stream: str = STREAM, mark: str = "") -> None:
@@ -202,11 +208,11 @@ class Orders(Case):
         return orders(max(1, plan.events // 17), concurrent=50, seed=plan.seed, settings=OrderSettings(cancel=0.3))
 
     def stream_of(self, event: Event) -> str:
-        """The stream of the orders."""
+        """Return the stream of the orders."""
         return self._stream
 
     def expected(self, events: Sequence[Event], request: int) -> Outcome:
-        """The expected alerts and early terminations, from shards in this process."""
+        """Return the expected alerts and early terminations, computed by shards in this process."""
         constraint_set = order_constraints()
         steps: list[Step] = [
             StreamOn(StreamDeclaration(name=self._stream, end_events=tuple(sorted(constraint_set.end_events)))),
@@ -222,7 +228,7 @@ class Orders(Case):
         )
 
     def declare(self, service: TemporaryService) -> None:
-        """Declare the stream, its constraints and its patterns."""
+        """Declare the stream, upload its constraints, and register its patterns."""
         constraint_set = order_constraints()
         service.client.post("/streams", {"name": self._stream, "end_events": sorted(constraint_set.end_events)})
         service.client.post("/constraints", {"stream": self._stream, **to_document(constraint_set)})
@@ -246,9 +252,9 @@ def disturbed(
     """Post events, kill processes, ask a question after each kill, and collect the results of all events.
 
     Args:
-        service: The service whose processes are killed; it may have earlier events, all matched.
-        plan: Parameters of the run.
-        say: Called with a line about each kill.
+        service: The service whose processes are killed. If it has earlier events, all of them must be matched.
+        plan: The parameters of the run.
+        say: A function that is called with a line about each kill.
         case: The events and the expected results.
     """
     events = case.events(plan)
@@ -299,7 +305,7 @@ class Killer:
     """Kills processes of one service, one after the other.
 
     Attributes:
-        strikes: Number of finished kills, including kills that found no process.
+        strikes: The number of finished kills, including kills that found no process.
     """
 
     def __init__(
@@ -315,7 +321,9 @@ class Killer:
         self.strikes = 0
 
     def run(self, posted: Flag) -> None:
-        """Kill as often as planned: mostly once events were matched after the last kill, sometimes earlier.
+        """Kill processes as planned.
+
+        Mostly wait until events were matched after the last kill, but sometimes kill earlier.
 
         Args:
             posted: Set when all events are posted; kills continue after that, while the rest is matched.
@@ -336,7 +344,7 @@ class Killer:
             self.strikes += 1
 
     def _strike(self, victim: str) -> bool:
-        """Kill one process of a kind, as soon as one runs; returns whether one did."""
+        """Kill one process of a kind as soon as one is running. Return False if none was running in time."""
         deadline = time.monotonic() + self._plan.patience_s
         while time.monotonic() < deadline:
             if pids := self._pids(victim):
@@ -356,9 +364,10 @@ class Killer:
         os.kill(pid, signal.SIGCONT)
 
     def _await_ready(self) -> None:
-        """Wait until every kind of process runs and the service is ready; gives up after ``patience_s``.
+        """Wait until every kind of process is running and the service is ready. Give up after ``patience_s``.
 
-        It waits for no progress: all that was posted may be matched, and more is posted only after the next kill.
+        This does not wait for progress: all posted events may be matched already, and more are posted only after the
+        next kill.
         """
         client, deadline = self._service.client, time.monotonic() + self._plan.patience_s
         while time.monotonic() < deadline:
@@ -370,7 +379,7 @@ class Killer:
                 pass
 
     def _await_progress(self, posted: Flag) -> None:
-        """Wait until more events are matched than at the last call, or all; gives up after ``patience_s``."""
+        """Wait until more events are matched than at the last call, or all of them. Give up after ``patience_s``."""
         client, deadline = self._service.client, time.monotonic() + self._plan.patience_s
         while time.monotonic() < deadline:
             try:
@@ -402,7 +411,10 @@ class Killer:
 
 
 def workers_of(driver: int) -> list[int]:
-    """Spark's Python workers: their daemon is a child of Java, or prepared by the driver."""
+    """Return the ids of Spark's Python workers.
+
+    The daemon that starts the workers is a child of Java, or was prepared by the driver.
+    """
     children = children_of(driver)
     machines = [child for child in children if name_of(child) == "java"]
     daemons = {daemon for jvm in machines for daemon in children_of(jvm)}.union(children).difference(machines)
@@ -410,7 +422,7 @@ def workers_of(driver: int) -> list[int]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Ids of the running child processes of a process."""
+    """Return the ids of the running child processes of a process."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -423,7 +435,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def name_of(pid: int) -> str:
-    """The command name of a process; empty if it has ended."""
+    """Return the command name of a process. If the process has ended, return the empty text."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
@@ -431,7 +443,10 @@ def name_of(pid: int) -> str:
 
 
 def await_drained(service: TemporaryService, events: int, patience_s: float) -> None:
-    """Wait until the pipeline reports at least ``events`` events, all matched; after a timeout the comparison fails."""
+    """Wait until the pipeline has received at least ``events`` events and matched all of them.
+
+    After the timeout, this returns without an error, because the later comparison fails.
+    """
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         backlog = service.client.get("/pipeline")["backlog"]

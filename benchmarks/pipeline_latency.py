@@ -1,9 +1,9 @@
-"""Latency from the acknowledgement of the event that completes a match to its alert in the log, at a steady rate.
+"""Latency of alerts at a steady rate, from the acknowledgement of the completing event to the alert in the log.
 
 The whole service runs as in production: Redis, API, pipeline and deliverer, each a process. The load generator is
-another process: it posts ready-made bodies at their times on one connection, and one of its threads watches the log's
-index of alerts, so that both ends of a latency are read from one clock. An event counts as acknowledged when its
-request is answered. If the rate is not reached, the figures are those of a lagging service, and a line reports this.
+another process. It posts prepared bodies at their due times on one connection. One of its threads watches the log's
+index of alerts, so that both ends of a latency are read from one clock. An event is acknowledged when its request is
+answered. If the rate is not reached, a line reports it, because the figures are then those of a service with a backlog.
 
     scripts/bench pipeline_latency --seconds=300
 """
@@ -39,10 +39,10 @@ from workflows import OrderSettings
 
 MADE_ORDERS = 5_000
 PREFIX = b"order-"
-GRACE_S = 60.0  # for the last alerts
+GRACE_S = 60.0  # time to wait for the last alerts
 _SETTLED_S = 5.0
 _USUAL_POLL_S = str(WebhookSettings().poll_interval_s)  # a temporary service polls five times as often
-FIRST_SHARE = 0.1  # of the time, not counted
+FIRST_SHARE = 0.1  # share of the time at the start that is not counted
 
 
 def main() -> None:
@@ -75,7 +75,7 @@ def _settings(wanted: Namespace) -> dict[str, str]:
 
 
 class Watcher:
-    """Watches alerts arrive in the log."""
+    """A thread that records when alerts arrive in the log."""
 
     def __init__(self, url: str) -> None:
         self._server = redis.Redis.from_url(url)
@@ -93,7 +93,7 @@ class Watcher:
                 last = entries[-1][0]
 
     def event_ids(self) -> list[tuple[float, list[str]]]:
-        """The arrival time of each alert, and the events that it names."""
+        """Return the arrival time of each alert, and the ids of its events."""
         return [
             (when, [event for events in alert["bindings"].values() for event in events])
             for when, place in self.seen
@@ -102,7 +102,7 @@ class Watcher:
 
 
 def generate(wanted: Namespace) -> None:
-    """Post at the rate, watch alerts, and write the measurements."""
+    """Post at the rate, watch alerts, and write the measurements to a file."""
     bodies, request_of = ready_bodies(wanted.request)
     watcher = Watcher(wanted.redis)
     thread = Thread(target=watcher.run, name="watcher")
@@ -134,7 +134,10 @@ def generate(wanted: Namespace) -> None:
 
 
 def ready_bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
-    """Bodies of requests, and the request of each event; further copies get other keys and ids."""
+    """Return the bodies of requests, and the request number of each event.
+
+    When the bodies are posted again, their keys and ids get another prefix.
+    """
     events = orders(MADE_ORDERS, settings=OrderSettings(reject=0.0, cancel=0.1))
     starts = range(0, len(events) - request + 1, request)
     bodies = [orjson.dumps([render_plain(event) for event in events[start : start + request]]) for start in starts]
@@ -144,10 +147,11 @@ def ready_bodies(request: int) -> tuple[list[bytes], dict[str, int]]:
 def post_at_rate(
     bodies: list[bytes], wanted: Namespace, streams: Sequence[str] = (STREAM,)
 ) -> tuple[dict[int, float], list[float], float, float]:
-    """Post to streams in turn.
+    """Post prepared bodies at the rate, to the streams in turn.
 
     Returns:
-        The time of acknowledgement and the duration of each request, when the first was due, and the delay of the last.
+        The time of acknowledgement and the duration of each request, the due time of the first request, and the delay
+        of the last request.
     """
     headers = {"Authorization": f"Bearer {os.environ['FORESTALL_API_KEY']}", "Content-Type": "application/json"}
     acknowledged: dict[int, float] = {}
@@ -171,13 +175,13 @@ def post_at_rate(
 
 
 def _place(event: str, request_of: Mapping[str, int], requests: int) -> int:
-    """The number of the request with an event."""
+    """Return the number of the request that contains an event."""
     copy, found, made = event.rpartition(PREFIX.decode())
     return int(copy.rstrip("-") or 0) * requests + request_of[found + made]
 
 
 def declare(service: TemporaryService) -> None:
-    """Declare the stream, its constraints and the patterns."""
+    """Declare the stream, upload its constraints, and register the patterns."""
     constraint_set = order_constraints()
     service.client.post("/streams", {"name": STREAM, "end_events": sorted(constraint_set.end_events)})
     service.client.post("/constraints", {"stream": STREAM, **to_document(constraint_set)})
@@ -186,7 +190,7 @@ def declare(service: TemporaryService) -> None:
 
 
 def cpu_s(service: TemporaryService) -> dict[str, float]:
-    """CPU seconds of the service's processes so far, including their child processes."""
+    """Return the CPU seconds of the service's processes so far, including their child processes."""
     supervisor = service.supervisor
     record = orjson.loads((supervisor.settings.data_dir / "redis" / "server.json").read_bytes())
     pids = {name: supervisor.pid(name) for name in ("api", "pipeline", "deliverer")} | {"redis": record["pid"]}
@@ -203,7 +207,7 @@ def _tree_s(pid: int) -> float:
 
 
 def _tell_idle(service: TemporaryService, seconds: float) -> None:
-    """Print the share of a core that each process takes while nothing comes."""
+    """Print the share of a core that each process uses while no events arrive."""
     time.sleep(_SETTLED_S)
     before = cpu_s(service)
     time.sleep(seconds)

@@ -1,10 +1,11 @@
 """Micro-batches, snapshots and recovery while many traces are open.
 
-Each order first gets its first events without an end, so that its trace and partial matches stay open. Then the same
-arrivals, whole orders, come in requests, one micro-batch each, and Spark's time of the micro-batch is measured; its
-median at 1,000,000 open traces is compared with that at 10,000, with the workflow's constraints and without. The query
-runs in a process of its own, which is killed (SIGKILL, with its Java process) when all is matched: recovery is the time
-from the start of the next process to its first micro-batch's rows in the sink, over new arrivals.
+First, many orders get their first events without an end, so that their traces and partial matches remain open. Then the
+same whole orders arrive in requests, one micro-batch each, and the duration of each micro-batch in Spark is measured.
+The median at 1,000,000 open traces is compared with the median at 10,000, with and without the workflow's constraints.
+The query runs in a separate process, which is killed (SIGKILL, with its Java process) when all events are matched.
+Recovery is the time from the start of the next process until the sink has the rows of the first micro-batch with new
+events.
 
     scripts/bench pipeline_open_traces --most=1000000
 """
@@ -48,10 +49,10 @@ class Figures:
     """Measurements at one number of open traces.
 
     Attributes:
-        batch_ms: Median of the sink-to-sink times of the arrivals' micro-batches.
-        state_bytes: Bytes of the states of all shards.
-        split: Seconds that the shards reported for the arrivals, by part.
-        recovery_s: From the start of the new process to its first rows.
+        batch_ms: The median duration of a micro-batch with whole orders, from sink to sink.
+        state_bytes: The bytes of the states of all shards.
+        split: The seconds that the shards reported for these micro-batches, by part.
+        recovery_s: The time from the start of the new process to its first rows.
         session_s: The part of the recovery until Spark's session was ready and warm.
     """
 
@@ -84,7 +85,7 @@ def main() -> None:
 
 
 def opening_batches(traces: int) -> Iterator[EventBatch]:
-    """The first events of ``traces`` orders: for a few orders at a time, one type after the other."""
+    """Yield the first events of ``traces`` orders. For a few orders at a time, events are sorted by type."""
     for start in range(0, traces, REQUEST):
         keys = [f"open-{number}" for number in range(start, min(start + REQUEST, traces))]
         hashes = pa.array(np.array([key_hash(key) for key in keys], np.uint64))
@@ -127,7 +128,7 @@ def _measured(traces: int, wanted: Namespace, *, is_guarded: bool) -> Figures:
 
 
 class _Query:
-    """The query in a process of its own, which is killed at the end of the block."""
+    """The query in a separate process, which is killed at the end of the block."""
 
     def __init__(self, log: FilledLog, folder: Path) -> None:
         words = [sys.executable, "-P", "-m", "benchmarks.pipeline_open_traces", f"--url={log.url}"]
@@ -147,12 +148,12 @@ class _Query:
         machines = children_of(self._process.pid)
         workers = [pid for jvm in machines for daemon in children_of(jvm) for pid in (daemon, *children_of(daemon))]
         for pid in (self._process.pid, *machines, *workers):
-            with suppress(ProcessLookupError):  # Java starts others for a moment
+            with suppress(ProcessLookupError):  # Java briefly starts other processes
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
 
     def through(self, batch: EventBatch) -> tuple[float, dict[str, float]]:
-        """Append a request; returns the seconds until its rows came, and the report of its micro-batch."""
+        """Append a request. Return the seconds until its rows arrived, and the report of its micro-batch."""
         begun = time.perf_counter()
         append(self._log.stores, batch)
         told = self.read("a request", len(batch))
@@ -165,10 +166,12 @@ class _Query:
             matched = max(matched, self._told()["events"])
 
     def read(self, what: str, events: int) -> dict[str, float]:
-        """The report of the next micro-batch.
+        """Return the report of the next micro-batch.
+
+        ``what`` and ``events`` describe the request in the error.
 
         Raises:
-            RuntimeError: There is none for ``what``, of ``events`` events.
+            RuntimeError: The report is empty.
         """
         told = self._told()
         if not told:
@@ -183,7 +186,7 @@ class _Query:
 
 
 def serve(wanted: Namespace) -> None:
-    """Run the query and print a line per micro-batch; ends by being killed."""
+    """Run the query and print a line per micro-batch, until the process is killed."""
     folder = Path(wanted.folder)
     session = build_session(SessionOptions(data_folder=folder, master="local[2]"))
     warm_up(session.sparkContext)

@@ -1,13 +1,13 @@
 """Questions at any time over a window: the index of questions (``aggregates.asking``) against DuckDB.
 
-The window holds 1,000,000 events with three attributes (10,000 users, 200 kinds, 50 regions) and a price. A round
-brings 1,000 events and a number of questions, which neither engine knows beforehand: of a user by kind, of a region
-and a kind, of a kind by region in the last twentieth of the window, and of all events by region in the last hundredth.
-DuckDB has the events in a table in memory, and one thread; it knows all values of attributes beforehand (ENUM, a
-quarter of the time of texts). It is installed below ``.peers``. Answers are compared.
-Printed are the processor time of a round for each number of questions, and of the index the time of single questions
-while 5,000 events and 500 questions come in a second. Of many questions of a round only some are run and the time is
-multiplied.
+The window holds 1,000,000 events with three attributes (10,000 users, 200 kinds, 50 regions) and a price. A round has
+1,000 new events and a number of questions, which neither engine can prepare for. The questions ask for one user by
+kind, for one region and kind, for one kind by region in the last twentieth of the window, and for all events by region
+in the last hundredth. DuckDB has the events in a table in memory and runs one thread. It gets all values of attributes
+beforehand, because ENUM columns take a quarter of the time of texts. It is installed below ``.peers``. The answers of
+both engines are compared. The output is the CPU time of a round for each number of questions and, for the index, the
+time of single questions at 5,000 events and 500 questions a second. If a round has many questions, only a sample of
+them is run, and the time is extrapolated.
 
 ``scripts/bench question_index [--quick]``
 """
@@ -36,7 +36,7 @@ VALUES = {"n": AskedValue("count"), "total": AskedValue("sum", "price")}
 
 
 class Asked(NamedTuple):
-    """A question in both forms; the first parameter of the statement is the time after which its window begins."""
+    """A question in both forms. The first parameter of the statement is the start of its window."""
 
     question: Question
     statement: str
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
 
 def events(begin: int, count: int) -> tuple[Any, dict[str, Any]]:
-    """Events one microsecond apart; values of attributes are skewed."""
+    """Return events one microsecond apart. The values of attributes are skewed."""
     rng = np.random.default_rng(begin)
     columns: dict[str, Any] = {}
     for name, size in SIZES.items():
@@ -57,7 +57,7 @@ def events(begin: int, count: int) -> tuple[Any, dict[str, Any]]:
 
 
 def questions(seed: int, span_us: int) -> Iterator[Asked]:
-    """Questions of four kinds."""
+    """Yield questions of four kinds."""
     rng = np.random.default_rng(seed)
     kinds = (
         (("kind",), ("user",), span_us),
@@ -77,7 +77,7 @@ def questions(seed: int, span_us: int) -> Iterator[Asked]:
 
 
 class Duck:
-    """DuckDB with the window as a table."""
+    """DuckDB with the events of the window in a table."""
 
     def __init__(self, span_us: int) -> None:
         environment = set_up(PEERS["duckdb"])
@@ -93,7 +93,7 @@ class Duck:
         self._base.execute(f"CREATE TABLE events (time BIGINT, {columns} price DOUBLE)")
 
     def insert(self, times_us: Any, columns: dict[str, Any]) -> None:
-        """Append events, and delete those that left the window."""
+        """Append events, and delete the events that have left the window."""
         arrived = pa.table({"time": column_of(times_us), **columns})
         self._base.register("arrived", arrived)
         self._base.execute("INSERT INTO events SELECT * FROM arrived")
@@ -102,7 +102,7 @@ class Duck:
         self._base.execute("DELETE FROM events WHERE time <= ?", [self._now_us - self._span_us])
 
     def ask(self, asked: Asked) -> list[tuple[Any, ...]]:
-        """The rows of a question."""
+        """Return the result rows of a question."""
         found: list[tuple[Any, ...]] = self._base.execute(
             asked.statement, [self._now_us - asked.window_us, *asked.parameters]
         ).fetchall()
@@ -110,7 +110,7 @@ class Duck:
 
 
 class Ours:
-    """The index of questions with the same window."""
+    """The index of questions over the same window."""
 
     def __init__(self, span_us: int) -> None:
         self.index = QuestionIndex(HeldWindow(attributes=tuple(SIZES), measures=("price",), span_us=span_us))
@@ -120,12 +120,12 @@ class Ours:
         self.index.insert(times_us, columns)
 
     def ask(self, asked: Asked) -> list[tuple[Any, ...]]:
-        """The rows of a question."""
+        """Return the result rows of a question."""
         return [tuple(row.values()) for row in self.index.ask(asked.question).rows()]
 
 
 def seconds_of(engine: Duck | Ours, arrived: tuple[Any, Any], asked: Sequence[Asked]) -> tuple[float, float, list[Any]]:
-    """Processor seconds of inserting events and of answering questions, and the answers."""
+    """Return the CPU seconds for inserting events, the CPU seconds for answering questions, and the answers."""
     start = time.process_time()
     engine.insert(*arrived)
     middle = time.process_time()
@@ -134,7 +134,7 @@ def seconds_of(engine: Duck | Ours, arrived: tuple[Any, Any], asked: Sequence[As
 
 
 def compare(ours: Ours, duck: Duck, span_us: int, rounds: int) -> int:
-    """Print the time of a round by number of questions; returns the time of the next event."""
+    """Print the time of a round by number of questions. Return the time of the next event."""
     asking, begin = questions(1, span_us), span_us
     print(f"| questions per {ROUND:,} events | index | DuckDB {duck.version} | ratio |\n|---|---|---|---|")
     ahead: int | None = None
@@ -158,7 +158,7 @@ def compare(ours: Ours, duck: Duck, span_us: int, rounds: int) -> int:
 
 
 def latency(ours: Ours, begin: int, span_us: int, seconds: int) -> None:
-    """Print the time of single questions at 500 questions and 5,000 events a second, in the process that inserts."""
+    """Print the time of single questions at 500 questions and 5,000 events a second, in the inserting process."""
     asking, taken, start = questions(2, span_us), [], time.process_time()
     for step in range(50 * seconds):
         ours.insert(*events(begin + 100 * step, 100))
@@ -172,7 +172,7 @@ def latency(ours: Ours, begin: int, span_us: int, seconds: int) -> None:
 
 
 def main() -> None:
-    """Print the comparison, and what the index explains."""
+    """Print the comparison, and the explanation that the index gives."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="100,000 events in the window")
     span_us, rounds = (100_000, 1) if parser.parse_args().quick else (1_000_000, 2)

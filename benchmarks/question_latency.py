@@ -1,9 +1,9 @@
 """Latency of a question to the shards, from the request to its answer, while events come at a steady rate.
 
-The whole service runs as in production. One thread posts events, some others ask ``GET /v1/traces``, each its next
-question when it is due or, later, when the one before is answered: of all open transactions, which every shard
-answers, and of one transaction, which its shard answers. A question counts with everything between: HTTP, the way to
-the shards, the answer, and the way back.
+The whole service runs as in production. One thread posts events, and several threads ask ``GET /v1/traces``. Each
+thread asks its next question when it is due, or later when the previous question is answered. Questions about all open
+transactions are answered by every shard, questions about one transaction by its shard. The latency includes HTTP and
+the transfer to the shards and back.
 
     scripts/bench question_latency --seconds=60 --questions=20
 """
@@ -67,7 +67,10 @@ def _measure(service: TemporaryService, wanted: Namespace) -> None:
 
 
 def _ask(wanted: Namespace, begun: float, place: int, found: Mapping[str, list[float]]) -> None:
-    """Ask at every fourth of the times, and note the latencies after the first tenth of the time."""
+    """Ask every fourth question, from number ``place`` on, at its due time.
+
+    Records the latencies after the first tenth of the time.
+    """
     headers = {"Authorization": f"Bearer {wanted.key}"}
     with httpx.Client(base_url=f"{wanted.url}/v1", headers=headers, timeout=60.0) as http:
         for number in range(place, round(wanted.seconds * wanted.questions), _ASKERS):

@@ -1,13 +1,13 @@
 """Acknowledged entries that a killed Redis server loses, by ``appendfsync`` policy.
 
-A private server is started in a fresh folder with the policy; one client appends entries, each after the one before was
-acknowledged; at a seeded random moment the server is killed (SIGKILL) and started again on the same folder. Entries
-that were acknowledged and are missing then are lost. Just before the kill the server is asked how many bytes of its
-file are not yet written: during a sync, ``everysec`` delays writing for up to two seconds. Otherwise Redis writes
-before it answers, and written data belong to the kernel and survive the process. So this shows the cost of the death of
-the process, not of a power loss, after which ``everysec`` loses everything since the last sync, and ``always`` only
-data that the disk wrongly reported as synced. The duration of a sync matters: ``--load`` keeps the disk busy with this
-number of processes that write and sync in the same file system.
+A private server is started in a fresh folder with the policy. One client appends entries, each after the previous entry
+was acknowledged. At a seeded random time, the server is killed (SIGKILL) and started again on the same folder. An
+acknowledged entry that is then missing is lost. Just before the kill, the server is asked for the number of unwritten
+bytes of its file: during a sync, ``everysec`` delays writes for up to two seconds. Otherwise Redis writes before it
+answers, and written data survive the process, because the kernel has them. So the figures show the loss after the death
+of a process, not after a power loss. After a power loss, ``everysec`` loses everything since the last sync, and
+``always`` only data that the disk wrongly reported as synced. The duration of a sync matters, so ``--load`` keeps the
+disk busy with the given number of processes that write and sync in the same file system.
 
     scripts/bench redis_durability --kills=50 --load=2
 """
@@ -52,10 +52,10 @@ class Loss:
     """The effect of one kill.
 
     Attributes:
-        acknowledged: Number of entries that the server had acknowledged.
-        lost: Number of these entries that are missing.
-        held_back_bytes: Bytes of the append-only file that were not yet written when the server was last asked.
-        seconds: From the first entry to the kill.
+        acknowledged: The number of entries that the server had acknowledged.
+        lost: The number of acknowledged entries that are missing.
+        held_back_bytes: The bytes of the append-only file that were not yet written when the server was last asked.
+        seconds: The time from the first entry to the kill.
     """
 
     acknowledged: int
@@ -65,7 +65,7 @@ class Loss:
 
 
 class Appender:
-    """Appends numbered entries from a thread until the server stops answering."""
+    """A thread that appends numbered entries until the server stops answering."""
 
     def __init__(self, url: str, entry: bytes) -> None:
         self._url = url
@@ -92,13 +92,13 @@ class Appender:
 
 
 def killed(folder: Path, policy: str, entry: bytes, after_s: float) -> Loss:
-    """Append to a fresh server, kill it, start it again and compare.
+    """Append to a fresh server, kill it, start it again and compare the entries.
 
     Args:
-        folder: For the server's files.
-        policy: Value of ``appendfsync``.
-        entry: Body of each entry.
-        after_s: Seconds until the kill.
+        folder: The folder for the server's files.
+        policy: The value of ``appendfsync``.
+        entry: The body of each entry.
+        after_s: The seconds until the kill.
     """
     server = EmbeddedServer(folder)
     url = server.start()
@@ -121,7 +121,7 @@ def killed(folder: Path, policy: str, entry: bytes, after_s: float) -> Loss:
 
 
 def _numbers(url: str) -> Iterator[int]:
-    """The numbers of all entries on the server."""
+    """Yield the numbers of all entries on the server."""
     after = "-"
     with connect(url) as client:
         while page := client.xrange(_KEY, min=after, count=_PAGE):
@@ -131,7 +131,7 @@ def _numbers(url: str) -> Iterator[int]:
 
 @contextmanager
 def _busy_disk(folder: Path, processes: int) -> Iterator[None]:
-    """Run processes that write and sync, for the duration of the block."""
+    """Run processes that write and sync while the block runs."""
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write, args=(folder / f"load-{number}",)) for number in range(processes)]
     for writer in writers:

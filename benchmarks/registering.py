@@ -1,9 +1,10 @@
 """Registration of ten thousand patterns on one stream, one after the other, and a restart with all of them.
 
-Two forms: patterns that differ by a constant, which an index groups, and patterns without a common form. A line shows
-for a number of patterns the milliseconds per pattern of each part: the service (checks, registry and log in a private
-Redis; wall clock), a shard that applies each record in a micro-batch of its own and measures itself after it, the first
-event, which compiles all patterns, and a restart from the saved state up to the first event (thread time). If the cost
+There are two forms of patterns: patterns that differ by a constant, which a filter index groups, and patterns without a
+common form. A line shows, for a number of patterns, the milliseconds per pattern of four parts. The first part is the
+service (checks, registry and log in a private Redis; wall-clock time). The second is a shard that applies each record
+in a separate micro-batch and then measures itself. The third is the first event, which compiles all patterns. The last
+is a restart from the saved state up to the first event. The parts of a shard are thread time. If the cost per pattern
 is constant, the columns do not grow with the number.
 
 ``scripts/bench registering [--quick]``
@@ -32,12 +33,12 @@ FORMS: Mapping[str, str] = {
 
 
 def text_of(form: str, number: int) -> str:
-    """One pattern of a form."""
+    """Return one pattern of a form."""
     return f"PATTERN p{number} EVENT {FORMS[form].format(number + 1)}"
 
 
 def registered_s(texts: list[str]) -> float:
-    """Wall-clock seconds of the service to register all patterns."""
+    """Return the wall-clock seconds in which the service registers all patterns."""
     with tempfile.TemporaryDirectory() as folder, private_server(Path(folder)) as url, empty_client(url) as client:
         settings = settings_for(url)
         registration = Registration(Stores(client, url, settings), settings, HandClock())
@@ -55,7 +56,7 @@ def _taken(work: Callable[[], object]) -> float:
 
 
 def shard_s(texts: list[str]) -> tuple[float, float, float]:
-    """Thread seconds of a shard: for the records, for the first event, and for a restart up to the first event."""
+    """Return a shard's thread seconds for the records, for the first event, and for a restart up to the first event."""
     patterns = [PatternOn(name=f"p{number}", version=1, text=text) for number, text in enumerate(texts)]
     (log,) = log_of([StreamOn(STREAM), *patterns, [event(1, "A")], [event(2, "A")]]).values()
     state = ShardState(0)
@@ -73,7 +74,7 @@ def shard_s(texts: list[str]) -> tuple[float, float, float]:
 def main() -> None:
     """Print the table."""
     numbers = (100, 200) if "--quick" in sys.argv else (1_000, 10_000)
-    shard_s([text_of(form, number) for form in FORMS for number in range(2)])  # kernels are loaded by now
+    shard_s([text_of(form, number) for form in FORMS for number in range(2)])  # the kernels are loaded by now
     print("| form | patterns | service, ms each | shard, ms each | first event, ms each | restart, ms each |")
     print("|---|---|---|---|---|---|")
     for form in FORMS:

@@ -1,13 +1,13 @@
-"""What the sink costs the one thread of Redis, and its own process, by result.
+"""Cost per result of the sink, in the single thread of Redis and in the sink's own process.
 
     scripts/bench result_storing [--rounds=5] [--before=PYTHON]
 
 Input: the results of orders of the whole workload, Q1, Q2 and EP1 with the constraints of the order workflow, from a
 log of eight shards, as blocks of the continuous runtime: alerts, early terminations, and counts of further ones. A
-batch has one block of each shard; *request* is the number of events that one request had, so the size of a step. The
-sink writes the batches to a private server that syncs its file each second. *Redis* is the CPU of the server by
-result, *sink* the thread time of reading the blocks and of the sink. In runs that are *full*, the store has reached the
-number of alerts that it keeps, so each alert removes one.
+batch has one block of each shard. *request* is the number of events of one request, which is the size of a step. The
+sink writes the batches to a private server that syncs its file each second. *Redis* is the CPU time of the server per
+result. *sink* is the thread time per result for reading the blocks and running the sink. In *full* runs, the store
+already has the maximum number of alerts, so each new alert removes an old one.
 
 ``--before`` is the interpreter of another checkout that has this file: it writes the same blocks, in turn with this
 one, and the ratios are medians over pairs of rounds. Both must list the same alerts and have the same counters.
@@ -38,7 +38,7 @@ from tests.builders.service import private_server, settings_for
 
 _SIZES = {250: 20_000, 10_000: 200_000}  # events of a request, and of the whole log
 _NEWEST_ENDINGS = 1_000
-_KEPT = 2_000  # alerts of a full store
+_KEPT = 2_000  # alerts in a full store
 _MICRO = 1_000_000
 
 
@@ -51,13 +51,13 @@ def main() -> None:
 
 
 def _lines(server: Any) -> Iterator[list[str]]:
-    """A line for each batch: the blocks of all shards, in hexadecimal digits."""
+    """Yield a line for each batch: the blocks of all shards, in hexadecimal digits."""
     steps = [list(_steps(server, shard)) for shard in range(SHARDS)]
     return ([to_bytes(rows).hex() for rows in batch] for batch in zip(*steps, strict=False))
 
 
 def _steps(server: Any, shard: int) -> Iterator[Sequence[RowBlock]]:
-    """The results of a shard, entry by entry."""
+    """Yield the results of a shard, entry by entry."""
     last = server.xinfo_stream(log_key(shard))["last-generated-id"].decode()
     state = ShardState(shard)
     state.limit_endings(_NEWEST_ENDINGS)
@@ -69,7 +69,7 @@ def _steps(server: Any, shard: int) -> Iterator[Sequence[RowBlock]]:
 
 
 def _rounds(folder: Path) -> Callable[[int, int], Round]:
-    """Rounds by the request size and the number of alerts to keep."""
+    """Return a function that runs a round, given the request size and the maximum number of alerts."""
 
     def run(request: int, kept: int) -> Round:
         with TemporaryDirectory() as place:
@@ -106,7 +106,10 @@ def _round(file: Path, place: Path, kept: int) -> Round:
 
 
 def _alerts(stores: Any) -> list[str]:
-    """The ids of the newest alerts that any store keeps, sorted: the order within a batch is not compared."""
+    """Return the sorted ids of all alerts in the store, because the order within a batch is not compared.
+
+    If there are at most ``2 * _KEPT`` alerts, as in a full store, return none.
+    """
     found, after = [], "0"
     while page := (read := stores.alerts.page(after=after, limit=1_000)).items:
         found += [alert["id"] for alert in page]

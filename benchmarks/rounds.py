@@ -8,21 +8,23 @@ from typing import NamedTuple
 
 
 class Timed(NamedTuple):
-    """The least thread seconds of a run, and its result."""
+    """The best thread time of a run in seconds, and its result."""
 
     seconds: float
     result: int
 
 
 def taken(run: Callable[[], int]) -> Timed:
-    """Time one run."""
+    """Run a function once and measure its time."""
     begin = time.thread_time()
     result = run()
     return Timed(time.thread_time() - begin, result)
 
 
 def best_of(runs: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, Timed]:
-    """The fastest of ``rounds`` rounds for each run, in turn, after a round that does not count.
+    """Run each function in ``rounds`` rounds in turn, after a round that does not count.
+
+    Return the fastest time of each.
 
     Raises:
         ValueError: A run does not return the same result every time.

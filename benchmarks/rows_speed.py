@@ -1,16 +1,16 @@
-"""Cost per event of a pattern for each row of a table of 1,000 rows, of which one applies to an event.
+"""Cost per event of a pattern with FOR EACH ROW, over a table of 1,000 rows of which one applies to each event.
 
-Events are one a millisecond, of 20 types, with the attributes ``sensor``, one of 1,000 and also the key, and ``value``.
-A table has a row with a limit for each sensor. Each line has the time per event of the whole ``Matcher`` (thread time,
-one core) for
+There is one event a millisecond, of 20 types, with the attributes ``sensor`` (one of 1,000, also the key) and
+``value``. A table has a row with a limit for each sensor. Each line has the time per event of the whole ``Matcher``
+(thread time, one core) for
 
 - *one*: the pattern without the table, with a constant in place of the limit: every event concerns it,
 - *rows*: the pattern for each row (FOR EACH ROW): every event meets one of the 1,000 rows,
 - *patterns*: 1,000 patterns with constants in place of the row, which is the meaning of *rows*.
 
-All three have the same matches. Events have JSON, as the pipeline reads them, or columns, as files are read. Rounds
-take turns; the median counts. The last line is how long a shard takes to read a table of the most rows again, as it
-does before the first event after a row changed.
+All three have the same matches. Attributes are JSON, as in the pipeline, or columns, as in files. Rounds take turns,
+and the figures are medians. The last line is the time in which a shard reads a table of maximum size again, as it does
+before the first event after a row changed.
 
 ``scripts/bench rows_speed [--quick]``
 """
@@ -43,7 +43,7 @@ WAYS = ("one", "rows", "patterns")
 
 
 def tables_of(rows: int) -> Tables:
-    """The table of limits."""
+    """Return the table of limits."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "limits.csv")
         lines = [f"sensor-{number},{LIMIT}" for number in range(rows)]
@@ -53,7 +53,7 @@ def tables_of(rows: int) -> Tables:
 
 
 def batches_of(size: int) -> Iterator[tuple[str, EventBatch]]:
-    """The events, with JSON attributes and with columns."""
+    """Yield the events, with JSON attributes and with columns."""
     rng = random.Random(42)
     sensors = [f"sensor-{rng.randrange(SENSORS)}" for _ in range(size)]
     values = [rng.randrange(1_000) for _ in range(size)]
@@ -78,7 +78,7 @@ def batches_of(size: int) -> Iterator[tuple[str, EventBatch]]:
 
 
 def matcher_of(shape: str, way: str, tables: Tables) -> Matcher:
-    """A fresh matcher of a shape."""
+    """Return a fresh matcher of a shape."""
     matcher = Matcher(tracks="bound")
     if way == "rows":
         event = shape.format(own="sensor = t.sensor AND ", limit="t.highest")
@@ -91,7 +91,10 @@ def matcher_of(shape: str, way: str, tables: Tables) -> Matcher:
 
 
 def nanoseconds_of(shape: str, way: str, batch: EventBatch, tables: Tables) -> tuple[float, int]:
-    """Thread time per event and matches of a fresh matcher; its tables are built before the clock starts."""
+    """Return the thread time per event and the matches of a fresh matcher.
+
+    Its tables are built before the clock starts.
+    """
     matcher = matcher_of(shape, way, tables)
     matches_in(matcher, batch.slice(0, 1))
     start = time.thread_time_ns()
@@ -100,7 +103,7 @@ def nanoseconds_of(shape: str, way: str, batch: EventBatch, tables: Tables) -> t
 
 
 def reading_ms() -> float:
-    """The time to read a table of the most rows again, in milliseconds, with the index for one step."""
+    """Return the time to read a table of maximum size again, in milliseconds, with the index for one step."""
     first, *others = (tables_of(MOST_ROWS) for _ in range(1 + ROUNDS))
     batch, times = EventBatch.from_events([]), []
     matcher = matcher_of(SHAPES["one step"], "rows", first)

@@ -1,9 +1,10 @@
-"""Cost per event of 10 to 10,000 saved questions (an aggregate that is for each row of a table).
+"""Cost per event of 10 to 10,000 saved questions: an aggregate with FOR EACH ROW of a table of questions.
 
-Events are 1,000 a second, with a user (10,000), a kind (200) and a region (50); the window is 10 s, the condition a
-limit of each row. *others*: an event belongs to the same three rows, or none, whatever the number of other rows.
-*spread*: rows over the values that come, two thirds of a user and a kind, a third of a region and a kind. Events, time
-and results go through the logs of a shard in memory, without Redis; thread time of one core, the best of the rounds.
+There are 1,000 events a second, each with a user (of 10,000), a kind (of 200) and a region (of 50). The window is 10 s,
+and the condition compares with a limit in each row. In *others*, an event belongs to the same three rows or to none,
+for any number of other rows. In *spread*, the rows select values that occur: two thirds select a user and a kind, one
+third a region and a kind. Events, ticks and results pass through the logs of a shard in memory, without Redis. Figures
+are thread time of one core, the best of the rounds.
 
 ``scripts/bench saved_questions [--quick]``
 """
@@ -53,7 +54,7 @@ def main() -> None:
 
 
 def events_of(size: int) -> list[Event]:
-    """The events; every tenth is of the hot values."""
+    """Return the events. Every tenth event has the frequent values."""
     rng, found = Random(1), []
     for number in range(size):
         user, kind, region = rng.randrange(10_000), rng.randrange(200), rng.randrange(50)
@@ -65,12 +66,12 @@ def events_of(size: int) -> list[Event]:
 
 
 def others(number: int) -> list[str]:
-    """Three rows of the hot values, and rows of values that do not come."""
+    """Return three rows with the frequent values, and rows with values that never occur."""
     return ["hot,,,900", ",hot,hot,900", "hot,hot,,900"] + [f"absent{n},k{n % 200},,1" for n in range(number - 3)]
 
 
 def spread(number: int) -> list[str]:
-    """Rows over the values that come."""
+    """Return rows with values that occur."""
     rng, found = Random(2), []
     for n in range(number):
         kind = f"k{rng.randrange(200)}"
@@ -79,7 +80,7 @@ def spread(number: int) -> list[str]:
 
 
 def table_of(rows: Sequence[str]) -> TableVersion:
-    """The table of the questions."""
+    """Return the table of the questions."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.csv")
         path.write_text("\n".join(["id,user,kind,region,most", *(f"q{n},{row}" for n, row in enumerate(rows)), ""]))
@@ -89,7 +90,7 @@ def table_of(rows: Sequence[str]) -> TableVersion:
 
 
 def run(table: TableVersion, batches: Sequence[EventBatch]) -> int:
-    """The number of derived events."""
+    """Run the events through a shard. Return the number of derived events."""
     kind, shards = AggregateKind(), InlineShards(1)
     source = StreamDeclaration(name="x")
     definition = replace(kind.read(DOCUMENT, lambda _: source), version=1)

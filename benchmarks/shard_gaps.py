@@ -1,4 +1,7 @@
-"""The worst gap of a shard under continuous tasks: how long one with news makes no step while some task lives."""
+"""The worst gap of a shard under continuous tasks: the longest time without progress although the log has new entries.
+
+A gap counts only while at least one task is alive.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +21,26 @@ from pipeline.sources.log_reading import POSITIONS_KEY
 from streams import LAYOUT_KEY, TASKS_OWNERS_KEY, log_key, position_order
 
 _EVERY_S = 0.05
-_BLIND_S = 0.5  # without a sample, because the server was away: gaps begin again
+_BLIND_S = 0.5  # seconds without a sample, because the server was down; then gaps start again
 
 
 class ShardGaps:
-    """Samples positions and ends of all shards from a thread of its own.
+    """Samples the positions and the log ends of all shards in a thread.
 
-    A gap counts while at least one task is connected and has the state of a shard that it owns.
+    A gap counts while at least one task is connected and has loaded the state of a shard that it owns.
 
     Args:
-        url: The Redis server, which may change its address.
+        url: A function that returns the URL of the Redis server, which may change.
 
     Attributes:
-        worst_s: The worst gap by the cause that was current when it grew.
-        cause: The present cause, such as the process killed last.
+        worst_s: The worst gap, by the cause that was current when the gap grew.
+        cause: The current cause, such as the kind of the last killed process.
     """
 
     def __init__(self, url: Callable[[], str]) -> None:
         self._url = url
-        self._since: dict[int, tuple[bytes, float]] = {}  # by shard: its position, and since when it has news there
+        # By shard: its position, and the time since which the log has had entries after this position.
+        self._since: dict[int, tuple[bytes, float]] = {}
         self._sampled = 0.0
         self._over = Flag()
         self._thread = Thread(target=self._run, name="shard-gaps", daemon=True)
@@ -44,11 +48,11 @@ class ShardGaps:
         self.cause = "none"
 
     def start(self) -> None:
-        """Begin to sample."""
+        """Start sampling."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._over.set()
         self._thread.join()
 

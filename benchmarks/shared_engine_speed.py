@@ -1,7 +1,7 @@
-"""Cost of an event in the shared-node engine and its trace table, compared with a kernel that only looks up the trace.
+"""Cost per event of the shared-node engine with its trace table, compared with a kernel that only looks up the trace.
 
-Columns in memory to match columns, one core, best of several runs in one process; the ratios are the result. Run
-``python -m benchmarks.shared_engine_speed [name ...]``.
+All measurements lead from columns in memory to match columns, on one core. They are the best of several runs in one
+process, and the result is their ratios. Run ``python -m benchmarks.shared_engine_speed [name ...]``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MASK = (1 << 64) - 1
 
 @dataclass
 class Rig:
-    """Trace table and engine with some patterns."""
+    """A trace table and an engine with several patterns."""
 
     patterns: Sequence[SharedPattern]
     types: int
@@ -69,7 +69,7 @@ class Rig:
 
 
 def chain(codes: Sequence[int], *, predicates: Sequence[int] = (), **options: object) -> SharedPattern:
-    """SEQ of one step per type code."""
+    """Return a pattern: SEQ of one step per type code."""
     asked = predicates or [0] * len(codes)
     steps = [
         SharedTransition(
@@ -89,7 +89,7 @@ def chain(codes: Sequence[int], *, predicates: Sequence[int] = (), **options: ob
 
 
 def shuffle(left: Sequence[int], right: Sequence[int], last: int, asked: dict[int, int]) -> SharedPattern:
-    """SEQ(AND(SEQ(left), SEQ(right)), last)."""
+    """Return the pattern SEQ(AND(SEQ(left), SEQ(right)), last)."""
     places = list(product(range(len(left) + 1), range(len(right) + 1)))
     steps = []
     for state, (i, j) in enumerate(places):
@@ -117,7 +117,7 @@ def shuffle(left: Sequence[int], right: Sequence[int], last: int, asked: dict[in
 
 @njit(cache=True)
 def look_up(index: NDArray[np.uint64], columns: Columns) -> int:
-    """The null kernel: find each event's trace and read its columns."""
+    """Find each event's trace and read its columns. This is the null kernel."""
     types, keys, times = columns.types, columns.keys, columns.times
     mask = np.uint64(index.shape[0] - 1)
     total = 0
@@ -134,14 +134,14 @@ def look_up(index: NDArray[np.uint64], columns: Columns) -> int:
 
 
 def null_time(columns: Columns, keys: int) -> float:
-    """Seconds of the null kernel if all traces are known."""
+    """Return the seconds of the null kernel if all traces are known."""
     index = np.zeros((1 << (4 * keys // 3).bit_length(), 2), np.uint64)
     look_up(index, columns)
     return best(lambda: look_up(index, columns))
 
 
 def best(run: Callable[[], object], times: int = 5) -> float:
-    """The shortest of several runs, in thread seconds (other processes may use the core)."""
+    """Return the shortest of several runs, in thread seconds, because other processes may use the core."""
     took = []
     for _ in range(times):
         start = time.thread_time()
@@ -151,7 +151,7 @@ def best(run: Callable[[], object], times: int = 5) -> float:
 
 
 def mixed(numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """Hashes of key numbers."""
+    """Return the hashes of key numbers."""
     spread = numbers.astype(np.uint64) * np.uint64(SPREAD)
     spread ^= spread >> np.uint64(31)
     return spread * np.uint64(0xBF58476D1CE4E5B9)
@@ -160,7 +160,7 @@ def mixed(numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
 def columns_of(
     types: NDArray[np.integer], keys: NDArray[np.integer], times: NDArray[np.integer], passed: Sequence[object] = ()
 ) -> Columns:
-    """A batch of columns; predicate row 0 is true everywhere."""
+    """Return a batch of columns. Predicate row 0 is true everywhere."""
     rows = [np.ones(len(types), np.bool_), *(np.asarray(row, np.bool_) for row in passed)]
     codes = types.astype(np.int32)
     return Columns(
@@ -174,7 +174,7 @@ def columns_of(
 
 
 def workload_w(count: int = 1_000_000, keys: int = 1_000) -> Columns:
-    """Workload W of the comparison with other engines, as columns."""
+    """Return workload W of the comparison with other engines, as columns."""
     rng = random.Random(42)
     rows = []
     for _ in range(count):
@@ -208,7 +208,7 @@ def measure_w() -> None:
 
 
 def order_columns(count: int = 4_000_000) -> tuple[Columns, dict[str, int], Columns]:
-    """Orders of the workflow, 10,000 at a time, repeated with other keys."""
+    """Return orders of the workflow, repeated with other keys; 10,000 orders are generated at a time."""
     events = orders(20_000, concurrent=10_000)
     names = sorted({event.type for event in events})
     codes = {name: code for code, name in enumerate(names)}
@@ -260,7 +260,7 @@ def measure_orders() -> None:
 
 
 def part_of(columns: Columns, start: int, end: int) -> Columns:
-    """Some rows of a batch."""
+    """Return the rows of a batch from ``start`` to ``end``."""
     return Columns(
         types=columns.types[start:end],
         classes=columns.classes[start:end],
@@ -272,7 +272,7 @@ def part_of(columns: Columns, start: int, end: int) -> Columns:
 
 
 def measure_idle() -> None:
-    """Measure many patterns that no event concerns, and many of which some are concerned."""
+    """Measure many patterns: first with no relevant event, then with events that are relevant to about ten of them."""
     columns = workload_w()
 
     def took(patterns: Sequence[SharedPattern], types: int = 20) -> float:
@@ -306,7 +306,7 @@ def measure_idle() -> None:
 
 
 def measure_open_traces() -> None:
-    """Measure different numbers of open traces, with the same number of events per trace and window."""
+    """Measure different numbers of open traces. The number of events per trace and window stays the same."""
     rng = np.random.default_rng(5)
     took: dict[tuple[int, str], float] = {}
     n = 2_000_000
@@ -332,7 +332,10 @@ def measure_open_traces() -> None:
 
 
 def measure_one_trace() -> None:
-    """Measure SEQ(A, B, C) in one trace: n A, n B, some C; constant cost per event before C, then per match."""
+    """Measure SEQ(A, B, C) in one trace with n events A, n events B and several events C.
+
+    The cost per event should be constant before the first C, and proportional to the matches after it.
+    """
     for within in (0, 10**9, 100):
         for n in (10, 100, 1_000, 10_000):
             turns = max(1, 10_000 // n)  # number of traces, so that the number of measured events stays the same

@@ -1,6 +1,6 @@
-"""CPU seconds of commands from their start to their end, on the smallest inputs, with kernels and bytecode cached.
+"""CPU seconds of whole commands on minimal inputs, with cached kernels and bytecode.
 
-``--with PATH`` compares the commands with those of another installation, run by turns.
+``--with PATH`` compares the commands with those of another installation, in turn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MATCH = ("match", "--pattern", "p.pattern", "--events", "e.csv", "--key", "subj
 _COMMANDS = (
     ("--version",),
     ("--help",),
-    ("streams", "list", "--url", "http://127.0.0.1:9"),  # no service answers: the start of every call of one
+    ("streams", "list", "--url", "http://127.0.0.1:9"),  # no service answers, so this measures the start of a call
     ("check", "p.pattern"),
     ("match", "--sql", "q.sql", "--events", "e.csv"),
     _MATCH,
@@ -33,7 +33,7 @@ _COMMANDS = (
 
 
 def cpu_s(program: Path, arguments: tuple[str, ...], folder: Path) -> float:
-    """User and system time of one run."""
+    """Return the user and system time of one run."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([program, *arguments], cwd=folder, check=False, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -41,7 +41,7 @@ def cpu_s(program: Path, arguments: tuple[str, ...], folder: Path) -> float:
 
 
 def main() -> None:
-    """Print the least and the median of several runs of each command."""
+    """Print the minimum and the median of several runs of each command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--with", dest="other", type=Path, help="the program 'forestall' of another installation")
@@ -58,7 +58,7 @@ def main() -> None:
             for run in range(options.runs + 1):
                 for program in programs:
                     seconds = cpu_s(program, arguments, folder)
-                    if run:  # the first writes bytecode and compiles kernels
+                    if run:  # the first run writes bytecode and compiles kernels
                         taken[program].append(seconds)
             shown = "; ".join(
                 f"least {min(some):.2f}, median {statistics.median(some):.2f} s" for some in taken.values()

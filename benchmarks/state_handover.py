@@ -1,7 +1,8 @@
-"""Pauses of a task that hands a state over, with and without a thread that stores the state.
+"""Pauses of a task that writes a handover of its state, with and without a thread that stores the state.
 
-The aggregate, the events and the questions are those of ``asked_aggregate``; one shard in memory. *copied*: by the
-task, between two steps. *stored*: checksum and file, by the thread. Thread time of one core, the best of the rounds.
+The aggregate, the events and the questions are those of ``asked_aggregate``; there is one shard in memory. *copied* is
+the time in which the task copies the state, between two steps. *stored* is the time in which the thread computes the
+checksum and writes the file. Figures are thread time of one core, the best of the rounds.
 
     scripts/bench state_handover --events=500000
 """
@@ -62,7 +63,7 @@ def _event(one: dict[str, Any]) -> Event:
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    """The result of a call, and the thread time of its fastest round."""
+    """Return the result of a call, and the thread time of its fastest round."""
     best_s = float("inf")
     for _ in range(_ROUNDS):
         begun = time.thread_time()

@@ -1,14 +1,15 @@
 """Spark's state operators compared with the step that keeps a shard's state in the Python worker.
 
-Four plans over one log (a private Redis server), in one session, taking turns, each into fresh checkpoints:
+Four plans take turns in one session. Each reads the same log (a private Redis server), with fresh checkpoints:
 
 *   ``held``: the pipeline's own step, a shuffle-free ``mapInArrow`` with handed-over states and snapshots in a folder;
 *   ``grouped``: ``applyInPandasWithState`` by shard, the state one binary column in RocksDB;
 *   ``processor``: ``transformWithStateInPandas`` by shard, the state one ``ValueState`` in RocksDB;
 *   ``nothing``: the plan of ``held`` with an operator that ignores its input.
 
-Per plan: events per second of a bounded run, and the median of Spark's time of a micro-batch. This is the evidence of
-ADR 15; recovery is in ``pipeline_open_traces``. ``processor`` is left out where protobuf is not installed.
+For each plan, the output is the events per second of a bounded run, and the median duration of a micro-batch in Spark.
+This is the evidence of ADR 15; recovery is in ``pipeline_open_traces``. ``processor`` is left out where protobuf is not
+installed.
 
     scripts/bench stateful_step --events=100000
 """
@@ -65,14 +66,14 @@ class ShardProcessor(StatefulProcessor):
 
 
 def advance_group(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """A shard for ``applyInPandasWithState``."""
+    """Yield a shard for ``applyInPandasWithState``."""
     found, body = advanced(frames, bytes(state.get[0]) if state.exists else None)
     state.update((body,))
     yield found
 
 
 def advanced(frames: Iterable[pd.DataFrame], saved: bytes | None) -> tuple[pd.DataFrame, bytes]:
-    """Rows of a shard's entries, which a shuffle may have reordered, and the state after them."""
+    """Return the rows of a shard's entries, and the state after them. A shuffle may have reordered the entries."""
     entries: list[StoredEntry] = []
     shard = -1
     for frame in frames:
@@ -88,26 +89,26 @@ def advanced(frames: Iterable[pd.DataFrame], saved: bytes | None) -> tuple[pd.Da
 
 
 def grouped(entries: DataFrame, _options: HeldOptions) -> DataFrame:
-    """The plan ``grouped``."""
+    """Build the plan ``grouped``."""
     return entries.groupBy("shard").applyInPandasWithState(
         advance_group, OUTPUT_DDL, STATE_DDL, "append", GroupStateTimeout.NoTimeout
     )
 
 
 def processor(entries: DataFrame, _options: HeldOptions) -> DataFrame:
-    """The plan ``processor``."""
+    """Build the plan ``processor``."""
     return entries.groupBy("shard").transformWithStateInPandas(ShardProcessor(), OUTPUT_DDL, "append", "none")
 
 
 def has_protobuf() -> bool:
-    """Whether ``transformWithStateInPandas`` can run: it needs protobuf, which PySpark does not install."""
+    """Return whether ``transformWithStateInPandas`` can run. It needs protobuf, which PySpark does not install."""
     with suppress(ModuleNotFoundError):
         return find_spec("google.protobuf.descriptor") is not None
     return False
 
 
 def ignore_shards(entries: DataFrame, _options: HeldOptions) -> DataFrame:
-    """The plan of ``match_shards`` with an operator that ignores its input: an upper bound for the speed."""
+    """Ignore all input, in the plan of ``match_shards``. The speed of this plan is an upper bound."""
 
     def look_away(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -127,7 +128,7 @@ PLANS: Mapping[str, Plan] = {
 
 
 def main() -> None:
-    """Print a line per plan and round."""
+    """Print a line for each plan and round."""
     wanted = _arguments()
     batches = order_batches(wanted.events, request=wanted.request)
     with TemporaryDirectory(prefix="forestall-bench-") as name:
@@ -168,7 +169,7 @@ def _compare(session: SparkSession, log: FilledLog, folder: Path, wanted: Namesp
 def _run(
     session: SparkSession, log: FilledLog, folder: Path, plan: str, wanted: Namespace
 ) -> tuple[LogQuery, float, int]:
-    """A bounded run: the query, its seconds, and the number of alerts."""
+    """Run a plan over the whole log. Return the query, its seconds, and the number of alerts."""
     options = JobOptions(
         log=EventLogOptions(
             redis_url=log.url,
@@ -191,7 +192,7 @@ def _run(
 
 
 def start_plan(session: SparkSession, options: JobOptions, plan: Plan, sink: Sink) -> LogQuery:
-    """Start a query with a plan in place of ``match_shards``; it needs its own checkpoint."""
+    """Start a query with a given plan in place of ``match_shards``. The query needs its own checkpoint."""
     session.dataSource.register(with_options(EventLogSource, options.log))
     entries = session.readStream.format(EventLogSource.name()).load()
     query = LogQuery(session, sink, Pulse(lambda: None))

@@ -1,13 +1,14 @@
-"""The CPU time of one step of a shard, by the number of events in it: how much of it is fixed.
+"""CPU time of one step of a shard by its number of events, which shows the fixed cost of a step.
 
     scripts/bench step_cost [--rounds=6] [--before=PYTHON]
 
 Input: orders of the whole workload, Q1, Q2 and EP1 with the constraints of the order workflow, appended to a log of
-eight shards in requests of 50 to 10,000 events. One shard takes its entries one by one, as a service with little
-traffic does; its state has seen the first half of them. *step* is decoding, matching and the rows with their ids,
-words and JSON, without Redis; hosts are measured, as in a service. *statistics* is the report on a step, which a caller
-needs about once a second. *us an event* is the step divided by its events, with its ratio to that of the largest steps
-of the same run. Milliseconds are thread time, the median of all rounds.
+eight shards in requests of 50 to 10,000 events. One shard processes its entries one by one, as in a service with little
+traffic. Its state already contains the first half of the entries. *step* is the time to decode and match the events and
+to build the rows with their ids, explanations and JSON, without Redis. As in a service, hosts are measured.
+*statistics* is the time to report on a step, which a caller needs about once a second. *us an event* is the time of a
+step divided by its events, with the ratio to the largest steps of the same run. Milliseconds are thread time, the
+median of all rounds.
 
 ``--before`` is the interpreter of another checkout that has this file: it runs the same steps, in turn with those of
 this one, and the ratio is the median over pairs of rounds. The rows must be equal.
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 def _lines(server: Any) -> Iterator[list[str]]:
-    """A line for each entry of one shard; bodies are in hexadecimal digits."""
+    """Yield a line for each entry of one shard. Bodies are written in hexadecimal digits."""
     last = server.xinfo_stream(log_key(_SHARD))["last-generated-id"].decode()
     for page in read_entries(server, _SHARD, "0-0", last):
         yield from ([one.position, one.kind, one.stream, one.route, one.body.hex()] for one in page)
@@ -62,7 +63,7 @@ class _Steps:
         self._ready: dict[int, tuple[bytes, Sequence[StoredEntry], int]] = {}
 
     def run(self, request: int) -> Round:
-        """Take the second half of the entries one by one."""
+        """Process the second half of the entries one by one, and return the times."""
         body, entries, events = self._begun(request)
         state = ShardState.load(body)
         state.limit_endings(_NEWEST_ENDINGS)
@@ -85,7 +86,7 @@ class _Steps:
         }
 
     def _begun(self, request: int) -> tuple[bytes, Sequence[StoredEntry], int]:
-        """The saved state after the first half of the entries, the entries of the second half, and their events."""
+        """Return the saved state after the first half of the entries, the other entries, and their number of events."""
         if request not in self._ready:
             lines = map(orjson.loads, (self._folder / f"{request}.json").read_bytes().splitlines())
             entries = [

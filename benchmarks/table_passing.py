@@ -1,7 +1,8 @@
 """Ways to pass tables between kernels: by value, by reference, or as one array of records (ADR 28).
 
-A generated program of 14 nested functions reads and writes 12 columns each of a table of 160. Printed are, for each
-way, the processor time of compiling it and the time of a call of the whole chain, relative to passing by value.
+In a generated program of 14 nested functions, each function reads and writes 12 columns of a table of 160. For each
+way, the output is the CPU time of the compilation and the time of a call of the whole chain, relative to passing by
+value.
 
 ``scripts/bench table_passing [--quick]``
 """
@@ -23,7 +24,7 @@ ROWS, NESTED, USED = 1_024, 14, 12
 
 
 def table_of(columns: int) -> Any:
-    """A table of ``int64`` columns, as a named tuple."""
+    """Return a table of ``int64`` columns, as a named tuple."""
     make: Any = NamedTuple
     return make("Table", [(f"c{number}", Any) for number in range(columns)])(
         *(np.arange(ROWS) + number for number in range(columns))
@@ -31,7 +32,7 @@ def table_of(columns: int) -> Any:
 
 
 def records_of(columns: int) -> Any:
-    """The same table as one array of records."""
+    """Return the same table as one array of records."""
     table = np.zeros(ROWS, [(f"c{number}", np.int64) for number in range(columns)])
     for number in range(columns):
         table[f"c{number}"] = np.arange(ROWS) + number
@@ -39,7 +40,10 @@ def records_of(columns: int) -> Any:
 
 
 def chain(cell: str, columns: int, inner: Callable[..., Any], outer: Callable[..., Any], first: str) -> Any:
-    """The chain of nested functions, as its outermost function; ``cell`` is a template for a column of a row."""
+    """Generate the chain of nested functions, and return its outermost function.
+
+    ``cell`` is a template for a column of a row.
+    """
     names: dict[str, Any] = {"borrowed": borrowed, "inner": inner, "outer": outer}
     lines = []
     for level in range(NESTED):
@@ -54,7 +58,7 @@ def chain(cell: str, columns: int, inner: Callable[..., Any], outer: Callable[..
 
 
 def uncached(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel without cache, so that compiling it again costs the same."""
+    """Compile a kernel without cache, so that a second compilation costs the same."""
     return cast("Callable[..., Any]", njit(nogil=True)(function))
 
 

@@ -1,8 +1,9 @@
-"""What a table of ten million rows takes: time and memory to read it, and memory of processes that look it up.
+"""Cost of a table of ten million rows: time and memory to read it, and memory of the processes that use it.
 
-Rows have a text key, a number and a text. One process reads them from a file (CPU seconds, most memory) and keeps the
-table. Then processes open it and look random keys up: each line has the CPU seconds to open it, the time of a lookup,
-and, once all have done so, the memory that is the process's own, and that it shares with others: mapped files.
+Rows have a text key, a number and a text. One process reads the rows from a file (CPU seconds, peak memory) and stores
+the table. Then other processes open the table and look up random keys. For each process, a line has the CPU seconds to
+open the table and the time of a lookup. When all processes have finished their lookups, it also has the process's
+private memory and the memory that it shares with other processes (mapped files).
 
 ``scripts/bench table_size [--quick] [--rows N]``
 """
@@ -30,7 +31,7 @@ _MIB = 1 << 20
 
 
 def rows_of(size: int) -> pa.Table:
-    """The rows of a table of customers."""
+    """Return the rows of a table of customers."""
     numbers = np.arange(size)
     keys = pa.array(np.char.add("customer-", numbers.astype("U8")), pa.string())
     tiers = pa.array(np.array(["bronze", "silver", "gold"])[numbers % 3], pa.string())
@@ -38,7 +39,7 @@ def rows_of(size: int) -> pa.Table:
 
 
 def read(path: Path, kind: TableFormat, sender: Connection) -> None:
-    """Read the rows in this process; sends the version, and what it took."""
+    """Read the rows in this process. Send the table's version, and the time and memory used."""
     wish = TableWish(key=("customer",), types={"limit": "integer"})
     begun = time.process_time()
     version = keep_table(path, kind, wish)
@@ -46,7 +47,7 @@ def read(path: Path, kind: TableFormat, sender: Connection) -> None:
 
 
 def look_up(version: TableVersion, sender: Connection, are_ready: Barrier) -> None:
-    """Open a table in this process, look random keys up, and measure the memory once all processes have."""
+    """Open a table in this process and look up random keys. Measure the memory once all processes have done so."""
     begun = time.process_time()
     tables = Tables().with_version(replace(version, name="customers"))
     opened = time.process_time() - begun
@@ -62,7 +63,7 @@ def look_up(version: TableVersion, sender: Connection, are_ready: Barrier) -> No
 
 
 def _mib(file: str, name: str) -> float:
-    """The sum of some lines of ``/proc/self``, in MiB."""
+    """Return the sum of the lines with a name in a file of ``/proc/self``, in MiB."""
     text = Path("/proc/self", file).read_text(encoding="utf-8")
     return sum(map(int, re.findall(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE))) / 1024
 

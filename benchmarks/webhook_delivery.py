@@ -1,11 +1,11 @@
-"""Webhooks with a failing receiver and a killed deliverer: each at least once, none lost, none after success.
+"""Webhooks with a failing receiver and a killed deliverer: each alert arrives, and none is sent again after success.
 
 Alerts are queued in a real Redis for one webhook, and a real deliverer process sends them to a receiver on loopback
-that fails at random: it answers 500, resets the connection, or does not answer until the time-out. When half have been
-taken, the deliverer is killed (SIGKILL) and started again. In the end every alert must have been taken, and none may
-have been sent after the receiver had taken it, with two exceptions that are counted separately: alerts that were being
-sent at the kill, which are read from Redis then, and alerts that the receiver answered after the time-out, which the
-log of attempts shows. Every signature is verified by the reference library of Standard Webhooks.
+that fails at random: it answers 500, resets the connection, or does not answer until the time-out. When the receiver
+has accepted half of the alerts, the deliverer is killed (SIGKILL) and started again. In the end, the receiver must have
+accepted every alert, and no alert may have been sent again after that. Two exceptions are counted separately: alerts
+that were being sent at the kill, which are then read from Redis, and alerts that the receiver answered after the
+time-out, which the log of attempts shows. Every signature is verified by the reference library of Standard Webhooks.
 
     scripts/bench webhook_delivery --deliveries=10000
 """
@@ -49,12 +49,12 @@ class Plan:
     """Parameters of a run.
 
     Attributes:
-        deliveries: Number of deliveries.
-        failing: Share of the attempts at which the receiver fails.
-        timeout_s: Time-out of an attempt.
-        lease_margin_s: As the setting.
-        patience_s: Longest time for all deliveries.
-        seed: Seed of the failures.
+        deliveries: The number of deliveries.
+        failing: The share of the attempts at which the receiver fails.
+        timeout_s: The time-out of an attempt.
+        lease_margin_s: The value of the setting with this name.
+        patience_s: The maximum time for all deliveries.
+        seed: The seed of the failures.
     """
 
     deliveries: int
@@ -65,7 +65,7 @@ class Plan:
     seed: int = 7
 
     def environment(self, url: str) -> dict[str, str]:
-        """Settings of the deliverer, with shorter pauses than usual to keep the run short."""
+        """Return the settings of the deliverer. Pauses are shorter than usual, to keep the run short."""
         webhooks = {
             "ALLOWED_TARGETS": "127.0.0.1/32",
             "TIMEOUT_S": self.timeout_s,
@@ -87,15 +87,15 @@ class Outcome:
     """The results of a run.
 
     Attributes:
-        expected: Ids of the alerts.
-        taken: How often the receiver took each alert.
-        failures: Number of its failures by kind.
-        unsigned: Requests whose signature was wrong.
-        on_the_way: Ids that were being sent when the deliverer was killed.
-        late: Ids that the receiver answered, but for which the deliverer had a time-out.
-        duration_s: From the first attempt to the last alert taken, including the restart.
-        given_up: Deliveries that were given up.
-        queued: Deliveries that are still queued in the end.
+        expected: The ids of the alerts.
+        taken: The number of times that the receiver accepted each alert.
+        failures: The number of the receiver's failures by kind.
+        unsigned: The number of requests with a wrong signature.
+        on_the_way: The ids that were being sent when the deliverer was killed.
+        late: The ids that the receiver answered only after the deliverer's time-out.
+        duration_s: The time from the first attempt to the last accepted alert, including the restart.
+        given_up: The deliveries that were abandoned.
+        queued: The deliveries that are still queued in the end.
     """
 
     expected: set[str]
@@ -110,12 +110,12 @@ class Outcome:
 
     @property
     def again(self) -> set[str]:
-        """Ids that were sent again after the receiver had taken them."""
+        """The ids that were sent again after the receiver had accepted them."""
         return {name for name, count in self.taken.items() if count > 1}
 
     @property
     def faults(self) -> list[str]:
-        """Descriptions of all faults; empty if there are none."""
+        """Descriptions of all faults. Empty if the run has none."""
         found = {
             "lost": len(self.expected - self.taken.keys()),
             "sent again after success without a reason": len(self.again - self.on_the_way - self.late),
@@ -132,14 +132,14 @@ class BadReceiver:
     """A receiver that fails at random.
 
     Attributes:
-        failing: Share of the attempts that fail.
-        chance: Random numbers that decide.
-        secret: Secret with which messages are signed.
-        taken: How often it took each id.
-        failures: Number of failures by kind.
-        silences: How often it did not answer about each id.
-        unsigned: Requests whose signature was wrong.
-        changed: Notified of each change.
+        failing: The share of the attempts that fail.
+        chance: The random numbers that choose the failures.
+        secret: The secret with which messages are signed.
+        taken: The number of times that the receiver accepted each id.
+        failures: The number of failures by kind.
+        silences: The number of attempts for each id that the receiver did not answer.
+        unsigned: The number of requests with a wrong signature.
+        changed: The condition that is notified of each change.
     """
 
     failing: float
@@ -161,7 +161,7 @@ class BadReceiver:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; returns whether the connection stays open."""
+        """Answer one request. Return whether the connection remains open."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:-2]
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head)}
         body = await reader.readexactly(int(headers["content-length"]))
@@ -187,7 +187,7 @@ class BadReceiver:
         return True
 
     def await_taken(self, count: int, patience_s: float) -> None:
-        """Wait until ``count`` alerts were taken."""
+        """Wait until ``count`` alerts were accepted."""
         with self.changed:
             if not self.changed.wait_for(lambda: len(self.taken) >= count, patience_s):
                 raise TimeoutError(f"{len(self.taken)} alerts were taken within {patience_s:g} s")
@@ -195,7 +195,7 @@ class BadReceiver:
 
 @contextmanager
 def listening(receiver: BadReceiver) -> Iterator[str]:
-    """Run a receiver on a free port of loopback, in a thread of its own; yields its URL."""
+    """Run a receiver on a free port of loopback, in a separate thread. Yield its URL."""
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(asyncio.start_server(receiver.serve, "127.0.0.1", 0, backlog=256))
     thread = Thread(target=loop.run_forever, name="receiver")
@@ -221,7 +221,7 @@ def deliverer(environment: dict[str, str], folder: Path) -> Iterator[subprocess.
 
 
 def run(plan: Plan, folder: Path) -> Outcome:
-    """Deliver all alerts, with a kill in the middle."""
+    """Deliver all alerts, with a kill in the middle, and return the outcome."""
     receiver = BadReceiver(plan.failing, random.Random(plan.seed))
     with private_server(folder) as redis_url, connect(redis_url) as client, listening(receiver) as url:
         settings = settings_for(redis_url, webhooks={"allowed_targets": "127.0.0.1/32"})
@@ -253,7 +253,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
 
 
 def _queue(stores: Stores, count: int) -> set[str]:
-    """Append alerts to the log and queue them for all webhooks; returns their ids."""
+    """Append alerts to the log and queue them for all webhooks. Return their ids."""
     names = [f"alert-{number}" for number in range(count)]
     webhooks = stores.webhooks.all()
     for start in range(0, count, _CHUNK):
@@ -266,13 +266,13 @@ def _queue(stores: Stores, count: int) -> set[str]:
 
 
 def _being_sent(stores: Stores, webhook: str) -> set[str]:
-    """Ids of the deliveries that are leased at present."""
+    """Return the ids of the deliveries that are currently leased."""
     keys: list[bytes] = stores.client.zrange(SENDING_KEY + webhook, 0, -1)  # type: ignore[assignment]
     return {key.decode().partition(":")[2] for key in keys}
 
 
 def _late(stores: Stores, webhook: str, silences: Counter[str]) -> set[str]:
-    """Ids for which the deliverer had more time-outs than the receiver had withheld answers."""
+    """Return the ids that had more time-outs in the deliverer than unanswered attempts at the receiver."""
     attempts = stores.attempts(webhook).page(1_000_000).items
     missed = Counter(one["item"] for one in attempts if (one.get("error") or "").startswith("no answer"))
     return {name for name, count in missed.items() if count > silences[name]}
@@ -285,7 +285,7 @@ def _await_empty(stores: Stores, patience_s: float) -> None:
 
 
 def main() -> int:
-    """Print the results; the exit status is 1 if there are faults."""
+    """Print the results. Return the exit status: 1 if there are faults."""
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--deliveries", type=int, default=10_000)
     parser.add_argument("--failing", type=float, default=0.3)

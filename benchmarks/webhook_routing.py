@@ -1,7 +1,8 @@
-"""CPU time of the sink for a batch, with one webhook and with one for each of 5,000 saved questions.
+"""CPU time of the sink for a batch, with one webhook, and with a webhook for each of 5,000 saved questions.
 
-Each webhook wants the derived events of one row of the aggregate's table (``key``). A batch has 100 events of rows
-without webhooks; *one delivered*: and one more, of a row with a webhook. Thread time, the best of the rounds.
+Each webhook selects the derived events of one row of the aggregate's table (``key``). A batch has 100 events of rows
+without webhooks. In *one delivered*, it has one more event, of a row with a webhook. Figures are thread time, the best
+of the rounds.
 
     scripts/bench webhook_routing
 """
@@ -39,7 +40,7 @@ def main() -> None:
 
 
 def _batch_ms(stores: Stores, *, is_delivered: bool) -> float:
-    """Thread time of a batch."""
+    """Return the thread time of a batch in milliseconds."""
     sink, best_s = AlertSink(stores, SystemClock()), float("inf")
     for turn in range(_ROUNDS):
         batches = [_rows(f"{time.time_ns()}-{turn}-{batch}", is_delivered=is_delivered) for batch in range(_BATCHES)]

@@ -1,8 +1,8 @@
 """Time from an uploaded model to a guarded matcher: reading the model, finding its constraints, building guards.
 
-The models are made here: a tree of 30 tasks on three levels of nesting, the same as BPMN, and a BPMN process of 12
+The models are generated: a tree of 30 tasks on three levels of nesting, the same tree as BPMN, and a BPMN process of 12
 parallel branches of three tasks each, whose automaton would have 4^12 states. If the shared data are available, their
-largest models are read too. Seconds of one run each; nothing is cached between runs.
+largest models are read too. Figures are seconds of one run, and nothing is cached between runs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PATTERN = "PATTERN p EVENT SEQ(AND(T3 a, T7 b), T12 c, T25 d)"
 
 
 def nested() -> ProcessTree:
-    """A tree of 30 tasks: a sequence of choices and loops of parallel blocks of choices."""
+    """Return a tree of 30 tasks: a sequence of choices and loops of parallel blocks of choices."""
     names = iter(f"T{number}" for number in range(30))
 
     def choice() -> ProcessTree:
@@ -54,20 +54,20 @@ def nested() -> ProcessTree:
 
 
 def wide() -> ProcessTree:
-    """A tree of 12 parallel branches of three tasks."""
+    """Return a tree of 12 parallel branches of three tasks."""
     branches = (Sequence(tuple(Activity(f"B{branch}_{task}") for task in range(3))) for branch in range(12))
     return Parallel(tuple(branches))
 
 
 def timed(make: Callable[[], Result]) -> tuple[float, Result]:
-    """Call a function; returns the seconds and its result."""
+    """Call a function. Return the seconds and its result."""
     begin = time.perf_counter()
     made = make()
     return time.perf_counter() - begin, made
 
 
 def guarded(compiled: CompiledWorkflow, text: str) -> Matcher:
-    """A matcher with a pattern, guarded by the workflow."""
+    """Return a matcher with a pattern, guarded by the workflow."""
     found = compiled.extraction
     constraint_set = following(
         ConstraintSet(),
@@ -84,7 +84,7 @@ def guarded(compiled: CompiledWorkflow, text: str) -> Matcher:
 
 
 def models() -> Iterator[tuple[str, Callable[[], WorkflowModel], str]]:
-    """The models: name, reader, and a pattern over the model."""
+    """Yield the models: name, reader, and a pattern over the model."""
     for name, tree in (("30 tasks, 3 levels", nested()), ("12 branches of 3 tasks", wide())):
         made = WorkflowModel(name=name, format=ModelFormat.TREE, source=tree)
         pattern = PATTERN if name.startswith("30") else "PATTERN p EVENT SEQ(B0_0 a, B3_1 b, B11_2 c)"

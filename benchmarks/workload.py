@@ -27,19 +27,19 @@ EP1 = """PATTERN EP1 EVENT SEQ(AND(SEQ(OrderFromSupplier o, GenerateQuote q [tot
 def orders(
     count: int, *, concurrent: int = 1_000, seed: int = 42, settings: OrderSettings | None = None
 ) -> list[Event]:
-    """Events of ``count`` interleaved orders, about 20 each."""
+    """Return the events of ``count`` interleaved orders, about 20 each."""
     stream = SimulationSettings(traces=count, concurrent=min(count, concurrent), key_prefix="order-")
     chosen = settings if settings is not None else OrderSettings(reject=0.0, cancel=0.0)
     return list(generate_events(OrderWorkload(orders=chosen, stream=stream), seed))
 
 
 def order_constraints() -> ConstraintSet:
-    """All constraints that hold in the order workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
+    """Return all constraints of the order workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
     return derive_constraints(order_fulfilment())
 
 
 def decoded(events: Sequence[Event], attributes: Sequence[str]) -> EventBatch:
-    """One batch with some integer attributes as columns, so that the matcher is measured without reading JSON."""
+    """Return one batch with the given integer attributes as columns, so that the matcher need not parse JSON."""
     batch = EventBatch.from_events(events)
     columns: dict[tuple[str, ...], pa.Array] = {
         (name,): pa.array([event.data.get(name) for event in events], pa.int64()) for name in attributes
