@@ -24,7 +24,7 @@ RESULTS = HERE.parent / "RESULTS.md"
 
 
 def main() -> None:
-    """Run the experiments that the command line selects; exits with 1 if results that must be equal differ."""
+    """Run the experiments that the command line selects. Exit with 1 if results that must be equal differ."""
     options = _options()
     folder = Path(options.out) if options.out else HERE
     results = folder / "RESULTS.md" if options.out else RESULTS
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def run_all(todo: list[Task], figures: Figures) -> None:
-    """Run tasks in their order under a progress bar."""
+    """Run tasks in their order, with a progress bar."""
     columns = (
         TextColumn("{task.description:44}"),
         BarColumn(),
@@ -88,7 +88,7 @@ def _setting(*, is_quick: bool) -> dict[str, str]:
 
 
 def _megahertz() -> str:
-    """The processor's clock in MHz, as Linux reports it; empty elsewhere."""
+    """Return the processor's clock in MHz, as Linux reports it. On other systems, return the empty text."""
     about = Path("/proc/cpuinfo")
     lines = about.read_text(encoding="utf-8").splitlines() if about.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("cpu MHz")), "")

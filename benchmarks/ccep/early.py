@@ -1,4 +1,4 @@
-"""Delay until ``SEQ(P, NOT X)`` is decided: events of the trace between the match and its alert."""
+"""Delay until ``SEQ(P, NOT X)`` is decided: the number of events of the trace between the match and its alert."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Absence:
     """A pattern of one step and a trailing NOT.
 
     Attributes:
-        step: Type of the step.
-        absent: Type that must not follow.
+        step: The type of the step.
+        absent: The type that must not follow.
         is_priced: Whether only an ``absent`` event with a price above ``PRICED`` counts.
         orders: The workload.
-        wanted: Reconstructed number of events from match to alert, with and without constraints; None: no figure.
+        wanted: The reconstructed number of events from match to alert, with and without constraints. None: unknown.
     """
 
     step: str
@@ -41,13 +41,13 @@ class Absence:
 
     @property
     def text(self) -> str:
-        """The pattern in the pattern language."""
+        """The pattern as text in the pattern language."""
         condition = f" [price > {PRICED}]" if self.is_priced else ""
         return f"PATTERN absent EVENT SEQ({self.step} s, NOT {self.absent}{condition})"
 
     @property
     def label(self) -> str:
-        """The pattern as tables name it."""
+        """The pattern's name in tables."""
         return self.text.partition("EVENT ")[2].replace(f"{self.step} s", self.step)
 
 
@@ -68,14 +68,14 @@ ABSENCES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """Number of alerts of a pattern in one mode, and the mean number of the trace's events until they were emitted."""
+    """The number of a pattern's alerts in one mode, and the mean number of the trace's events before their emission."""
 
     alerts: int
     events: float
 
 
 def expected(absence: Absence, stream: OrderStream, *, is_guarded: bool) -> Delay:
-    """The delay by definition: after each event, ``alive`` decides whether the absent event can still come."""
+    """Compute the delay by definition: after each event, ``alive`` decides whether the absent event can still occur."""
     everything = extracted()
     oracle = ConstraintOracle(everything)
     known: dict[tuple[frozenset[str], str], tuple[frozenset[str], bool]] = {}
@@ -94,7 +94,7 @@ def expected(absence: Absence, stream: OrderStream, *, is_guarded: bool) -> Dela
 
 
 def measured(absence: Absence, stream: OrderStream, batch: EventBatch, mode: Mode) -> Delay:
-    """The delay of the matcher: the trace's events between the end of a match and its emission."""
+    """Measure the matcher's delay: the number of the trace's events between the end of a match and its emission."""
     matcher = matcher_for(absence.text, mode)
     delays: list[int] = []
     owner = {f"order-{number + 1}": number for number in range(int(stream.orders.max()) + 1)}
@@ -108,7 +108,7 @@ def measured(absence: Absence, stream: OrderStream, batch: EventBatch, mode: Mod
 
 
 def _traces(stream: OrderStream) -> list[NDArray[np.intp]]:
-    """The rows of each order, in their order."""
+    """Return the rows of each order, in their order."""
     rows = np.argsort(stream.orders, kind="stable")
     return np.split(rows, np.flatnonzero(np.diff(stream.orders[rows])) + 1)
 
@@ -121,7 +121,10 @@ def _delay(
     after: Callable[[frozenset[str], str], tuple[frozenset[str], bool]],
     is_guarded: bool,
 ) -> int | None:
-    """Events from the step to its alert; None: no alert. The steps of ``ABSENCES`` come once in a trace."""
+    """Return the number of events from the step to its alert, or None without an alert.
+
+    The steps of ``ABSENCES`` occur once in a trace.
+    """
     seen: frozenset[str] = frozenset()
     since: int | None = None
     for row in rows.tolist():

@@ -1,4 +1,4 @@
-"""Runs of one pattern on the matcher: bound events after each event, bytes of state, matches, and time."""
+"""Runs of one pattern on the matcher. Each run measures bound events after each event, state size, matches and time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nfa import Matcher, MatcherStats
 from streams import EventBatch
 
 _TIMED_ROWS = 65_536
-_CHECKPOINTS = 10  # per run
+_CHECKPOINTS = 10  # in each run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,13 @@ class Held:
     """The memory of a matcher on a stream.
 
     Attributes:
-        peak: Most bound events after an event, from ``OrderStream.settled`` on.
+        peak: The maximum number of bound events after an event, from ``OrderStream.settled`` on.
         borders: The events after which ``held`` was read.
-        held: Number of bound events there.
-        state_bytes: Most bytes of state at these borders, as the matcher counts them, from ``settled`` on.
+        held: The number of bound events after these events.
+        state_bytes: The maximum size of the state at these borders, as the matcher counts it, from ``settled`` on.
         pattern_bytes: The same without the 16 bytes of each open trace, which every mode needs.
-        checkpoint_bytes: Mean size of a checkpoint.
-        matches: Number of matches.
+        checkpoint_bytes: The mean size of a checkpoint.
+        matches: The number of matches.
         stats: The matcher's own counts at the end.
     """
 
@@ -48,12 +48,12 @@ class Held:
 
 
 def matcher_for(text: str, mode: Mode, *, knows_traces: bool = True) -> Matcher:
-    """A fresh matcher with one pattern.
+    """Return a fresh matcher with one pattern.
 
     Args:
         text: The pattern.
-        mode: Provides the guard.
-        knows_traces: Whether every open trace is known from its first event on, as under a guard; not needed by R-CEP.
+        mode: The mode, which provides the guard.
+        knows_traces: Whether to track every open trace from its first event on, as a guard does. Not needed by R-CEP.
     """
     guard = mode.guard()
     matcher = Matcher(end_events=END_EVENTS, tracks="bound" if guard is None and not knows_traces else "all")
@@ -64,7 +64,7 @@ def matcher_for(text: str, mode: Mode, *, knows_traces: bool = True) -> Matcher:
 
 
 def held_by(query: Query, mode: Mode, stream: OrderStream, batch: EventBatch, *, rows: int) -> Held:
-    """Run a stream in batches of some rows and read the matcher's memory between them, without timing."""
+    """Run a stream in batches of ``rows`` rows, and read the matcher's memory between them. Time is not measured."""
     matcher = matcher_for(query.text, mode)
     first = stream.settled + 1
     starts = [*range(0, first, rows), *range(first, len(stream), rows)]
@@ -95,9 +95,9 @@ def held_by(query: Query, mode: Mode, stream: OrderStream, batch: EventBatch, *,
 
 
 def timed_run(make: Callable[[], Matcher], batch: EventBatch, first: int) -> tuple[float, int]:
-    """Thread seconds of a fresh matcher from row ``first`` on, and all its matches.
+    """Return the thread seconds of a fresh matcher from row ``first`` on, and all its matches.
 
-    The rows before ``first`` are not timed: there the monitor is built, and traces are still being opened.
+    The rows before ``first`` are not timed, because the monitor is built and traces are opened there.
     """
     matcher = make()
     starts = [*range(first, len(batch), _TIMED_ROWS), len(batch)]
@@ -111,10 +111,10 @@ def timed_run(make: Callable[[], Matcher], batch: EventBatch, first: int) -> tup
 def paired(
     runs: Mapping[str, Callable[[], Matcher]], batch: EventBatch, first: int, rounds: int
 ) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
-    """Time runs that take turns, each round in another order, from row ``first`` on.
+    """Time runs that take turns, from row ``first`` on. Each round has another order of the runs.
 
     Returns:
-        By name: the median seconds, the median over the rounds of the ratio to the first run, the matches.
+        By name of the run: the median seconds, the median over the rounds of the ratio to the first run, the matches.
     """
     names = list(runs)
     seconds: dict[str, list[float]] = {name: [] for name in names}

@@ -1,4 +1,4 @@
-"""The experiments as a list of small tasks, so that a progress bar can show their progress."""
+"""The experiments as a list of small tasks, so that a progress bar can show the progress."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Size:
     """The size of the experiments.
 
     Attributes:
-        orders: Orders of a stream, about 20 events each.
-        concurrent: Orders open at a time.
-        seeds: Seeds of the streams for each cell of the table; sweeps use the first.
-        step: Step of the sweeps, percent.
-        rows: Rows of a batch, where memory is read between batches.
-        scale_orders: Orders of the long stream.
-        scale_concurrent: Orders open at a time in the long stream.
-        scale_rows: Rows of a batch of the long stream.
-        rounds: Number of paired timings.
+        orders: The number of orders in a stream, about 20 events each.
+        concurrent: The number of open orders at a time.
+        seeds: The seeds of the streams for each cell of the table. Sweeps use the first seed.
+        step: The step of the sweeps, in percent.
+        rows: The number of rows in a batch, if memory is read between batches.
+        scale_orders: The number of orders in the long stream.
+        scale_concurrent: The number of open orders at a time in the long stream.
+        scale_rows: The number of rows in a batch of the long stream.
+        rounds: The number of paired timings.
     """
 
     orders: int
@@ -84,7 +84,7 @@ QUICK = Size(
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of the experiments: its label, its approximate work, and a function that adds its figures."""
+    """A part of the experiments: its label, its approximate cost, and a function that adds its figures."""
 
     label: str
     weight: int
@@ -98,8 +98,8 @@ class Comparison:
     Attributes:
         cell: The query and the workload.
         stream: The events.
-        seed: Seed of the stream.
-        rows: Rows of the matcher's batches; 0: only the replay.
+        seed: The seed of the stream.
+        rows: The number of rows in the matcher's batches. For 0, there is only the replay.
     """
 
     cell: Cell
@@ -112,7 +112,7 @@ class Comparison:
 
 
 def tasks(size: Size, modes: Mapping[str, Mode], sections: Iterable[str] = SECTIONS) -> list[Task]:
-    """The tasks of the chosen sections, in the order of ``SECTIONS``."""
+    """Return the tasks of the chosen sections, in the order of ``SECTIONS``."""
     makers = {
         "monitor": _monitor_tasks,
         "early": _early_tasks,
@@ -126,7 +126,11 @@ def tasks(size: Size, modes: Mapping[str, Mode], sections: Iterable[str] = SECTI
 
 
 def compare(compared: Comparison, modes: Mapping[str, Mode], figures: Figures) -> list[Row]:
-    """Replay a cell in all modes and run it on the matcher.
+    """Replay a cell in all modes, and run it on the matcher.
+
+    Violations of the following rules are added to ``figures.disagreements``. The matches of all modes are equal, and
+    there are no deviations. Each mode retains at most as many bound events as the mode before it, at any time. The
+    matcher retains the same number as the replay.
 
     Violations of these rules are added to ``figures.disagreements``: equal matches, no deviation, each mode holds at
     most as much as the one before it at any moment, the matcher holds the same as the replay.
@@ -194,7 +198,7 @@ def _stream(cell: Cell, size: Size, seed: int) -> OrderStream:
 
 
 def _table_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
-    """Each cell of the table with all seeds, run on the matcher."""
+    """Return the tasks for each cell of the table with all seeds, which also run on the matcher."""
 
     def run(cell: Cell, seed: int, figures: Figures) -> None:
         compared = Comparison(cell=cell, stream=_stream(cell, size, seed), seed=seed, rows=size.rows)
@@ -208,7 +212,7 @@ def _table_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
 
 
 def _sweep_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
-    """The cells of the sweeps that are not in the table, with the first seed."""
+    """Return the tasks for the cells of the sweeps that are not in the table, with the first seed."""
 
     def run(cell: Cell, figures: Figures) -> None:
         seed = size.seeds[0]
@@ -221,7 +225,7 @@ def _sweep_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
 
 
 def _scale_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
-    """The long stream at 90 percent, with the modes that the matcher runs."""
+    """Return the tasks for the long stream at 90 percent, in the modes that the matcher runs."""
     run_modes = {name: mode for name, mode in modes.items() if mode.is_run}
 
     def run(cell: Cell, figures: Figures) -> None:
@@ -237,7 +241,7 @@ def _scale_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
 
 
 def _time_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
-    """Paired runs of each sweep; for Q3, only its cells of the table."""
+    """Return the tasks for paired runs of each sweep. For Q3, only cells of the table are timed."""
     in_table = {cell.ratio for cell in table_cells() if cell.sweep == "Q3"}
     cells = [cell for cell in sweep_cells(size.step) if cell.sweep != "Q3"]
     cells += [cell_of("Q3", ratio) for ratio in sorted(in_table)]
@@ -249,7 +253,7 @@ def _time_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
 
 
 def timings(cell: Cell, stream: OrderStream, modes: Mapping[str, Mode], rounds: int, figures: Figures) -> list[Timing]:
-    """Time all modes that the matcher runs, a guard without pruning, and R-CEP without known traces, in turns."""
+    """Time in turn: all modes that the matcher runs, a guard without pruning, and R-CEP without tracked traces."""
     text = cell.query.text
     runs = {name: partial(matcher_for, text, mode) for name, mode in modes.items() if mode.is_run}
     runs[LEAN] = partial(matcher_for, text, modes[R_CEP], knows_traces=False)
@@ -304,7 +308,7 @@ def _monitor_tasks(size: Size, modes: Mapping[str, Mode]) -> list[Task]:
 
 
 def monitor_figures(stream: OrderStream, mode: Mode) -> dict[str, int]:
-    """The size of the monitor and its number of queries, with all four patterns on one matcher."""
+    """Return the size of the monitor and its number of queries, with all four patterns on one matcher."""
     prefixes = {frozenset(word[:length]) for word in LanguageOracle().start for length in range(len(word) + 1)}
     graphs = [build_query(parse_pattern(query.text)) for query in QUERIES.values()]
     oracle = ConstraintOracle(extracted())
@@ -327,12 +331,12 @@ def monitor_figures(stream: OrderStream, mode: Mode) -> dict[str, int]:
 
 
 def first_occurrences(stream: OrderStream) -> int:
-    """The number of events whose type is new in their trace."""
+    """Return the number of events whose type is new in their trace."""
     return len(np.unique(stream.orders.astype(np.int64) * len(TYPES) + stream.types))
 
 
 def distinct_steps(stream: OrderStream) -> int:
-    """The number of distinct pairs of (seen types of a trace, type of its next event)."""
+    """Return the number of distinct pairs: the set of types seen in a trace, and the type of the next event."""
     seen = np.zeros(int(stream.orders.max()) + 1, np.int64)
     pairs: set[tuple[int, int]] = set()
     for place in range(int(stream.places.max()) + 1):

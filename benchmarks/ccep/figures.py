@@ -1,4 +1,4 @@
-"""The figures of the experiments, as plain values that are kept beside the plots."""
+"""The figures of the experiments as plain values. They are stored together with the plots."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import orjson
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One mode on one stream.
+    """The figures of one mode on one stream.
 
     Attributes:
-        sweep: The query and what varies.
-        ratio: The value of what varies, as a label.
-        events: Length of the stream.
-        seed: Seed of the stream.
-        mode: Name of the mode.
-        peak: Peak of bound events, replayed.
-        matches: Replayed.
-        scan_probes: Replayed.
-        typed_probes: Replayed.
-        binds: Replayed.
-        engine_peak: Peak of bound events in the matcher; None where it was not run, like all below.
-        state_bytes: Peak.
-        pattern_bytes: Peak, without the bytes that each open trace takes in any mode.
-        checkpoint_bytes: Mean.
-        guard_builds: Rows of the monitor that were built.
-        guard_steps: Events that moved a monitor.
+        sweep: The query and the quantity that varies.
+        ratio: The value of this quantity, as a label.
+        events: The length of the stream.
+        seed: The seed of the stream.
+        mode: The name of the mode.
+        peak: The peak of bound events in the replay.
+        matches: The number of matches in the replay.
+        scan_probes: The number of scan probes in the replay.
+        typed_probes: The number of typed probes in the replay.
+        binds: The number of binds in the replay.
+        engine_peak: The peak of bound events in the matcher. Like the attributes below, None if not run.
+        state_bytes: The peak size of the state.
+        pattern_bytes: The peak size without the bytes that each open trace takes in any mode.
+        checkpoint_bytes: The mean size of a checkpoint.
+        guard_builds: The number of rows of the monitor that were built.
+        guard_steps: The number of events that changed the state of a monitor.
     """
 
     sweep: str
@@ -54,15 +54,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """One mode's time in paired runs.
+    """The time of one mode in paired runs.
 
     Attributes:
-        sweep: The query and what varies.
-        ratio: The value of what varies.
-        mode: Name of the mode.
-        nanoseconds: Per event, median.
-        ratio_to_first: Median over the rounds of the ratio of its time to the first mode's.
-        rounds: Number of rounds.
+        sweep: The query and the quantity that varies.
+        ratio: The value of this quantity.
+        mode: The name of the mode.
+        nanoseconds: The median time per event.
+        ratio_to_first: The ratio of the mode's time to the first mode's time, the median over the rounds.
+        rounds: The number of rounds.
     """
 
     sweep: str
@@ -87,7 +87,7 @@ class Early:
 
 @dataclass(slots=True, kw_only=True)
 class Figures:
-    """All figures; ``disagreements`` names results that must be equal and are not."""
+    """All figures. ``disagreements`` names the results that must be equal and differ."""
 
     rows: list[Row] = field(default_factory=list)
     scale: list[Row] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Figures:
     disagreements: list[str] = field(default_factory=list)
 
     def keep_newest(self) -> None:
-        """Keep only the last of several figures of the same subject."""
+        """Keep only the newest figure of each subject."""
         self.rows = list({(one.sweep, one.ratio, one.seed, one.mode): one for one in self.rows}.values())
         self.scale = list({(one.sweep, one.ratio, one.seed, one.mode): one for one in self.scale}.values())
         self.timings = list({(one.sweep, one.ratio, one.mode): one for one in self.timings}.values())
@@ -124,13 +124,16 @@ class Figures:
 
 
 def select(rows: Iterable[Row], sweep: str, ratio: str, mode: str) -> list[Row]:
-    """The rows of one cell and mode, by seed."""
+    """Return the rows of one cell and mode, by seed."""
     found = [row for row in rows if (row.sweep, row.ratio, row.mode) == (sweep, ratio, mode)]
     return sorted(found, key=lambda row: row.seed)
 
 
 def change(base: list[Row], rows: list[Row], name: str) -> float | None:
-    """Difference of a column from R-CEP's in percent, the mean over the seeds; None: not measured."""
+    """Return the difference of a column from R-CEP's in percent, the mean over the seeds.
+
+    If not measured, return None.
+    """
     pairs = [(getattr(one, name), getattr(other, name)) for one, other in zip(base, rows, strict=False)]
     known = [(one, other) for one, other in pairs if one and other is not None]
     return 100 * mean(other / one - 1 for one, other in known) if known else None

@@ -1,7 +1,7 @@
-"""Knowledge of the workflow: the four constraints that the paper names, all that follow from it, or its language.
+"""Three forms of knowledge about the workflow: the four constraints in the paper, all constraints, or its language.
 
-The oracles decide by definition: about constraints with ``tests.references.alive``, about the language with its words.
-The matcher gets guards that are built for speed, and both must agree.
+The oracles decide by definition: constraint oracles with ``tests.references.alive``, language oracles with the words of
+the language. The matcher gets guards that are built for speed. Oracles and guards must agree.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Suffixes: TypeAlias = frozenset[Word]
 
 
 def extracted() -> ConstraintSet:
-    """All pairwise constraints that hold in the workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
+    """Return all pairwise constraints of the workflow: 235 priors, 20 exclusions, 278 requirements, 3 end events."""
     return derive_constraints(order_fulfilment())
 
 
 def known_exactly(quotes: int | None) -> ConstraintSet:
-    """The workflow's language as an automaton: 31 states with the loop left open, 41 with three quotes."""
+    """Return the workflow's language as an automaton: 31 states with the loop left open, 41 with three quotes."""
     tree = order_fulfilment(OrderSettings(quotes=quotes))
     compiled = compile_workflow(WorkflowModel(name="order", format=ModelFormat.TREE, source=tree))
     return following(
@@ -50,7 +50,10 @@ def known_exactly(quotes: int | None) -> ConstraintSet:
 
 
 class ConstraintOracle:
-    """An oracle for a constraint set, by definition; its states are the sets of seen types that the set names."""
+    """An oracle for a constraint set, by definition.
+
+    Its states are the sets of seen types that the constraints mention.
+    """
 
     start: Seen = frozenset()
 
@@ -60,7 +63,7 @@ class ConstraintOracle:
         self._consistent: dict[Seen, bool] = {}
 
     def step(self, state: Seen, event_type: str) -> Seen | None:
-        """The types seen after one more event; None: no conforming trace begins like this."""
+        """Return the seen types after one more event. If no conforming trace starts like this, return None."""
         if state & self._set.end_events or self._set.blocks(state, event_type):
             return None
         after = state | {event_type} & self._types
@@ -69,7 +72,7 @@ class ConstraintOracle:
         return after if self._consistent[after] else None
 
     def can_complete(self, state: Seen, query: Query, place: State) -> bool:
-        """Whether some conforming continuation completes a state."""
+        """Return whether some conforming continuation completes a pattern state."""
         return bool(alive(self._set, state, remainder_of(query, PatternState(*place))))
 
 
@@ -83,11 +86,11 @@ class LanguageOracle:
         self.start: Suffixes = enumerate_language(order_fulfilment(), 3)
 
     def step(self, state: Suffixes, event_type: str) -> Suffixes | None:
-        """The suffixes after one more event; None: no word continues like this."""
+        """Return the suffixes after one more event. If no word continues like this, return None."""
         return _rests(state).get(event_type)
 
     def can_complete(self, state: Suffixes, query: Query, place: State) -> bool:
-        """Whether some word of the workflow completes a state."""
+        """Return whether some word of the workflow completes a pattern state."""
         term = query.terms[place[0]]
         return any(_is_completed(term, place[1], rest) for rest in state)
 
@@ -102,7 +105,7 @@ def _rests(state: Suffixes) -> dict[str, Suffixes]:
 
 
 def _is_completed(term: Term, bound: frozenset[int], rest: Word) -> bool:
-    """Whether a suffix contains events for all unbound atoms, in an order that the term allows."""
+    """Return whether a suffix contains events for all unbound atoms, in an order that the term allows."""
     reachable = {bound}
     for name in rest:
         reachable |= {

@@ -1,4 +1,4 @@
-"""The modes R-CEP and C-CEP: the knowledge and the pruning of each, and its oracle in the replay."""
+"""The modes of R-CEP and C-CEP. A mode has constraints or none, a pruning policy, and an oracle for the replay."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from nfa import Guard, Prune
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """One way to run a pattern.
+    """A mode in which a pattern is run.
 
     Attributes:
-        name: Name in tables.
+        name: The name in tables.
         prune: The pruning.
-        oracle: The oracle of the replay, by definition; None: R-CEP.
-        constraint_set: The constraints of the matcher's guard; None: the matcher has no guard (R-CEP) or cannot run it.
+        oracle: The oracle of the replay, by definition. None means R-CEP.
+        constraint_set: The constraints of the matcher's guard. None means that the matcher has no guard (R-CEP), or
+            cannot run the mode.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Mode:
         return self.oracle is None or self.constraint_set is not None
 
     def guard(self) -> Guard | None:
-        """A fresh guard without any memory; None for R-CEP."""
+        """Return a fresh guard without any state. For R-CEP, return None."""
         if self.constraint_set is None:
             return None
         return Monitor(replace(self.constraint_set, settings=Settings(prune=self.prune)))
@@ -44,7 +45,9 @@ R_CEP = "R-CEP"
 
 
 def all_modes() -> Mapping[str, Mode]:
-    """All modes, R-CEP first; ``free`` is exact mode with the loop left open, ``exact`` with the loop unrolled.
+    """Return all modes, R-CEP first. ``free`` is exact mode with the loop left open, ``exact`` with the loop unrolled.
+
+    With the loop open, exact mode should retain the same bound events as ``state``, so both have the same oracle.
 
     With the loop open, exact mode should hold the same as ``state``, so it has the same oracle.
     """

@@ -1,7 +1,7 @@
-"""Bound events and probes of R-CEP and C-CEP by a replay of occupied pattern states, to check the matcher.
+"""Bound events and probes of R-CEP and C-CEP by a replay of occupied pattern states, as a check of the matcher.
 
-The replay does not use the matcher: the states come from the pattern's terms, and an oracle decides what can still
-happen (constraint-aware CEP, sections 2 and 8).
+The replay does not use the matcher. The states are those of the pattern's terms, and an oracle decides which events can
+still occur (constraint-aware CEP, sections 2 and 8).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ State: TypeAlias = tuple[int, Bound]
 OracleState: TypeAlias = Any
 
 _PRUNE = {Prune.STATE: kernel.STATE, Prune.QUERY: kernel.QUERY}
-_MOST_INSTANCES = 24  # per order
+_MOST_INSTANCES = 24  # instances of an order
 _ALL = np.int64(-1)
 
 
 class Oracle(Protocol):
-    """Decides what can still happen in a trace; its states are opaque and hashable."""
+    """An oracle that decides which events can still occur in a trace. Its states are opaque and hashable."""
 
-    start: OracleState  # of a new trace
+    start: OracleState  # state of a new trace
 
     def __hash__(self) -> int: ...
 
     def step(self, state: OracleState, event_type: str) -> OracleState | None:
-        """The state after one more event; None: the event is impossible."""
+        """Return the state after one more event. If the event is impossible, return None."""
         ...
 
     def can_complete(self, state: OracleState, query: QueryGraph, place: State) -> bool:
-        """Whether a partial match of (term, bound atoms) can still complete."""
+        """Return whether a partial match of (term, bound atoms) can still complete."""
         ...
 
 
@@ -53,11 +53,11 @@ class Replayed:
     Attributes:
         held: int32 number of bound events after each event.
         peak: The largest of these numbers from ``OrderStream.settled`` on.
-        matches: Number of matches.
-        scan_probes: Number of tests of an event against an enabled atom of any type.
-        typed_probes: Number of such tests in which the types agree.
-        binds: Number of ways taken: an event extends the state of a kept partial match.
-        deviations: Number of events that are impossible by the oracle.
+        matches: The number of matches.
+        scan_probes: The number of tests of an event against an enabled atom of any type.
+        typed_probes: The number of such tests in which the types agree.
+        binds: The number of ways taken, that is, of extensions of a retained state by an event.
+        deviations: The number of events that are impossible by the oracle.
     """
 
     held: NDArray[np.int32]
@@ -70,7 +70,7 @@ class Replayed:
 
 
 def replayed(query: Query, stream: OrderStream, oracle: Oracle | None = None, prune: Prune = Prune.OFF) -> Replayed:
-    """Replay one pattern over a stream; without an oracle as R-CEP."""
+    """Replay one pattern over a stream. Without an oracle, replay R-CEP."""
     tables = _tables(query.text, oracle)
     held = np.zeros(len(stream), np.int32)
     counts = np.zeros(kernel.N_COUNTS, np.int64)
@@ -96,12 +96,12 @@ def replayed(query: Query, stream: OrderStream, oracle: Oracle | None = None, pr
 
 
 def states_of(graph: QueryGraph) -> list[State]:
-    """All states of all terms, including the empty and the complete ones."""
+    """Return all states of all terms, including the empty and the complete ones."""
     return [(number, bound) for number, term in enumerate(graph.terms) for bound in _down_closed(term)]
 
 
 def reached(oracle: Oracle) -> list[OracleState]:
-    """The oracle's states that traces of the workflow's types can reach, beginning with the start."""
+    """Return the oracle's states that traces of the workflow's types can reach, starting with the initial state."""
     found: dict[OracleState, None] = {oracle.start: None}
     waiting = [oracle.start]
     while waiting:
@@ -115,7 +115,7 @@ def reached(oracle: Oracle) -> list[OracleState]:
 
 
 def live_row(oracle: Oracle, state: OracleState, graph: QueryGraph) -> tuple[bool, ...]:
-    """Which of ``states_of`` are complete or can still complete."""
+    """Return, for each state in ``states_of``, whether it is complete or can still complete."""
     return tuple(
         len(place[1]) == len(graph.terms[place[0]].atoms) or oracle.can_complete(state, graph, place)
         for place in states_of(graph)
@@ -167,7 +167,7 @@ def _tables(text: str, oracle: Oracle | None) -> kernel.Tables:
 
 
 def _answers(graph: QueryGraph, oracle: Oracle | None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The oracle's states as rows: the next state by type, and the alive pattern states."""
+    """Return the oracle's states as rows: the next state by type, and the alive pattern states."""
     if oracle is None:
         return np.zeros((1, len(TYPES)), np.int32), np.full(1, _ALL)
     found = reached(oracle)

@@ -1,4 +1,4 @@
-"""Pictures of the figures."""
+"""Plots of the figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MODES = ("query", "state", "exact")
 
 
 def draw_all(figures: Figures, folder: Path) -> None:
-    """Write all pictures for which there are figures."""
+    """Write all plots for which there are figures."""
     folder.mkdir(parents=True, exist_ok=True)
     drawings: dict[str, Callable[[Figures], Figure | None]] = {
         "memory.png": _memory,
@@ -49,7 +49,7 @@ def draw_all(figures: Figures, folder: Path) -> None:
 
 
 def _panels(title: str) -> tuple[Figure, list[Axes]]:
-    """A picture with a panel for each sweep, and a sixth for the legend."""
+    """Return a plot with a panel for each sweep, and a sixth panel for the legend."""
     picture = Figure(figsize=(10.5, 6.2), layout="constrained")
     picture.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
     axes = [picture.add_subplot(2, 3, place + 1) for place in range(6)]
@@ -60,7 +60,7 @@ def _panels(title: str) -> tuple[Figure, list[Axes]]:
 
 
 def _close(axes: Sequence[Axes]) -> None:
-    """Put the legend into the last panel."""
+    """Add the legend in the last panel."""
     handles, labels = axes[0].get_legend_handles_labels()
     axes[-1].axis("off")
     axes[-1].legend(handles, labels, loc="center", fontsize=10, labelspacing=0.9)
@@ -80,7 +80,7 @@ def _memory(figures: Figures) -> Figure | None:
         ratios = _ratios(figures.rows, sweep)
         for mode in (R_CEP, *_MODES):
             peaks = [mean(row.peak for row in select(figures.rows, sweep, ratio, mode)) for ratio in ratios]
-            size = 8 if mode == "query" else 4.5  # it often lies below ``state``
+            size = 8 if mode == "query" else 4.5  # often hidden below ``state``
             places = list(map(int, ratios))
             panel.plot(places, peaks, _line(mode), color=_COLOURS[mode], label=_name(mode), markersize=size)
         _draw_reported(figures, sweep, panel)
@@ -111,7 +111,7 @@ def _name(mode: str) -> str:
 
 
 def _line(mode: str) -> str:
-    """Mark and line style; ``exact`` is dashed, as it mostly coincides with ``state``."""
+    """Return marker and line style of a mode. ``exact`` is dashed, because it mostly coincides with ``state``."""
     return f"{_MARKS[mode]}{'--' if mode == 'exact' else '-'}"
 
 
@@ -132,7 +132,7 @@ def _probes(figures: Figures) -> Figure | None:
 
 
 def _remaining(rows: Sequence[Row], sweep: str, ratio: str, mode: str, column: str) -> float:
-    """The value of a column in percent of R-CEP's; NaN if a figure is missing."""
+    """Return the value of a column in percent of R-CEP's. If a figure is missing, return NaN."""
     changed = change(select(rows, sweep, ratio, R_CEP), select(rows, sweep, ratio, mode), column)
     return float("nan") if changed is None else 100 + changed
 
@@ -184,7 +184,7 @@ def _grid(figures: Figures) -> Figure | None:
 
 
 def _targets(figures: Figures) -> Figure | None:
-    """Measured and wanted values, one row for each cell."""
+    """Draw measured and expected values, one row for each cell. Without figures, return None."""
     cells = [cell for cell in table_cells() if select(figures.rows, cell.sweep, cell.label, R_CEP)]
     if not cells:
         return None

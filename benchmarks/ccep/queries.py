@@ -11,12 +11,12 @@ from workflows import OrderSettings
 Q3 = """PATTERN Q3 EVENT SEQ(OR(SEQ(OrderFromSupplier o, GenerateQuote q [price > 200]),
                                 SEQ(UseRemoteStock u, GenerateInvoice i)), FinishOrder f)"""
 
-PRICED = 200  # every condition of the patterns is "the price is above this"
+PRICED = 200  # the price limit in every condition of the patterns
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The change by a mode relative to R-CEP, in percent: peak of bound events, scan probes."""
+    """The change by a mode relative to R-CEP, in percent: peak of bound events, and scan probes."""
 
     memory: int
     probes: int
@@ -27,9 +27,9 @@ class Query:
     """A pattern of the experiments.
 
     Attributes:
-        name: Name in the pattern's text.
-        text: Text in the pattern language.
-        priced: Types whose events must have a price above ``PRICED``.
+        name: The name in the pattern's text.
+        text: The text in the pattern language.
+        priced: The types whose events must have a price above ``PRICED``.
     """
 
     name: str
@@ -50,13 +50,13 @@ class Cell:
     """One query on one workload.
 
     Attributes:
-        sweep: The query and what varies.
+        sweep: The query and the quantity that varies.
         query: The pattern.
-        ratio: The value of what varies, percent; in the grid of Q3 (quote, local).
+        ratio: The value of this quantity in percent. In the grid of Q3, two values (quote, local).
         orders: The workload.
-        peak: Reconstructed peak of bound events of R-CEP; None: no figure.
+        peak: The reconstructed peak of bound events of R-CEP, or None if unknown.
         wanted: The reconstructed figures, by mode.
-        reported: Memory as the source reports it.
+        reported: The memory that the source reports.
     """
 
     sweep: str
@@ -85,7 +85,7 @@ VARIED: Mapping[str, str] = {
 
 
 def cell_of(sweep: str, ratio: tuple[int, ...]) -> Cell:
-    """A cell with its reconstructed figures, if they exist."""
+    """Return a cell with its reconstructed figures, if they exist."""
     share = ratio[0] / 100
     if sweep == "Q1 early":
         orders = _orders(local=share, invoice_fail=0.0)
@@ -113,12 +113,12 @@ def cell_of(sweep: str, ratio: tuple[int, ...]) -> Cell:
 
 
 def table_cells() -> list[Cell]:
-    """The cells of section 8."""
+    """Return the cells of section 8."""
     return [cell_of(sweep, ratio) for sweep, ratio in _TABLE]
 
 
 def sweep_cells(step: int = 10) -> list[Cell]:
-    """Every sweep from 0 to 90 percent, Q3 as a grid."""
+    """Return the cells of every sweep from 0 to 90 percent. Q3 is a grid."""
     ratios = range(0, 100, step)
     found = []
     for sweep in SWEEPS:

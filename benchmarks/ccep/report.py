@@ -25,7 +25,7 @@ _PLOTS = {
 
 
 def write_report(figures: Figures, path: Path) -> None:
-    """Replace the section in a file, or append it."""
+    """Replace the section in a file, or append it if the file has none."""
     text = path.read_text(encoding="utf-8") if path.exists() else "# Measurements\n"
     section = f"{BEGIN}\n{section_of(figures, path)}\n{END}"
     marked = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
@@ -36,7 +36,7 @@ def write_report(figures: Figures, path: Path) -> None:
 
 
 def section_of(figures: Figures, path: Path) -> str:
-    """The section as Markdown; pictures are linked if they are in a folder beside ``path``."""
+    """Return the section as Markdown. Plots are linked if they are in a folder beside ``path``."""
     makers: tuple[Callable[[Figures], str], ...] = (_cells, _bytes, _scale, _times, _work, _monitor, _early)
     parts = [_opening(figures), *(made for maker in makers if (made := maker(figures)))]
     folders = [folder for folder in ("ccep/plots", "plots") if (path.parent / folder).is_dir()]
@@ -47,7 +47,7 @@ def section_of(figures: Figures, path: Path) -> str:
 
 
 def _wrapped(line: str) -> str:
-    """Wrap a line of prose as in the rest of the file; tables, headings, links and code are not wrapped."""
+    """Wrap a line of prose. Tables, headings, links and code are not wrapped."""
     is_prose = bool(line) and (line[0].isalpha() or line.startswith(("`query`", "**")))
     return textwrap.fill(line, 120, break_long_words=False, break_on_hyphens=False) if is_prose else line
 
@@ -78,7 +78,7 @@ def _percent(value: float | None) -> str:
 
 
 def _cells(figures: Figures) -> str:
-    """A table of all cells: wanted and measured, memory / scan probes."""
+    """Return a table of all cells with expected and measured figures: memory / scan probes."""
     modes = ("query", "state", "exact")
     rows = []
     for cell in table_cells():
@@ -106,7 +106,10 @@ def _cells(figures: Figures) -> str:
 
 
 def _largest_distance(figures: Figures) -> float:
-    """The largest difference between measured and wanted in percentage points, over cells, modes and both columns."""
+    """Return the largest difference of measured and expected figures, over all cells, modes and both columns.
+
+    The difference is in percentage points.
+    """
     found = [0.0]
     for cell in table_cells():
         base = select(figures.rows, cell.sweep, cell.label, R_CEP)
@@ -204,13 +207,13 @@ def _times(figures: Figures) -> str:
 
 
 def _cycles(figures: Figures, timing: Timing) -> str:
-    """Clock cycles per event, if the clock is known."""
+    """Return the clock cycles per event, if the clock is known."""
     clock = figures.setting.get("megahertz", "")
     return f"{timing.nanoseconds * float(clock) / 1_000:.0f}" if clock else "-"
 
 
 def _overhead(figures: Figures) -> str:
-    """The overhead where nothing can be pruned."""
+    """Return the lines about the overhead in workloads where nothing can be pruned."""
     shown = []
     for sweep, ratio in (("Q1 early", (0,)), ("Q1 late", (0,)), ("Q3", (0, 0))):
         own = _timing(figures, cell_of(sweep, ratio), "query")
@@ -220,7 +223,7 @@ def _overhead(figures: Figures) -> str:
 
 
 def _work(figures: Figures) -> str:
-    """A table of extensions of partial matches, the work of enumeration."""
+    """Return a table of extensions of partial matches, which are the work of enumeration."""
     rows = []
     for cell in table_cells():
         base = select(figures.rows, cell.sweep, cell.label, R_CEP)

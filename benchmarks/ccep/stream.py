@@ -1,6 +1,6 @@
 """The order workload as columns: millions of events in seconds, the same stream for the matcher and for the replay.
 
-The traces are those of ``workflows.order_fulfilment`` (three quotes); each step lets a uniformly chosen open order emit
+The traces are those of ``workflows.order_fulfilment`` (three quotes). At each step, a uniformly chosen open order emits
 its next event, and a finished order is replaced at once. An event has five attributes: ``quantity``, ``priority`` and
 ``price`` (integers), ``customer`` and ``region`` (texts). All are uniform, except that the price of a quote or an
 invoice is 200 or less with a probability that the experiment sets, independently for each event. ``totalPrice`` is
@@ -43,18 +43,18 @@ _OTHERS += ["FinishOrder", "CancelOrder"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderStream:
-    """Events in the order of time.
+    """The events of interleaved orders, sorted by time.
 
     Attributes:
-        types: int8, index into ``TYPES``.
+        types: int8 index into ``TYPES``.
         orders: int32 number of the order.
-        slots: int32 slot of the order among the open ones, below ``concurrent``.
-        places: int8 place in the order, from 0.
+        slots: int32 slot of the order among the open orders, below ``concurrent``.
+        places: int8 place of the event in the order, from 0.
         ends: Whether the order ends.
-        times_us: int64, strictly rising.
-        integers: quantity, priority and price.
-        texts: customer and region, as numbers.
-        concurrent: Orders open at a time.
+        times_us: int64, strictly increasing.
+        integers: The columns quantity, priority and price.
+        texts: The columns customer and region, as numbers.
+        concurrent: The number of open orders at a time.
     """
 
     types: NDArray[np.int8]
@@ -72,17 +72,17 @@ class OrderStream:
 
     @property
     def settled(self) -> int:
-        """The first event after which ``concurrent`` orders have finished; peaks count from there on."""
+        """The first event after which ``concurrent`` orders have finished. Peaks are counted from this event on."""
         finished = np.flatnonzero(self.ends)
         return int(finished[min(self.concurrent, len(finished)) - 1])
 
     def passes(self, priced: frozenset[str]) -> NDArray[np.bool_]:
-        """Whether each event passes the condition of a pattern whose priced types must cost more than ``PRICED``."""
+        """Return whether each event satisfies a pattern's condition: ``priced`` types cost more than ``PRICED``."""
         is_priced = np.isin(self.types, [TYPES.index(name) for name in priced])
         return ~is_priced | (self.integers["price"] > PRICED)
 
     def batch(self) -> EventBatch:
-        """The stream as one batch for the matcher, with attributes both as JSON and as decoded columns."""
+        """Return the stream as one batch for the matcher, with attributes both as JSON and as decoded columns."""
         keys = [f"order-{number + 1}" for number in range(int(self.orders.max()) + 1)]
         hashes = np.array([key_hash(key) for key in keys], np.uint64)
         key_column = pc.take(pa.array(keys), pa.array(self.orders))
@@ -98,16 +98,16 @@ class OrderStream:
 
 
 def order_stream(settings: OrderSettings, *, orders: int, concurrent: int, seed: int) -> OrderStream:
-    """Interleaved orders; the same seed gives the same stream.
+    """Return a stream of interleaved orders. The same seed gives the same stream.
 
     Args:
-        settings: Probabilities and domains; the number of quotes is three.
-        orders: Number of orders, about 20 events each.
-        concurrent: Orders open at a time.
-        seed: Random seed.
+        settings: The probabilities and domains. The number of quotes is three.
+        orders: The number of orders, about 20 events each.
+        concurrent: The number of open orders at a time.
+        seed: The random seed.
 
     Raises:
-        ValueError: The settings ask for another number of quotes.
+        ValueError: The settings have another number of quotes.
     """
     if settings.quotes != _QUOTES:
         raise ValueError(f"the workload has {_QUOTES} quotes an order, not {settings.quotes}")
@@ -141,7 +141,7 @@ def order_stream(settings: OrderSettings, *, orders: int, concurrent: int, seed:
 
 
 def _codes(names: list[str] | list[list[list[str]]]) -> NDArray[np.int8]:
-    """Type codes in the shape of the names, with short branches padded with -1."""
+    """Return the type codes in the shape of the names. Short branches are padded with -1."""
     if isinstance(names[0], str):
         return np.array([TYPES.index(str(name)) for name in names], np.int8)
     filled = np.full((2, 2, 2 + _QUOTES), -1, np.int8)
@@ -156,7 +156,10 @@ def _drawn(rng: Generator, domain: int, count: int) -> NDArray[np.int16]:
 
 
 def _prices(rng: Generator, settings: OrderSettings, types: NDArray[np.int8]) -> NDArray[np.int16]:
-    """Prices, uniform on either side of the limit; the settings determine the side for quotes and invoices."""
+    """Return prices that are uniform on either side of the limit.
+
+    For quotes and invoices, the settings determine the side.
+    """
     fails = rng.random(len(types)) < PRICED / _HIGHEST_PRICE
     for name, ratio in (("GenerateQuote", settings.quote_fail), ("GenerateInvoice", settings.invoice_fail)):
         chosen = types == TYPES.index(name)
@@ -175,7 +178,7 @@ def _joined(*parts: pa.Array | str) -> pa.Array:
 
 
 def _json(numbers: dict[str, pa.Array], texts: dict[str, pa.Array]) -> pa.Array:
-    """The attributes of each row as one JSON object."""
+    """Return the attributes of each row as one JSON object."""
     parts: list[pa.Array | str] = []
     for name, column in numbers.items():
         parts += ["," if parts else "{", f'"{name}":', column.cast(pa.string())]

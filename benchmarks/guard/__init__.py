@@ -1,1 +1,4 @@
-"""Comparison of measurements with those of the newest release: counts that differ, ratios that lost a fifth."""
+"""Comparison of measurements with those of the newest release.
+
+It reports counts that differ and ratios that got worse.
+"""

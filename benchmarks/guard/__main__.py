@@ -1,9 +1,10 @@
-"""Check whether this version has lost performance against the newest release, by counts and ratios, never by seconds.
+"""Check whether this version is slower than the newest release, by counts and ratios instead of seconds.
 
-Without options it measures for about a minute, compares with the newest line of ``benchmarks/history.jsonl``, and exits
-with status 1 if a count differs or a ratio has lost a fifth; a lost ratio is measured once more first, and counts as
-lost if it is lost again. ``--record=VERSION`` measures three times and appends the medians instead, as the line of a
-release; use a quiet machine. ``--repeat=N`` measures N times and shows the spread of the ratios.
+Without options, the command measures for about a minute, and compares with the newest line of
+``benchmarks/history.jsonl``. It exits with status 1 if a count differs or a ratio has lost a fifth. A ratio that seems
+lost is measured again, and counts only if it is lost again. ``--record=VERSION`` measures three times and appends the
+medians as the line of a release; use an idle machine for this. ``--repeat=N`` measures N times and shows the spread of
+the ratios.
 
     scripts/bench guard
     scripts/bench guard --record=0.2.0
@@ -28,7 +29,7 @@ HISTORY = ROOT / "benchmarks" / "history.jsonl"
 
 
 def main() -> int:
-    """Measure, and compare or record; the status of the process."""
+    """Measure, and compare or record. Return the exit status."""
     wanted = _arguments()
     runs = [_measured() for _ in range(wanted.repeat or (3 if wanted.record else 1))]
     if len(runs) > 1:

@@ -1,4 +1,4 @@
-"""The measurements of the guard: fixed counts and ratios, each ratio of two runs that take turns in this process."""
+"""The measurements of the guard: fixed counts, and ratios of two runs that take turns in this process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Part = Callable[[], Measured]
 
 
 def parts() -> Iterator[tuple[str, Part]]:
-    """The measurements in their order, each with a name to show while it runs."""
+    """Yield the measurements in their order, each with a name that is shown while it runs."""
     yield "workload W", _workload_w
     yield "orders, with and without constraints", _orders
     yield "kernel and reference", _reference
@@ -49,7 +49,7 @@ def joined(found: Sequence[Measured]) -> Measured:
 
 
 def _speeds(times: dict[str, Timed], yardstick: str) -> dict[str, Ratio]:
-    """The speed of each run as a share of a yardstick's speed."""
+    """Return the speed of each run, relative to the speed of a reference run."""
     against = times[yardstick].seconds
     return {
         f"{name}, speed to {yardstick}": Ratio(against / timed.seconds, more_is_better=True)
@@ -100,7 +100,7 @@ def _matcher(text: str, constraint_set: ConstraintSet, monitor: Monitor | None, 
 
 
 def _held(batch: EventBatch, constraint_set: ConstraintSet, monitor: Monitor) -> Measured:
-    """The state in the middle of a stream, as counts, which have no noise."""
+    """Return the size of the state in the middle of a stream, as counts, which have no noise."""
     counts: dict[str, int] = {}
     ratios: dict[str, Ratio] = {}
     for name, text in _PATTERNS.items():

@@ -1,4 +1,4 @@
-"""The measurements of a release as a line of ``benchmarks/history.jsonl``, and the comparison with later ones."""
+"""The measurements of a release as a line of ``benchmarks/history.jsonl``, and comparisons with later measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOSS = 0.2
 
 
 class RecordRefused(Exception):
-    """A line of the history cannot be read, or a version cannot be added, or runs disagree in a count."""
+    """A line of the history cannot be read, a version cannot be added, or runs disagree in a count."""
 
 
 class Ratio(NamedTuple):
@@ -23,7 +23,7 @@ class Ratio(NamedTuple):
 
     Attributes:
         value: The ratio.
-        more_is_better: Whether it is a gain; else it is a cost.
+        more_is_better: Whether the ratio is a gain. Otherwise it is a cost.
     """
 
     value: float
@@ -48,10 +48,10 @@ class Record:
     """One line of the history.
 
     Attributes:
-        version: Version of the release.
-        date: Date of the run, year-month-day.
-        commit: Output of ``git describe`` for the sources.
-        machine: Size of the machine: cores, memory in GiB, Python.
+        version: The version of the release.
+        date: The date of the run, year-month-day.
+        commit: The output of ``git describe`` for the sources.
+        machine: The size of the machine: cores, memory in GiB, Python.
         measured: The measurements.
     """
 
@@ -78,7 +78,7 @@ class WantedChange:
 
 
 def history(path: Path) -> list[Record]:
-    """The records of a file, oldest first; empty if the file does not exist.
+    """Return the records of a file, oldest first. If the file does not exist, return none.
 
     Raises:
         RecordRefused: A line is not a record.
@@ -112,7 +112,7 @@ def _record(document: Mapping[str, object]) -> Record:
 
 
 def append(path: Path, record: Record) -> None:
-    """Append a record; if the newest record is of the same version, it is replaced.
+    """Append a record. If the newest record has the same version, replace it.
 
     Raises:
         RecordRefused: A record of this version is followed by records of newer versions.
@@ -162,7 +162,10 @@ class Verdict:
 
 
 def loss(before: Ratio, now: Ratio) -> float:
-    """The lost share of a gain, or of the inverse of a cost; negative if the ratio is better now."""
+    """Return the lost share of a gain, or of the inverse of a cost.
+
+    The result is negative if the ratio has improved.
+    """
     worse, better = (now.value, before.value) if before.more_is_better else (before.value, now.value)
     return 1 - worse / better if better else 0.0
 
@@ -178,8 +181,7 @@ def compare(
     Args:
         before: The record.
         now: The current measurements.
-        machine: The size of the current machine; noted if it differs.
-        wanted: Counts that changed on purpose, by name.
+        machine: The size of the current machine. If it differs from the record's, the verdict has a note.
     """
     old = before.measured
     meant = {name: change for name, change in wanted.items() if change.since == before.version}
@@ -216,7 +218,7 @@ def compare(
 
 
 def best(runs: Sequence[Measured]) -> Measured:
-    """The counts of all runs and the best value of each ratio, to compare with a release.
+    """Return the counts of all runs and the best value of each ratio, for a comparison with a release.
 
     Raises:
         RecordRefused: The runs do not agree in a count.
@@ -225,7 +227,7 @@ def best(runs: Sequence[Measured]) -> Measured:
 
 
 def typical(runs: Sequence[Measured]) -> Measured:
-    """The counts of all runs and the median of each ratio, to record for a release.
+    """Return the counts of all runs and the median of each ratio, for the record of a release.
 
     Raises:
         RecordRefused: The runs do not agree in a count.
@@ -249,7 +251,7 @@ def _number(count: int | None) -> str:
 
 
 def spreads(runs: Sequence[Measured]) -> dict[str, float]:
-    """The spread of each ratio over some runs: the largest value over the smallest, minus one."""
+    """Return the spread of each ratio over several runs: the largest value over the smallest, minus one."""
     return {
         name: max(run.ratios[name].value for run in runs) / min(run.ratios[name].value for run in runs) - 1
         for name in runs[0].ratios

@@ -1,8 +1,9 @@
-"""Hostile requests to the whole service: none fails, none stops the service, and other clients are answered meanwhile.
+"""Hostile requests to the whole service. No request may fail or stop the service, and other clients must be answered.
 
-20,000 cases of models, constraint sets, patterns, schemas and events, each of at most 100 KB, from seeds. Counted:
-answers 5xx, requests beyond 30 s, the longest wait of another client, the memory of each process of the API, tracebacks
-in the logs, restarted processes. Patterns and events of the cases pass through the pipeline.
+There are 20,000 cases of models, constraint sets, patterns, schemas and events, each of at most 100 KB, generated from
+seeds. The report counts answers 5xx, requests that take more than 30 s, tracebacks in the logs and restarted processes.
+It also shows the longest wait of another client and the memory of each process of the API. Patterns and events of the
+cases pass through the pipeline.
 
     scripts/bench hostile --cases=20000
 """
@@ -42,13 +43,13 @@ class Found:
     """The results of a run.
 
     Attributes:
-        statuses: Number of answers by status.
-        codes: Number of answers by problem code.
+        statuses: The number of answers by status.
+        codes: The number of answers by problem code.
         failed: Answers 5xx and requests without an answer, with the seeds of their cases.
         slow: Requests beyond the time limit.
-        took_s: Duration of each request.
-        waited_s: Duration of each request of the other client.
-        peaks: Most bytes of each process of the API, beyond those at its start.
+        took_s: The duration of each request.
+        waited_s: The duration of each request of the other client.
+        peaks: The peak memory of each process of the API, in bytes beyond its memory at the start.
         notes: Further faults.
     """
 
@@ -63,7 +64,7 @@ class Found:
 
     @property
     def faults(self) -> list[str]:
-        """Descriptions of all faults; empty if there are none."""
+        """Descriptions of all faults. Empty if the run has none."""
         late = sum(wait > _MOST_WAIT_S for wait in self.waited_s)
         large = sum(peak > _MOST_BYTES for peak in self.peaks.values())
         counts = {
@@ -76,7 +77,7 @@ class Found:
 
 
 def main() -> int:
-    """Run the cases; the exit status is 0 if there are no faults."""
+    """Run the cases. Return the exit status: 0 if there are no faults."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first case")
@@ -143,7 +144,7 @@ def _send(client: httpx.Client, call: Call, seed: int, found: Found) -> None:
 
 
 def _ask_meanwhile(service: TemporaryService, found: Found, is_over: Event) -> None:
-    """Act as another client: request at intervals until the run is over, and record the waits."""
+    """Act as another client: send requests at intervals until the run has ended, and record the waits."""
     headers = {"Authorization": f"Bearer {service.api_key}"}
     with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=_PATIENCE_S) as client:
         while not is_over.wait(_POLL_S):
@@ -162,7 +163,10 @@ def _watch_memory(service: TemporaryService, found: Found, is_over: Event) -> No
 
 
 def _api_processes(service: TemporaryService) -> list[int]:
-    """Ids of the API's process and of its workers: the forked processes but for the other parts of the service."""
+    """Return the ids of the API's process and of its workers.
+
+    These are all forked processes except the other parts of the service.
+    """
     others = {service.supervisor.pid(name) for name in CHILDREN if name != "api"}
     return [pid for server in children_of(os.getpid()) for pid in children_of(server) if pid not in others]
 
@@ -176,7 +180,7 @@ def _resident_bytes(pid: int) -> int | None:
 
 
 def _look(service: TemporaryService, folder: Path, found: Found) -> None:
-    """Wait until the pipeline has matched all events, and check the logs; faults are added to ``found``."""
+    """Wait until the pipeline has matched all events, and check the logs. Faults are added to ``found``."""
     deadline = time.monotonic() + _DRAINED_S
     while waiting := service.client.get("/pipeline")["backlog"]["waiting_volume"]["events"]:
         if time.monotonic() > deadline:

@@ -1,7 +1,7 @@
-"""Requests from seeds: documents of at most 100 KB, most of them small, some as large as allowed.
+"""Hostile requests, generated from seeds. Documents have at most 100 KB; most are small, some as large as allowed.
 
-Half are well-formed, drawn at random or in a shape that grows (a chain, parallel branches, nesting); the others are
-such documents with bytes or parts changed, doubled or cut.
+Half of the documents are well-formed: drawn at random, or in a shape that grows (a chain, parallel branches, nesting).
+In the other half, bytes or parts are changed, doubled or cut.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Call:
 
 
 def calls(seed: int, stream: str) -> Iterator[Call]:
-    """The requests of one case on a declared stream."""
+    """Yield the requests of one case on a declared stream."""
     chance = Random(f"hostile {seed}")
     family = chance.choice((_of_model, _of_constraints, _of_pattern, _of_schema, _of_events))
     yield from family(chance, stream)
@@ -135,7 +135,7 @@ def _json(method: str, path: str, document: Document) -> Call:
 
 
 def _size(chance: Random, most: int) -> int:
-    """A random size: mostly small, one in twenty the largest allowed."""
+    """Return a random size. Most sizes are small, and one in twenty is the largest allowed."""
     shape = chance.random()
     return most if shape < 0.05 else chance.randint(1, 200) if shape < 0.2 else chance.randint(1, 12)
 
@@ -149,7 +149,7 @@ def _trace(chance: Random) -> list[str]:
 
 
 def _tree(chance: Random) -> tuple[bytes, str]:
-    """A process tree, as YAML or JSON."""
+    """Return a process tree, as YAML or JSON."""
     budget = _size(chance, 4_000)
     shape = chance.choice(("drawn", "chain", "parallel", "nest", "inclusive"))
     names = [f"T{number}" for number in range(budget)]
@@ -177,7 +177,7 @@ def _node(chance: Random, budget: int) -> Document:
 
 
 def _bpmn(chance: Random) -> tuple[bytes, str]:
-    """A flow graph: a chain, parallel branches, or random flows between nodes."""
+    """Return a flow graph: a chain, parallel branches, or random flows between nodes."""
     count = _size(chance, 600)
     tags = ("task", "task", "exclusiveGateway", "parallelGateway", "inclusiveGateway", "subProcess", "endEvent")
     shape = chance.choice(("chain", "parallel", "drawn", "drawn"))
@@ -207,7 +207,7 @@ def _bpmn(chance: Random) -> tuple[bytes, str]:
 
 
 def _pnml(chance: Random) -> tuple[bytes, str]:
-    """A Petri net, mostly a meaningless one."""
+    """Return a Petri net, usually without any meaning."""
     count = _size(chance, 300)
     places = "".join(
         f'<place id="p{number}"><initialMarking><text>{int(number == 0)}</text></initialMarking></place>'
@@ -243,7 +243,7 @@ def _constraint(chance: Random, names: Sequence[str]) -> Document:
 
 
 def _pattern(chance: Random) -> str:
-    """A pattern, from few to very many steps, with constructs that make matching expensive."""
+    """Return a pattern of few to very many steps, with constructs that make matching expensive."""
     shape = chance.random()
     if shape < 0.1:
         return " ".join(chance.choices(_WORDS, k=_size(chance, 3_000)))
@@ -259,7 +259,7 @@ def _pattern(chance: Random) -> str:
 
 
 def _good_pattern(chance: Random) -> str:
-    """A plausible pattern: a sequence with NOT, repetition and conditions between steps; AND and OR of few steps."""
+    """Return a plausible pattern: a sequence with NOT, repetition and conditions between steps, short AND and OR."""
     count = min(_size(chance, 70), 70)
     if chance.random() < 0.2:
         steps = [f"{chance.choice(TYPES)} x{number}" for number in range(min(count, 5))]
@@ -276,14 +276,14 @@ def _good_pattern(chance: Random) -> str:
 
 
 def _odd_step(chance: Random, number: int) -> str:
-    """A step that is often not allowed at its place."""
+    """Return a step that is often not allowed at its place."""
     name = f"{chance.choice(TYPES)}{chance.choice(('', '', '+', '{2}', '{2,}', '*', '{500}'))} x{number}"
     condition = chance.choice((*_CONDITIONS, f" [v > x{number - 1}.v]"))
     return ("NOT " if chance.random() < 0.15 else "") + name + condition
 
 
 def _schema(chance: Random, budget: int) -> Document:
-    """A JSON Schema: drawn, wide, deep, or with references that multiply."""
+    """Return a JSON Schema: random, wide, deep, or with references that multiply."""
     shape = chance.choice(("drawn", "drawn", "patterns", "enum", "references", "nest"))
     if shape == "patterns":
         texts = [f"({'a' * chance.randint(1, 5)}+)+{number}$" for number in range(budget)]
@@ -319,7 +319,7 @@ def _drawn_schema(chance: Random, budget: int) -> Document:
 
 
 def _events(chance: Random, stream: str) -> Call:
-    """A request with events: CloudEvents or plain objects, as an array or lines, few or many, of one key or several."""
+    """Return a request with few or many events: CloudEvents or plain objects, an array or lines, one or more keys."""
     count, keys = _size(chance, 1_000), chance.choice((1, 5))
     events = [_event(chance, number, keys) for number in range(count)]
     is_lines = chance.random() < 0.3
@@ -352,7 +352,7 @@ def _event(chance: Random, number: int, keys: int) -> Document:
 
 
 def _spoiled(chance: Random, content: bytes) -> bytes:
-    """The document, spoiled in half of the cases; never longer than allowed."""
+    """Return the document, spoiled in half of the cases. The result is never longer than allowed."""
     if chance.random() < 0.5 or not content:
         return content[:MOST_BYTES]
     for _ in range(chance.choice((1, 1, 2, 10))):

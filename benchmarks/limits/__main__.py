@@ -1,8 +1,9 @@
-"""Distance from the machine's limits: memory bandwidth, kernels, the whole matcher, the whole command, in ns per event.
+"""Distance of Forestall from the machine's limits: memory bandwidth, kernels, matcher, and command, in ns per event.
 
-Workload W (``SEQ(T0, T1, T2)`` within 60 s). In memory: the fastest of 9 rounds in turn, thread time; for each stage of
-the command: the fastest of 3 rounds, wall-clock time, with its file in the page cache. Then flame graphs of the command
-and of the matcher, by py-spy, if it may inspect processes. ``pipeline_against_empty`` measures the cost of Spark.
+The input is workload W (``SEQ(T0, T1, T2)`` within 60 s). In memory, figures are thread time, the fastest of 9 rounds
+in turn. For each stage of the command, they are wall-clock time, the fastest of 3 rounds with the file in the page
+cache. If py-spy may inspect processes, flame graphs of the command and of the matcher follow.
+``pipeline_against_empty`` measures the cost of Spark.
 
 Tables and flame graphs are in ``benchmarks/results/limits``, which git ignores. Takes a minute or two.
 

@@ -1,4 +1,4 @@
-"""``forestall match`` on a file of JSON lines, stage by stage, and wall-clock time of the whole process."""
+"""``forestall match`` on a file of JSON lines: the time of each stage, and the wall-clock time of the whole process."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class WholeJob(NamedTuple):
 
 
 def command(pattern: Path, events: Path) -> list[str]:
-    """The command that is measured as a whole."""
+    """Return the command that is measured as a whole."""
     return [str(_FORESTALL), "match", "--pattern", str(pattern), "--events", str(events), "--json"]
 
 
 def whole_job(events: Path, folder: Path, count: int) -> WholeJob:
-    """Measure each stage in this process, and the command in its own process; the fastest of some rounds of each."""
+    """Measure each stage in this process, and the command in its own process. The fastest of several rounds counts."""
     pattern, one = folder / "w.pattern", folder / "one.jsonl"
     pattern.write_text(W, encoding="utf-8")
     with events.open("rb") as file:
@@ -63,7 +63,7 @@ def _run(parts: list[str]) -> None:
 
 
 def _least(run: Callable[[], object]) -> float:
-    """The least wall-clock seconds of some runs, after a run that does not count."""
+    """Return the minimum wall-clock seconds of several runs, after a run that does not count."""
     run()
     best = float("inf")
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""Profiles of a process, sampled from outside by py-spy: a flame graph, and the functions with most time.
+"""Profiles of a process, sampled from outside by py-spy: a flame graph, and the functions with the most time.
 
 The time of compiled kernels and C functions counts for the Python function that calls them.
 """
@@ -18,7 +18,7 @@ _FRAME = re.compile(r"^(?P<function>.+) \((?P<file>[^()]+?)(:\d+)?\)$")
 
 
 class NotSampled(Exception):
-    """py-spy cannot sample a process here; the message has the reason."""
+    """py-spy cannot sample a process here. The message has the reason."""
 
 
 def flame_graph(command: Sequence[str], path: Path) -> None:
@@ -31,7 +31,15 @@ def flame_graph(command: Sequence[str], path: Path) -> None:
 
 
 def own_time(command: Sequence[str], scratch: Path, within: str) -> Counter[str]:
-    """Run a command; returns the number of samples in each function itself.
+    """Run a command. Return the number of samples in each function, without its callees.
+
+    Args:
+        command: The command to run.
+        scratch: A folder for samples.
+        within: A function in the form of ``named``. Only samples inside it count, not imports.
+
+    Raises:
+        NotSampled: As ``flame_graph``.
 
     Args:
         command: The command to run.
@@ -47,7 +55,7 @@ def own_time(command: Sequence[str], scratch: Path, within: str) -> Counter[str]
 
 
 def counted(lines: Sequence[str], within: str) -> Counter[str]:
-    """Samples by innermost function, from stacks (``outer;inner number``) that contain the function ``within``."""
+    """Count samples by innermost function, from stacks (``outer;inner number``) with the function ``within``."""
     spent: Counter[str] = Counter()
     for line in lines:
         stack, _, samples = line.rpartition(" ")
@@ -58,7 +66,7 @@ def counted(lines: Sequence[str], within: str) -> Counter[str]:
 
 
 def named(frame: str) -> str:
-    """A frame as function and the last two parts of its file."""
+    """Return a frame as the function and the last two parts of its file."""
     found = _FRAME.match(frame)
     if found is None:
         return frame
@@ -66,7 +74,7 @@ def named(frame: str) -> str:
 
 
 def table(spent: Counter[str], most: int) -> str:
-    """The functions with most own time, as Markdown."""
+    """Return the functions with the most own time, as Markdown."""
     lines = ["| function | share of its own |", "|---|---|"]
     lines += [f"| `{name}` | {count / spent.total():.1%} |" for name, count in spent.most_common(most)]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Cost of an event in memory and in kernels: workload W in columns, from a bare copy to the whole matcher."""
+"""Cost of an event in memory and in kernels on workload W in columns, from a bare copy to the whole matcher."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDS = 9
 
 
 def bandwidth() -> dict[str, float]:
-    """Bytes/s of one thread by operation; a copy counts the bytes read and the bytes written."""
+    """Return the bytes/s of one thread by operation. A copy counts the bytes read and the bytes written."""
     source, target = np.ones(_LARGE // 8, np.int64), np.zeros(_LARGE // 8, np.int64)
 
     def copy() -> int:
@@ -32,7 +32,7 @@ def bandwidth() -> dict[str, float]:
 
 
 def stages(events: int) -> list[Stage]:
-    """The stages from memory to matches; each includes the work of the stage before."""
+    """Return the stages from memory to matches. Each stage includes the work of the stages before."""
     speed, batch, columns = bandwidth(), workload_w(events), kernels.workload_w(events)
     times = best_of(
         {

@@ -1,4 +1,4 @@
-"""Stages from bytes to matches, with the time of each."""
+"""The stages from bytes to matches, with their times."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class Stage(NamedTuple):
-    """A stage.
+    """A stage of the work from bytes to matches.
 
     Attributes:
         name: The work of the stage.
-        seconds: Seconds for all events.
-        events: Number of events.
+        seconds: The seconds for all events.
+        events: The number of events.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Stage(NamedTuple):
 
 
 def table(title: str, stages: Sequence[Stage], whole_s: float, whole: str) -> str:
-    """The stages as Markdown, each with its share of the whole."""
+    """Return the stages as Markdown, each with its share of the whole."""
     lines = [f"| {title} | ns an event | M events/s | share of {whole} |", "|---|---|---|---|"]
     lines += [
         f"| {stage.name} | {stage.ns:,.1f} | {1e3 / stage.ns:,.1f} | {stage.seconds / whole_s:.0%} |"

@@ -1,4 +1,4 @@
-"""``scripts/bench peers``: set up, run, compare, and report; exits with 1 if answers disagree."""
+"""``scripts/bench peers``: set up, run, compare, and report. The command exits with 1 if answers disagree."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def chosen(names: str | None) -> list[System]:
-    """The named engines, and ours, with which all are compared."""
+    """Return the selected engines and Forestall, with which all are compared."""
     if names is None:
         return list(SYSTEMS)
     asked = {name.strip() for name in names.split(",")}
@@ -66,7 +66,7 @@ def chosen(names: str | None) -> list[System]:
 
 
 def carry_out(todo: Sequence[Run], bench: Bench, runner: Runner, kept: Path, budget_s: float) -> None:
-    """Run one after the other until the time is over; every record is saved at once."""
+    """Carry out runs one after the other until the time budget is spent. Every record is saved at once."""
     deadline = time.monotonic() + budget_s
     columns = (TextColumn("{task.description:52}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
@@ -86,7 +86,7 @@ def carry_out(todo: Sequence[Run], bench: Bench, runner: Runner, kept: Path, bud
 
 
 def unavailable(peers: Iterable[str], bench: Bench) -> dict[str, str]:
-    """Set up some peers; returns the peers that cannot be set up, with the reasons."""
+    """Set up the given peers. Return the peers that cannot be set up, with the reasons."""
     reasons: dict[str, str] = {}
     for peer in peers:
         try:

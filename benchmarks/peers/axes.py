@@ -18,8 +18,8 @@ class Axis:
     """A quantity that varies.
 
     Attributes:
-        name: The quantity, as a title.
-        points: The case of each value.
+        name: The name of the quantity, as a title.
+        points: The case for each value.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Axis:
 
 
 def steps(count: int, seconds: int) -> dict[str, str]:
-    """``SEQ(T0, T1, ...)`` of one key within some seconds, in the language of each engine."""
+    """Return ``SEQ(T0, T1, ...)`` of one key within ``seconds``, in the language of each engine."""
     named = [(name, f"T{place}") for place, name in enumerate(_NAMES[:count])]
     first, last = named[0][0], named[-1][0]
     window = {last: f" and moment - {first}.moment < {seconds}000L"}

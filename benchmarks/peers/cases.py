@@ -1,8 +1,8 @@
-"""Cases of the comparison, each a workload with a query that every engine states in its own language.
+"""Cases of the comparison: each is a workload with a query, which every engine expresses in its own language.
 
-The queries are in ``queries/<name>.toml``, a table for each engine: ``text``, or the reason why it ``cannot``;
-``differs`` names a known difference of meaning (``differences.py``), ``matches`` the number of matches that the engine
-then finds, by number of events.
+The queries are in ``queries/<name>.toml``, with a table for each engine. The table has the ``text`` of the query, or in
+``cannot`` the reason why the engine does not support it. ``differs`` names a known difference of meaning
+(``differences.py``). In this case, ``matches`` is the engine's number of matches, by number of events.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Wording:
     """A query in the language of one engine.
 
     Attributes:
-        text: Template of one pattern.
-        cannot: The reason why the engine cannot state it; empty if it can.
-        types: Event types to which the input may be filtered beforehand; empty: no filter.
+        text: The template of one pattern.
+        cannot: The reason why the engine cannot express the query, or empty if it can.
+        types: The event types to which the input may be filtered beforehand. If empty, there is no filter.
         differs: A key of ``differences.DIFFERENCES``, if the answer may differ.
         matches: The number of matches in this case, by number of events.
-        most: The most events to run in reasonable time.
+        most: The maximum number of events that the engine can process in reasonable time.
     """
 
     text: str = ""
@@ -41,7 +41,7 @@ class Wording:
 
     @property
     def lines(self) -> int:
-        """The number of lines that state one pattern."""
+        """The number of lines of one pattern."""
         return sum(1 for line in self.text.splitlines() if line.strip())
 
 
@@ -50,16 +50,16 @@ class Case:
     """A workload and a query.
 
     Attributes:
-        name: Name of the case.
+        name: The name of the case.
         workload: A key of ``WORKLOADS``.
         query: The file in ``queries``.
-        events: Number of events of a full run.
-        quick: Number of events of a quick run; 0: the case is left out.
+        events: The number of events of a full run.
+        quick: The number of events of a quick run. If 0, quick runs skip the case.
         patterns: Values for the template, once for each pattern.
         expected: Agreed numbers of matches, by number of events.
-        is_main: Whether it is run in every mode of every engine.
-        is_join: Whether the query is a join; our text is then the document of a join.
-        is_aggregate: Whether the query is an aggregate; our text is then its document. Siddhi's has no partition.
+        is_main: Whether the case is run in every mode of every engine.
+        is_join: Whether the query is a join. Our text is then the document of a join.
+        is_aggregate: Whether the query is an aggregate. Our text is then its document, and Siddhi's has no partition.
     """
 
     name: str
@@ -79,14 +79,14 @@ class Case:
         return Template(str(_read(self.query)["title"])).safe_substitute(self.patterns[0])
 
     def wording(self, system: str) -> Wording:
-        """The query in the language of an engine."""
+        """Return the query in the language of an engine."""
         told: dict[str, Any] = dict(_read(self.query)[system])
         told["types"] = tuple(told.get("types", ()))
         told["matches"] = {int(events): count for events, count in told.get("matches", {}).items()}
         return Wording(**told)
 
     def texts(self, system: str) -> list[str]:
-        """The patterns in the language of an engine, ready to run."""
+        """Return the patterns in the language of an engine, ready to run."""
         template = Template(self.wording(system).text)
         return [template.substitute(place=str(place), **words) for place, words in enumerate(self.patterns)]
 
@@ -97,7 +97,7 @@ def _read(query: str) -> dict[str, Any]:
 
 
 def _three_pages(count: int) -> list[dict[str, str]]:
-    """Three of the more frequent pages for each of ``count`` patterns, a different choice for each."""
+    """Return three of the more frequent pages for each of ``count`` patterns, a different choice for each."""
     rng, found = Random(3), dict[tuple[int, ...], None]()
     while len(found) < count:
         found[tuple(rng.sample(range(20), 3))] = None

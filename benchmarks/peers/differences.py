@@ -12,11 +12,11 @@ class Difference:
 
     Attributes:
         title: The difference in a sentence.
-        events: Type and second of each event of one key.
+        events: The type and second of each event, all with one key.
         pattern: The pattern in our language.
-        ours: Number of matches of our engine.
-        theirs: Number of matches of the other engine.
-        way_out: How to state the same meaning there, if possible.
+        ours: The number of matches of our engine.
+        theirs: The number of matches of the other engine.
+        way_out: How to express the same meaning in the other engine, if possible.
     """
 
     title: str
@@ -28,7 +28,7 @@ class Difference:
 
     @property
     def note(self) -> str:
-        """The difference as a paragraph."""
+        """Return the difference as a paragraph."""
         shown = ", ".join(f"{kind} at {second} s" for kind, second in self.events)
         return (
             f"{self.title} Example: `{self.pattern}` on {shown}: {self.ours} here, {self.theirs} there."

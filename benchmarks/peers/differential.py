@@ -1,8 +1,8 @@
 """Random patterns over random streams, in the languages of the engines that give them the same meaning.
 
-All of these engines can state a sequence of types within a window and steps with a bound on a value, and Flink a mode
-for each gap (``followedByAny``, ``followedBy`` and ``next`` are our ANY, NEXT and STRICT). Several events may have the
-same time; their order in the file counts.
+All of these engines support a sequence of types within a window, and steps with a bound on a value. Flink also supports
+a mode for each gap (``followedByAny``, ``followedBy`` and ``next`` are our ANY, NEXT and STRICT). If several events
+have the same time, their order in the file counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLINK: Mapping[GapMode, str] = {"any": "followedByAny", "next": "followedBy", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: its type, the mode of the gap before it, and the lower bound of its value, if there is one."""
+    """One step: its type, the mode of the gap before it, and the lower bound of its value, if any."""
 
     type: str
     mode: GapMode
@@ -38,11 +38,11 @@ class Sequenced:
 
     @property
     def words(self) -> dict[str, str]:
-        """The pattern for each engine, as ``queries/differential.toml`` takes it."""
+        """Return the pattern for each engine, as ``queries/differential.toml`` expects it."""
         return {"forestall": self.ours(), "flink": self.flink(), "core": self.core()}
 
     def ours(self, name: str = "p$place") -> str:
-        """The pattern in our language; its name is a placeholder by default."""
+        """Return the pattern in our language. By default, its name is a placeholder."""
         items = []
         for alias, step in zip("abcdef", self.steps, strict=False):
             mode = "" if alias == "a" else f"{step.mode.upper()} "
@@ -51,7 +51,7 @@ class Sequenced:
         return f"PATTERN {name} EVENT SEQ({', '.join(items)}) WITHIN {self.seconds} s\n"
 
     def flink(self) -> str:
-        """The pattern as an expression of Flink's CEP library."""
+        """Return the pattern as an expression of Flink's CEP library."""
         parts = []
         for alias, step in zip("abcdef", self.steps, strict=False):
             begin = 'Pattern.<Event>begin("a", noSkip())' if alias == "a" else f'.{_FLINK[step.mode]}("{alias}")'
@@ -60,7 +60,7 @@ class Sequenced:
         return f"{''.join(parts)}.within(Duration.ofSeconds({self.seconds}))"
 
     def core(self) -> str:
-        """The pattern as a query of CORE, whose only mode is ANY."""
+        """Return the pattern as a query of CORE, whose only mode is ANY."""
         steps = list(zip("abcdef", self.steps, strict=False))
         formula = "; ".join(f"{step.type} as {alias}" for alias, step in steps)
         bounds = [f"{alias}[value > {step.above}.0]" for alias, step in steps if step.above is not None]
@@ -70,7 +70,7 @@ class Sequenced:
 
 
 def random_patterns(rng: Random, count: int, modes: Sequence[GapMode]) -> list[Sequenced]:
-    """Patterns with different sequences of types, so that each match belongs to one pattern."""
+    """Return random patterns with different sequences of types, so that each match belongs to one pattern."""
     found: dict[tuple[str, ...], Sequenced] = {}
     while len(found) < count:
         types = tuple(rng.choice(TYPES) for _ in range(rng.randint(2, 4)))
@@ -80,7 +80,7 @@ def random_patterns(rng: Random, count: int, modes: Sequence[GapMode]) -> list[S
 
 
 def random_rows(rng: Random, count: int) -> list[Row]:
-    """Events of three keys, at most two seconds apart, some with equal times."""
+    """Return random events of three keys, at most two seconds apart, some with equal times."""
     rows, moment = [], START_MS
     for _ in range(count):
         moment += rng.choice((0, 0, 500, 1_000, 2_000))
@@ -89,7 +89,7 @@ def random_rows(rng: Random, count: int) -> list[Row]:
 
 
 def case_of(name: str, patterns: Sequence[Sequenced]) -> Case:
-    """The patterns as a case."""
+    """Return the patterns as a case."""
     words = [
         {key: text.replace("$place", str(place)) for key, text in one.words.items()}
         for place, one in enumerate(patterns)

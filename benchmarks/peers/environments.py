@@ -1,7 +1,6 @@
-"""The peers' environments: each has a folder of its own below ``.peers``, with pinned packages and compiled drivers.
+"""The peers' environments: each has a separate folder below ``.peers``, with pinned packages and compiled drivers.
 
-A peer that cannot be set up (no network, no suitable Python, no Java compiler) is reported with the reason; this is no
-error.
+If a peer cannot be set up (no network, no suitable Python, no Java compiler), the reason is reported. This is no error.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ print(sysconfig.get_path("purelib"))
 
 
 class Unavailable(Exception):
-    """A peer cannot run here; the message has the reason in a sentence."""
+    """A peer cannot run here. The message has the reason in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +35,10 @@ class Peer:
     """The requirements of a peer.
 
     Attributes:
-        name: Name of its folder and of its file in ``requirements``.
-        package: The distribution whose version counts.
-        python: The only version that its wheels are built for, such as ``3.13``; None: any.
-        jars: Place of the jars in site-packages; empty for peers in Python.
+        name: The name of its folder and of its file in ``requirements``.
+        package: The distribution whose version is reported.
+        python: The only version for which its wheels are built, such as ``3.13``. None means any version.
+        jars: The place of the jars in site-packages. Empty for peers in Python.
     """
 
     name: str
@@ -55,7 +54,7 @@ PEERS = {
         Peer(name="siddhi", package="PySiddhi", jars="__PySiddhiProxy/target/lib"),
         Peer(name="core", package="pycer", python="3.13"),
         Peer(name="bobo", package="bobocep"),
-        Peer(name="duckdb", package="duckdb"),  # scripts/bench question_index
+        Peer(name="duckdb", package="duckdb"),  # for scripts/bench question_index
     )
 }
 
@@ -65,10 +64,10 @@ class Environment:
     """The environment of a peer that is set up.
 
     Attributes:
-        folder: Its folder.
-        python: Its interpreter.
-        version: Version of the engine.
-        jars: Class path of the engine; empty for peers in Python.
+        folder: The folder of the environment.
+        python: The interpreter of the environment.
+        version: The version of the engine.
+        jars: The class path of the engine. Empty for peers in Python.
     """
 
     folder: Path
@@ -78,7 +77,7 @@ class Environment:
 
 
 def set_up(peer: Peer, folder: Path = FOLDER) -> Environment:
-    """Install a peer, unless it is installed with the same pins.
+    """Install a peer, unless it is already installed with the same pins.
 
     Raises:
         Unavailable: The peer cannot be installed here.
@@ -100,7 +99,7 @@ def set_up(peer: Peer, folder: Path = FOLDER) -> Environment:
 
 
 def is_set_up(peer: Peer, folder: Path = FOLDER) -> bool:
-    """Whether a peer is installed with the current pins."""
+    """Return whether a peer is installed with the current pins."""
     stamp, python = folder / peer.name / "stamp", folder / peer.name / "venv" / "bin" / "python"
     return python.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == _stamp(peer)
 
@@ -111,7 +110,16 @@ def _stamp(peer: Peer) -> str:
 
 
 def compiled(environment: Environment, tag: str, sources: Iterable[Path], made: dict[str, str]) -> Path:
-    """Compile the classes of a driver if a source has changed; returns their folder.
+    """Compile the classes of a driver if a source has changed. Return the folder of the classes.
+
+    Args:
+        environment: The environment with the class path.
+        tag: The tag of the classes. Earlier classes with the same tag are removed.
+        sources: The Java files.
+        made: The texts of further files by name.
+
+    Raises:
+        Unavailable: The driver cannot be compiled here.
 
     Args:
         environment: The environment with the class path.
@@ -141,7 +149,7 @@ def compiled(environment: Environment, tag: str, sources: Iterable[Path], made: 
 
 
 def java_tool(name: str) -> Path:
-    """The path of ``java`` or ``javac``, from ``JAVA_HOME``, else from PATH."""
+    """Return the path of ``java`` or ``javac``, from ``JAVA_HOME`` or PATH."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(name, path=str(Path(home) / "bin") if home else None)
     if found is None:
@@ -150,7 +158,7 @@ def java_tool(name: str) -> Path:
 
 
 def python_for(version: str | None) -> Path:
-    """A working interpreter of a version: the current one, one on PATH, or one of pyenv or uv."""
+    """Return a working interpreter of a version: the current one, one on PATH, or one of pyenv or uv."""
     if version is None or version == f"{sys.version_info[0]}.{sys.version_info[1]}":
         return Path(sys.executable)
     name = f"python{version}"
@@ -172,7 +180,7 @@ def _runs(python: Path) -> bool:
 
 
 def told(*command: str | Path) -> str:
-    """The output of a command.
+    """Run a command and return its output.
 
     Raises:
         Unavailable: The command fails; the message has its last line.
@@ -192,5 +200,5 @@ def told(*command: str | Path) -> str:
 
 
 def fingerprint(texts: Iterable[str]) -> str:
-    """A short digest of texts."""
+    """Return a short digest of texts."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]

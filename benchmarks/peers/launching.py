@@ -23,9 +23,10 @@ class Launch:
 
     Attributes:
         command: The words of the command.
-        environment: Environment variables besides those of this process.
-        output: The file for its output, if it is read afterwards.
-        answer: The file or folder from which the answer of a command is read afterwards; None: a driver prints it.
+        environment: Environment variables in addition to those of this process.
+        output: The file for its output, if the output is read afterwards.
+        answer: The file or folder from which the answer of a command is read afterwards. None means that a driver
+            prints the answer.
     """
 
     command: tuple[str, ...]
@@ -36,7 +37,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """The files of a run: its events, events for a warm-up (or None), and a folder of its own."""
+    """The files of a run: its events, events for a warm-up (or None), and a separate folder."""
 
     events: Path
     warm: Path | None
@@ -44,7 +45,7 @@ class Files:
 
     @property
     def words(self) -> list[str]:
-        """The event files as options of a driver."""
+        """Return the event files as options of a driver."""
         return ["--events", str(self.events), "--warm", str(self.warm) if self.warm else ""]
 
 
@@ -52,9 +53,9 @@ class Bench:
     """The engines that are set up.
 
     Args:
-        cases: All cases that may be run: their queries are compiled into the drivers.
+        cases: All cases that may be run. Their queries are compiled into the drivers.
         folder: The folder of the peers.
-        tag: Tag of the compiled classes, so that two benches that take turns do not remove each other's classes.
+        tag: The tag of the compiled classes. Two benches with different tags do not remove each other's classes.
     """
 
     def __init__(self, cases: Sequence[Case], folder: Path, tag: str = "bench") -> None:
@@ -86,11 +87,11 @@ class Bench:
         self._environments[peer] = environment
 
     def version(self, system: System) -> str:
-        """The version of an engine, as reported with each result."""
+        """Return the version of an engine, which is reported with each result."""
         return self._environments[system.peer].version if system.peer else f"kernels {kernel_digest()}"
 
     def launch(self, system: System, case: Case, mode: Mode, files: Files) -> Launch:
-        """The command of a run; writes its files besides the events."""
+        """Return the command of a run, and write the files that the command needs besides the events."""
         files.folder.mkdir(parents=True, exist_ok=True)
         return self._launchers[system.name](case, mode, files)
 
@@ -163,7 +164,10 @@ def _written(path: Path, text: str) -> str:
 
 
 def siddhi_app(texts: Sequence[str], *, is_whole: bool = False) -> str:
-    """A Siddhi application with a partition by key around queries, unless the stream stays whole, in event time."""
+    """Return a Siddhi application with queries, in event time.
+
+    The queries are partitioned by key, unless ``is_whole``.
+    """
     stream = "define stream S (number long, type string, key string, value double, moment long);"
     if is_whole:
         return f"@app:playback\n{stream}\n{''.join(texts)}"
@@ -171,7 +175,7 @@ def siddhi_app(texts: Sequence[str], *, is_whole: bool = False) -> str:
 
 
 def bobo_module(texts: Sequence[str]) -> str:
-    """A module with the patterns of a case."""
+    """Return a Python module with the patterns of a case."""
     built = "".join(f"({text.strip()}).generate(),\n" for text in texts)
     return (
         "from bobocep.cep.phenom.pattern.builder import BoboPatternBuilder\n\n\n"
@@ -180,7 +184,7 @@ def bobo_module(texts: Sequence[str]) -> str:
 
 
 def java_queries(cases: Sequence[Case]) -> str:
-    """A class with the patterns of every case that the library can state."""
+    """Return a Java class with the patterns of every case that the library supports."""
     stated = [case for case in cases if case.wording("flink-cep").text]
     branches = "".join(
         f'            case "{case.name}" -> List.of({", ".join(text.strip() for text in case.texts("flink-cep"))});\n'

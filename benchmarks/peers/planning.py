@@ -1,4 +1,4 @@
-"""The plan of runs, the most informative ones first."""
+"""The plan of runs. The most informative runs are first."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def plan(
     events: int | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Run]:
-    """The runs of all cases.
+    """Return the runs of all cases.
 
     Args:
         cases: The cases to choose from.
         systems: The engines to run.
         is_quick: Whether to use few events, without the cases that have no quick run.
-        events: The most events of a run.
-        names: Only these cases; None: all.
+        events: The maximum number of events of a run.
+        names: The names of the cases to run. None means all.
 
     Returns:
-        The runs, case by case; the library also runs each number of events of other engines, to compare answers.
+        The runs, case by case. To compare answers, the library also runs each number of events of other engines.
     """
     runs: list[Run] = []
     for case in cases:
@@ -62,5 +62,8 @@ def _runs(case: Case, system: System, full: int) -> list[Run]:
 
 
 def _is_told(mode: Mode, case: Case, types: Sequence[str]) -> bool:
-    """Whether a mode applies to a case: shards run joins only, and leaving out the filter needs a filter."""
+    """Return whether a mode applies to a case.
+
+    Shards run joins only. A mode without the filter applies only if the case has a filter.
+    """
     return case.is_join if mode.variant == SHARDS else mode.variant != UNFILTERED or bool(types)

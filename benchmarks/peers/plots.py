@@ -1,4 +1,4 @@
-"""Pictures of the results."""
+"""Plots of the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OWN, _OTHER = "#1f6fb4", "#9aa5b1"
 
 
 def draw_all(records: Sequence[Record], folder: Path) -> None:
-    """Write a picture of events/s and one of memory, a panel for each case."""
+    """Write a plot of events/s and one of memory, with a panel for each case."""
     done = [record for record in records if record.status == "done"]
     if not done:
         return
@@ -26,7 +26,7 @@ def draw_all(records: Sequence[Record], folder: Path) -> None:
 
 
 def draw_axes(records: Sequence[Record], axes: Sequence[Axis], path: Path) -> None:
-    """Write a picture with a panel for each axis and a line for each engine."""
+    """Write a plot with a panel for each axis and a line for each engine."""
     done = [record for record in records if record.status == "done" and record.rate]
     known = {record.case for record in done}
     axes = [axis for axis in axes if any(case.name in known for case in axis.points.values())]
@@ -53,7 +53,7 @@ def draw_axes(records: Sequence[Record], axes: Sequence[Axis], path: Path) -> No
 
 
 def _draw(records: Sequence[Record], title: str, column: str, path: Path) -> None:
-    """Draw bars on a logarithmic scale, the best on top."""
+    """Draw bars on a logarithmic scale, with the best result on top."""
     cases = list(dict.fromkeys(record.case for record in records))
     rows = (len(cases) + 1) // 2
     picture = Figure(figsize=(11, 1 + 2.6 * rows), layout="constrained")

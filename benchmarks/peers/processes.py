@@ -19,14 +19,14 @@ PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A process that has ended.
+    """A process that has exited.
 
     Attributes:
-        began_at: When it was started, seconds since 1970.
-        seconds: Its duration.
-        status: Its exit status; None: it was killed because its time was over.
-        output: Its output.
-        peak_bytes: Peak memory of it and its descendants, if it was watched; shared pages count once.
+        began_at: The start time, in seconds since 1970.
+        seconds: The duration.
+        status: The exit status. None means that the process was killed at its time limit.
+        output: The output.
+        peak_bytes: The peak memory of the process and its descendants, if it was watched. Shared pages count once.
     """
 
     began_at: float
@@ -46,21 +46,24 @@ class Finished:
 
 
 def pin_words(threads: int, *, is_wanted: bool) -> tuple[str, ...]:
-    """Words before a command that pin it to a core; empty if not wanted, not possible, or with several threads."""
+    """Return the words before a command that pin it to a core.
+
+    If pinning is not wanted or not possible, or with several threads, return none.
+    """
     if not is_wanted or threads != 1 or shutil.which("taskset") is None or not hasattr(os, "sched_getaffinity"):
         return ()
     return ("taskset", "-c", str(max(os.sched_getaffinity(0))))
 
 
 def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float, *, is_watched: bool = True) -> Finished:
-    """Run a command to its end, or until its time is over.
+    """Run a command to its end, or until its time limit.
 
     Args:
         launch: The command.
-        before: Words before the command.
-        folder: Its working folder.
-        limit_s: Its time limit.
-        is_watched: Whether its memory is sampled, which takes time if it has child processes.
+        before: The words before the command.
+        folder: The working folder.
+        limit_s: The time limit.
+        is_watched: Whether to sample the memory, which takes time if the command has child processes.
     """
     said = folder / "said.txt"
     output = launch.output or said
@@ -89,7 +92,7 @@ def finish(launch: Launch, before: Sequence[str], folder: Path, limit_s: float, 
 
 
 def _watch(process: subprocess.Popen[bytes], deadline: float, pause_s: float) -> tuple[int, bool]:
-    """Peak memory until the process ends, and whether its time was over before."""
+    """Return the peak memory until the process exits, and whether it exceeded its time limit."""
     peak = 0
     while True:
         try:
@@ -102,19 +105,22 @@ def _watch(process: subprocess.Popen[bytes], deadline: float, pause_s: float) ->
 
 
 def _memory(pids: Sequence[int]) -> int:
-    """Bytes that some processes hold; for a single process its peak so far, which is cheap to read."""
+    """Return the memory of the given processes in bytes.
+
+    For a single process, return its peak so far, which is cheap.
+    """
     return sum(map(memory_of, pids)) if len(pids) > 1 else _told_of(pids[0], "status", "VmHWM:")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a running process with its session, which is its own."""
+    """Kill a running process and all processes of its session."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def below(pid: int) -> list[int]:
-    """The descendants of a process; empty if the system does not report them."""
+    """Return the descendants of a process. If the system does not report them, return none."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -127,12 +133,15 @@ def below(pid: int) -> list[int]:
 
 
 def memory_of(pid: int) -> int:
-    """Bytes that a process holds, with its share of shared pages; 0 if the system does not report them."""
+    """Return the memory of a process in bytes, with its share of shared pages.
+
+    If the system does not report it, return 0.
+    """
     return _told_of(pid, "smaps_rollup", "Pss:")
 
 
 def _told_of(pid: int, file: str, name: str) -> int:
-    """Bytes that the system reports for a process under a name; 0 if it does not."""
+    """Return the bytes that the system reports for a process under ``name``, or 0 if it reports none."""
     try:
         for line in Path(f"/proc/{pid}/{file}").read_text(encoding="ascii").splitlines():
             if line.startswith(name):

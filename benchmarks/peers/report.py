@@ -1,4 +1,4 @@
-"""The report after all runs: a table, the comparisons of answers, ratios; pictures are drawn by ``plots``."""
+"""The report after all runs: a table, the comparisons of answers, and ratios. The module ``plots`` draws the plots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OURS = ("library", "forestall match", "forestall backtest")
 
 
 def allowances(cases: Sequence[Case]) -> dict[tuple[str, str], Allowance]:
-    """Known differences by case and engine."""
+    """Return the known differences by case and engine."""
     found = {}
     for case in cases:
         for system in SYSTEMS:
@@ -29,7 +29,7 @@ def allowances(cases: Sequence[Case]) -> dict[tuple[str, str], Allowance]:
 def write_report(
     records: Sequence[Record], judgement: Judgement, cases: Sequence[Case], folder: Path, axes: Sequence[Axis] = ()
 ) -> str:
-    """Write ``table.md`` and pictures, or ``scaling.md`` and its picture where ``axes`` vary; returns the text."""
+    """Write ``table.md`` and plots, or ``scaling.md`` and its plot if there are ``axes``. Return the text."""
     folder.mkdir(parents=True, exist_ok=True)
     told = [case for case in cases if any(record.case == case.name for record in records)]
     titles = {case.name: f"{case.title} ({case.workload})" for case in told}
@@ -44,7 +44,7 @@ def write_report(
 
 
 def _cannot(cases: Sequence[Case], records: Sequence[Record]) -> str:
-    """A list of cases that engines cannot state, with the reasons."""
+    """Return a list of the cases that engines do not support, with the reasons."""
     names = {record.system for record in records}
     lines = [
         f"- {case.name}, {system.name}: {reason}"
@@ -65,7 +65,7 @@ def _answers(judgement: Judgement) -> str:
 
 
 def _ratios(records: Sequence[Record]) -> str:
-    """Ratios of our rates to theirs, for the same events."""
+    """Return the ratios of our rates to the peers' rates, for the same events."""
     lines = []
     for case in dict.fromkeys(record.case for record in records):
         done = [record for record in records if record.case == case and record.status == "done"]
@@ -74,7 +74,7 @@ def _ratios(records: Sequence[Record]) -> str:
 
 
 def _best(case: str, done: Sequence[Record]) -> str:
-    """The library's ratio to the fastest peer with one thread, in the peer's fastest mode."""
+    """Return the library's ratio to the fastest peer with one thread, in the peer's fastest mode."""
     ours = [record for record in done if record.system == "library"]
     peers = [record for record in done if record.system not in OURS and record.threads == 1 and record.rate]
     if not ours or not peers:
@@ -86,7 +86,7 @@ def _best(case: str, done: Sequence[Record]) -> str:
 
 
 def _per_cpu(case: str, done: Sequence[Record]) -> str:
-    """The library's ratio per CPU second of all threads, to every peer whose driver reports it."""
+    """Return the library's ratio per CPU second of all threads, to every peer whose driver reports CPU time."""
     told = [one for one in done if one.source == "memory" and one.cpu_rate]
     ours = [one for one in told if one.system == "library" and not one.variant]
     peers = [one for one in told if one.system not in OURS]
@@ -98,7 +98,7 @@ def _per_cpu(case: str, done: Sequence[Record]) -> str:
 
 
 def _whole(case: str, done: Sequence[Record]) -> list[str]:
-    """Ratios of whole jobs to those of Flink CEP, warmed up and from a cold start."""
+    """Return the ratios of whole jobs to those of Flink CEP, after a warm-up and from a cold start."""
     lines = []
     for name, threads in (("forestall match", 1), ("forestall backtest", 2)):
         ours = [one for one in done if (one.system, one.source) == (name, "file")]

@@ -1,4 +1,4 @@
-"""Results of runs: saved as JSON lines as they come, compared, and shown as a table."""
+"""Results of runs: saved as JSON lines as soon as they are available, compared, and shown as a table."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ class Record:
     """One finished run.
 
     Attributes:
-        case: Name of the case.
-        system: Name of the engine.
+        case: The name of the case.
+        system: The name of the engine.
         source: ``memory`` or ``file``.
-        threads: Number of matching threads.
-        variant: Further difference of the mode.
-        events: Number of events.
-        status: ``failed``: it ran and did not finish; ``unavailable``: it could not be set up.
-        reason: The reason why it is not done.
-        version: Version of the engine.
-        start_up_s: From the start of the process until the engine is ready.
-        warm_up_s: Duration of the warm-up before the clock started.
-        seconds: Measured time without start-up; 0: the run was mostly start-up, which hides it.
-        cpu_s: CPU seconds of all threads in the measured time; 0: the driver does not report them.
-        whole_s: From the start of the process to the end of the measured time, without the warm-up.
-        matches: Number of matches.
-        digest: Digest of the matches, independent of their order.
-        peak_bytes: Peak memory of the process and its descendants.
-        lines: Number of lines that state the query.
-        pinned: Whether it was pinned to one core.
+        threads: The number of matching threads.
+        variant: A further difference of the mode.
+        events: The number of events.
+        status: ``failed`` if the run did not finish, ``unavailable`` if the engine could not be set up.
+        reason: The reason why there is no result.
+        version: The version of the engine.
+        start_up_s: The time from the start of the process until the engine is ready.
+        warm_up_s: The duration of the warm-up before the clock started.
+        seconds: The measured time without start-up, or 0 if the run was mostly start-up.
+        cpu_s: The CPU seconds of all threads in the measured time, or 0 if the driver does not report them.
+        whole_s: The time from the start of the process to the end of the measurement, without the warm-up.
+        matches: The number of matches.
+        digest: The digest of the matches, independent of their order.
+        peak_bytes: The peak memory of the process and its descendants.
+        lines: The number of lines of the query.
+        pinned: Whether the run was pinned to one core.
     """
 
     case: str
@@ -76,7 +76,7 @@ class Record:
 
     @property
     def cpu_rate(self) -> float:
-        """Events per CPU second without start-up: other work on the machine changes it little."""
+        """Events per CPU second without start-up. Other load on the machine changes this rate little."""
         return self.events / self.cpu_s if self.cpu_s else 0.0
 
     @property
@@ -86,7 +86,7 @@ class Record:
 
 
 def kept_in(path: Path) -> list[Record]:
-    """The records of a file, the last of each run; empty if the file does not exist."""
+    """Return the records of a file, the last record of each run. If the file does not exist, return none."""
     if not path.exists():
         return []
     found = {record.run: record for record in (Record(**orjson.loads(line)) for line in path.read_bytes().splitlines())}
@@ -94,7 +94,7 @@ def kept_in(path: Path) -> list[Record]:
 
 
 def keep(path: Path, record: Record) -> None:
-    """Append a record to a file, so that an interruption loses none."""
+    """Append a record to a file at once, so that an interruption loses none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         file.write(orjson.dumps(asdict(record), option=orjson.OPT_APPEND_NEWLINE))
@@ -123,7 +123,7 @@ class Allowance:
     matches: Mapping[int, int]
 
     def covers(self, record: Record) -> bool:
-        """Whether the difference explains the answer of a run."""
+        """Return whether the difference explains the answer of a run."""
         return self.matches.get(record.events, record.matches) == record.matches
 
 
@@ -132,7 +132,7 @@ def judge(
     expected: Mapping[str, Mapping[int, int]],
     allowed: Mapping[tuple[str, str], Allowance],
 ) -> Judgement:
-    """Compare answers: all runs of a case with the same number of events must bind the same events.
+    """Compare answers. All runs of a case with the same number of events must bind the same events.
 
     Args:
         records: Runs; unfinished runs are skipped.
@@ -171,7 +171,7 @@ def judge(
 
 
 def table(records: Sequence[Record], titles: Mapping[str, str]) -> str:
-    """The records as Markdown, a table for each case."""
+    """Return the records as Markdown, with a table for each case."""
     parts = []
     for case, title in titles.items():
         own = [record for record in records if record.case == case]
@@ -225,7 +225,7 @@ def _row(label: str, events: int, by_source: Mapping[str, Record]) -> tuple[str,
 
 
 def _number(rate: float) -> str:
-    """Events/s to about three digits; "-" if start-up hides them."""
+    """Return events/s to about three digits, or "-" if the measured time was mostly start-up."""
     if not rate:
         return "-"
     return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate / 1e3:,.1f} k"

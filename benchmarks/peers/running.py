@@ -1,4 +1,4 @@
-"""Runs of an engine on a case in a mode with a number of events; the result is a record."""
+"""Runs of an engine on a case, in a mode and with a number of events. The result is a record."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from benchmarks.peers.workloads import file_of
 
 WARM_SHARE = 5  # one event in WARM_SHARE is used for the warm-up
 MOST_WARM = 50_000
-ROUNDS = 3  # of a brief command
+ROUNDS = 3  # rounds of a brief command
 BRIEF_S = 40.0
-LEAST_SHARE = 0.1  # least share of a command's time after start-up; with less, the rest is noise
+LEAST_SHARE = 0.1  # minimum share of a command's time after start-up; with less, the rest is noise
 _MARK = "RESULT "
 
 
 class Failed(Exception):
-    """A run has no result; the message has the reason."""
+    """A run has no result. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Run:
 
     @property
     def empty(self) -> Record:
-        """The record of the run before it has begun."""
+        """Return the record of the run before it has started."""
         return Record(
             case=self.case.name,
             system=self.system.name,
@@ -60,7 +60,7 @@ class Runner:
 
     Args:
         bench: The engines that are set up.
-        folder: For events and the files of runs.
+        folder: The folder for events and the files of runs.
         pins: Whether runs with one thread are pinned to one core.
     """
 
@@ -68,7 +68,7 @@ class Runner:
         self._bench, self._folder, self._pins = bench, folder, pins
 
     def record(self, run: Run, limit_s: float) -> Record:
-        """Carry out a run; the record of a failed run has the reason.
+        """Carry out a run and return its record. The record of a failed run has the reason.
 
         Raises:
             Absent: The workload is not available.
@@ -104,9 +104,11 @@ class Runner:
         )
 
     def _command(self, run: Run, empty: Record, before: Sequence[str], limit_s: float) -> Record:
-        """Run a command for some events, to warm up caches, and for all events, to measure its memory.
+        """Run a command, and return its record.
 
-        Then run it for one event, to measure its start, and for all, in turns if it is brief; medians count.
+        A first run, for some events, warms up caches. A run for all events measures memory. Then the command is run for
+        one event, which measures its start, and for all events. Brief commands repeat both in turn, and the medians
+        count.
         """
         deadline = time.monotonic() + limit_s
         warm_up = self._timed(run, min(MOST_WARM, run.events // WARM_SHARE), before, deadline).seconds
@@ -159,7 +161,7 @@ class Runner:
 
 
 def told_by(done: Finished, limit_s: float) -> dict[str, Any]:
-    """The result that a driver has printed.
+    """Return the result that a driver has printed.
 
     Raises:
         Failed: There is no result.
@@ -175,7 +177,7 @@ def _trouble(done: Finished, limit_s: float) -> str:
 
 
 def _answer(path: Path) -> Iterator[tuple[int, list[int]]]:
-    """Matches of ``forestall match`` (a file) or of a backtest (a folder)."""
+    """Yield the matches of ``forestall match`` (a file) or of a backtest (a folder)."""
     if path.is_dir():
         rows = (orjson.loads(line) for part in sorted(path.glob("alert-*.jsonl")) for line in part.open("rb"))
     else:

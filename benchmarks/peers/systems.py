@@ -11,13 +11,14 @@ Source: TypeAlias = Literal["memory", "file"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """A way to run an engine.
+    """A mode of an engine.
 
     Attributes:
-        source: ``memory``: events are in the engine's own form before the clock starts; ``file``: reading is measured.
-        threads: Number of matching threads.
-        variant: Further difference of the mode.
-        is_usual: Whether it is run in cases other than the main ones.
+        source: For ``memory``, events are in the engine's own form before the clock starts. For ``file``, reading is
+            measured, too.
+        threads: The number of matching threads.
+        variant: A further difference of the mode.
+        is_usual: Whether the mode is also run in cases other than the main ones.
     """
 
     source: Source
@@ -31,12 +32,12 @@ class System:
     """An engine in one of its languages.
 
     Attributes:
-        name: Name of the engine.
-        wording: The engine in ``queries`` whose language it takes.
-        peer: The peer to set up for it; None: Forestall itself.
+        name: The name of the engine.
+        wording: The engine in ``queries`` whose language it uses.
+        peer: The peer to set up for it. None means Forestall itself.
         modes: The modes in which it can run.
-        most: The most events to run in reasonable time, by variant.
-        is_command: Whether it is a command that does all of its work at once: its start is measured on one event.
+        most: The maximum number of events that it can process in reasonable time, by variant.
+        is_command: Whether it is a command that does all of its work at once. Its start is measured with one event.
     """
 
     name: str

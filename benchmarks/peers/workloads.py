@@ -1,7 +1,7 @@
-"""The workloads: events from fixed seeds as JSON lines, which every engine reads.
+"""The workloads: events from fixed seeds as JSON lines, which every engine can read.
 
-An event is ``{"id": "e7", "type": ..., "time": microseconds, "key": ..., "data": {"value": ...}}``; its id is its
-number in the file. A file with fewer events is the beginning of the longer one.
+An event is ``{"id": "e7", "type": ..., "time": microseconds, "key": ..., "data": {"value": ...}}``; the id contains its
+number in the file. A file with fewer events is a prefix of a longer file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOG = ROOT.parent / "shared" / "data" / "logs" / "bpic2013_incidents.xes.gz"
 
 
 class Row(NamedTuple):
-    """One event; its place in the file is its number."""
+    """One event. Its place in the file is its number."""
 
     type: str
     time_us: int
@@ -34,11 +34,11 @@ class Row(NamedTuple):
 
 
 class Absent(Exception):
-    """A workload is not available; the message has the reason."""
+    """A workload is not available. The message has the reason."""
 
 
 def w(keys: int = 1_000) -> Callable[[], Iterator[Row]]:
-    """Workload W: one event a millisecond, 20 types, and 1,000 keys or another number."""
+    """Return a generator function of workload W: one event a millisecond, 20 types, and ``keys`` keys."""
 
     def rows() -> Iterator[Row]:
         rng = random.Random(42)
@@ -52,7 +52,10 @@ def w(keys: int = 1_000) -> Callable[[], Iterator[Row]]:
 
 
 def orders(fail: int) -> Callable[[], Iterator[Row]]:
-    """The order workflow, 1,000 orders at a time, all from remote stock; ``fail`` percent of the invoices are cheap."""
+    """Return a generator function of the order workflow, 1,000 orders at a time, all from remote stock.
+
+    ``fail`` percent of the invoices are cheap.
+    """
 
     def rows() -> Iterator[Row]:
         settings = OrderSettings(reject=0.0, cancel=0.0, local=0.0, invoice_fail=fail / 100)
@@ -65,7 +68,7 @@ def orders(fail: int) -> Callable[[], Iterator[Row]]:
 
 
 def stocks() -> Iterator[Row]:
-    """Ticks of 100 symbols, one in 10 ms; the type is the direction of the price."""
+    """Yield ticks of 100 symbols, one in 10 ms. The type is the direction of the price."""
     rng = random.Random(7)
     prices = [10_000] * 100
     number = 0
@@ -78,7 +81,7 @@ def stocks() -> Iterator[Row]:
 
 
 def clicks() -> Iterator[Row]:
-    """Clicks of 1,000 visitors on 50 pages, one a millisecond; some pages are much more frequent than others."""
+    """Yield clicks of 1,000 visitors on 50 pages, one a millisecond. Some pages are much more frequent than others."""
     rng = random.Random(11)
     number = 0
     while True:
@@ -88,7 +91,10 @@ def clicks() -> Iterator[Row]:
 
 
 def payments() -> Iterator[Row]:
-    """Orders and their payments, one event a millisecond: most within a minute, some later, some before the order."""
+    """Yield orders and their payments, one event a millisecond.
+
+    Most payments follow the order within a minute. Some are later, and some precede the order.
+    """
     rng = random.Random(5)
     number = orders = 0
     while True:
@@ -103,7 +109,7 @@ def payments() -> Iterator[Row]:
 
 
 def sales() -> Iterator[Row]:
-    """Sales of 100,000 shops, one event a millisecond; the values are whole numbers."""
+    """Yield sales of 100,000 shops, one event a millisecond. The values are whole numbers."""
     rng = random.Random(13)
     number = 0
     while True:
@@ -112,7 +118,7 @@ def sales() -> Iterator[Row]:
 
 
 def log() -> Iterator[Row]:
-    """The incident log of BPI Challenge 2013, if it is available; types are converted to words.
+    """Yield the incident log of BPI Challenge 2013, if it is available. Types are converted to words.
 
     Raises:
         Absent: The file does not exist.
@@ -139,7 +145,7 @@ WORKLOADS: Mapping[str, Callable[[], Iterator[Row]]] = {
 
 
 def file_of(workload: str, events: int, folder: Path) -> Path:
-    """The file with the first events of a workload; written if it is missing.
+    """Return the file with the first events of a workload. If the file is missing, write it.
 
     Raises:
         Absent: The workload is not available.
@@ -156,7 +162,7 @@ def file_of(workload: str, events: int, folder: Path) -> Path:
 
 
 def line_of(number: int, row: Row) -> bytes:
-    """The line of an event."""
+    """Return the line of an event."""
     data = {} if row.value is None else {"value": row.value}
     whole = {"id": f"e{number}", "type": row.type, "time": row.time_us, "key": row.key, "data": data}
     return orjson.dumps(whole, option=orjson.OPT_APPEND_NEWLINE)

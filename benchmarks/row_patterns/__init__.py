@@ -1,1 +1,1 @@
-"""SQL row patterns: their speed, and beside Flink SQL."""
+"""SQL row patterns: their speed, and a comparison with Flink SQL."""

@@ -1,10 +1,10 @@
 """``forestall.sql`` on five published queries with MATCH_RECOGNIZE: speed, and ratio to the reference.
 
-One million rows of ticks in ten thousand partitions, in the order of time, as an Arrow table; the result is one, too.
-The whole call is measured: reading the query, grouping, conditions, search, measures. The reference
-(``tests/references/row_patterns.py``), with rows as dictionaries, gets some ten thousand rows of the first
-partitions, and must give the engine's rows on them. ``--quick``: a hundredth of the rows. ``--flink``: the command
-beside Flink SQL instead (``benchmarks/row_patterns/flink.py``).
+The input is an Arrow table with one million rows of ticks in ten thousand partitions, sorted by time. The result is an
+Arrow table, too. The whole call is measured: parsing the query, grouping, conditions, search, measures. The reference
+(``tests/references/row_patterns.py``) reads about ten thousand rows of the first partitions, as dictionaries, and must
+return the same rows as the engine. ``--quick`` uses a hundredth of the rows. ``--flink`` instead compares the command
+with Flink SQL (``benchmarks/row_patterns/flink.py``).
 
 The queries are those of the documentation of Oracle (V shapes, sessions) and Flink (average below a threshold, drop
 within an hour, rising prices), with the columns of this table.
@@ -47,7 +47,7 @@ _QUERY = "SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY t {c
 
 
 def ticks(rows: int) -> pa.Table:
-    """Prices between 0 and 99 of symbols, some 25 seconds to 25 minutes apart for one symbol."""
+    """Return prices between 0 and 99 of symbols. The ticks of a symbol are about 25 seconds to 25 minutes apart."""
     random = np.random.default_rng(7)
     symbols = random.integers(0, rows * PARTITIONS // ROWS, rows)
     gap = 25 * 60_000_000 * 2 // (rows * PARTITIONS // ROWS)
@@ -62,12 +62,12 @@ def ticks(rows: int) -> pa.Table:
 
 
 def query(clause: str) -> str:
-    """The whole query of a clause."""
+    """Return the whole query with a clause."""
     return _QUERY.format(clause=clause)
 
 
 def seconds_of(text: str, table: pa.Table) -> tuple[float, int]:
-    """The median time of a query, and its rows."""
+    """Return the median time of a query, and its number of rows."""
     taken, found = [], 0
     for _ in range(ROUNDS):
         begin = time.perf_counter()
@@ -77,7 +77,7 @@ def seconds_of(text: str, table: pa.Table) -> tuple[float, int]:
 
 
 def reference_seconds(text: str, few: pa.Table) -> float:
-    """The time of the reference; its rows have to be those of the engine."""
+    """Return the time of the reference, and check that its rows are those of the engine."""
     rows = few.to_pylist()
     begin = time.perf_counter()
     expected = row_patterns.run_clause(text, rows, few.column_names)

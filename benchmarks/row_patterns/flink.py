@@ -1,8 +1,9 @@
-"""The queries on which Flink SQL keeps to the standard, there and by ``forestall match --sql``, over one CSV file.
+"""Speed of Flink SQL and of ``forestall match --sql`` over one CSV file, on queries where Flink follows the standard.
 
-Both read the file; seconds are those of the processor. Of Flink the second of two jobs in one process counts, without
-its start; of ours the whole command. Flink has no PREV, and its greedy quantifiers give no rows back, so these are
-other queries than those of ``benchmarks.row_patterns``: from the documentation and tests of Flink.
+Both read the file, and seconds are CPU time. For Flink, the second of two jobs in one process is measured, without its
+start. For Forestall, the whole command is measured. Flink has no PREV, and its greedy quantifiers do not backtrack, so
+these queries differ from those of ``benchmarks.row_patterns``. They are taken from the documentation and tests of
+Flink.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _TIMEOUT_S = 600
 
 
 def compare(table: pa.Table, query: str) -> None:
-    """Print both, a line for each query; ``query`` is the frame of a clause.
+    """Print the times of both, one line for each query. ``query`` is the template for a clause.
 
     Raises:
         Unavailable: Flink cannot be set up here.

@@ -1,1 +1,1 @@
-"""Events/s of the library engine by number of patterns, traces, steps, constraints and cores, and length of window."""
+"""Events/s of the library by the number of patterns, traces, steps, constraints and cores, and by the window length."""

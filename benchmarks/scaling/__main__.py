@@ -1,11 +1,12 @@
 """Speed of the library engine with more patterns, open traces, steps, constraints and cores, and longer windows.
 
-Columns in memory to match columns through the whole ``Matcher``, one thread, in thread time except for cores. Every
-point is a matcher in the middle of a stream: warmed up over at least its window, then given one stretch of events at a
-time, with points taking turns; its fastest stretch counts. Tables show the ratio to the first point of a series. Takes
-about two minutes, or half a minute with ``--quick``, which shows less.
+The whole ``Matcher`` is measured, from columns in memory to match columns, on one thread, in thread time except for
+cores. Every point is a matcher in the middle of a stream. It is warmed up over at least its window. Then points take
+turns, each with one stretch of events at a time, and the fastest stretch counts. Tables show the ratio to the first
+point of a series. The benchmark takes about two minutes, or half a minute with ``--quick``, which measures fewer
+points.
 
-For each plot a table, its points and a picture are in ``benchmarks/results/scaling``, which git ignores.
+For each plot, a table, its points and a picture are written to ``benchmarks/results/scaling``, which git ignores.
 
     scripts/bench scaling
     scripts/bench scaling --only=traces
@@ -29,7 +30,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "scaling"
 
 
 class Measure(Protocol):
-    """Measures the points of a plot."""
+    """A function that measures the points of a plot."""
 
     def __call__(self, *, is_quick: bool) -> Iterator[Point]: ...
 

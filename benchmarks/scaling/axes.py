@@ -1,4 +1,4 @@
-"""Axes of the plots: patterns, open traces, windows, steps, constraints; one thread, columns to match columns."""
+"""Axes of the plots: patterns, open traces, windows, steps, constraints. All points run in one thread, on columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WINDOW = 10_000  # events that fit in 10 s
 
 
 def patterns(*, is_quick: bool) -> Iterator[Point]:
-    """Number of patterns, over types that never, often or seldom occur."""
+    """Measure by the number of patterns, over types that never, often or seldom occur."""
     counts = (1, 10, 100) if is_quick else (1, 3, 10, 30, 100, 300, 1_000)
     rounds, longest = (3, 50_000) if is_quick else (5, 200_000)
     narrow = uniform(2 * _WINDOW + rounds * longest, types=_TYPES, keys=_KEYS, seed=42)
@@ -64,7 +64,7 @@ def _with(texts: Sequence[str], tracks: Tracked = "bound") -> Matcher:
 
 
 def traces(*, is_quick: bool) -> Iterator[Point]:
-    """Number of open traces, with the same number of events per trace in the stream and in the window."""
+    """Measure by the number of open traces, with constant numbers of events per trace in stream and window."""
     counts = (1_000, 10_000, 100_000) if is_quick else (1_000, 10_000, 100_000, 1_000_000)
     rows, rounds = (50_000, 3) if is_quick else (250_000, 4)
     flows = []
@@ -83,14 +83,14 @@ def traces(*, is_quick: bool) -> Iterator[Point]:
 
 
 def windows(*, is_quick: bool) -> Iterator[Point]:
-    """Seconds of WITHIN, on workload W."""
+    """Measure by the seconds of WITHIN, on workload W."""
     seconds = (1, 10, 60) if is_quick else (1, 3, 10, 30, 60, 100, 300)
     texts = [(float(within), f"SEQ(T0 a, T1 b, T2 c) WITHIN {within} s") for within in seconds]
     yield from _on_w("window", texts, is_quick=is_quick)
 
 
 def lengths(*, is_quick: bool) -> Iterator[Point]:
-    """Steps of a SEQ within 60 s, on workload W."""
+    """Measure by the steps of a SEQ within 60 s, on workload W."""
     steps = (2, 3, 4) if is_quick else range(2, 9)
     texts = [(float(count), f"SEQ({', '.join(f'T{n} s{n}' for n in range(count))}) WITHIN 60 s") for count in steps]
     yield from _on_w("length", texts, is_quick=is_quick)
@@ -110,7 +110,7 @@ def _on_w(plot: str, texts: Sequence[tuple[float, str]], *, is_quick: bool) -> I
 
 
 def constraints(*, is_quick: bool) -> Iterator[Point]:
-    """Number of constraints, chosen from those that hold in the order workflow."""
+    """Measure by the number of constraints, chosen from those that hold in the order workflow."""
     made = decoded(orders(1_000 if is_quick else 10_000), ["price", "totalPrice"])
     batch = repeated(made, 4 if is_quick else 5)
     warm_up, stretches = stretches_of(batch, len(made), len(made) // 2, 8)
@@ -130,7 +130,7 @@ def constraints(*, is_quick: bool) -> Iterator[Point]:
 
 
 def _some_of(whole: ConstraintSet, count: int) -> ConstraintSet:
-    """A set with ``count`` of the constraints, spread over the whole set, and all end events."""
+    """Return a set with ``count`` of the constraints, spread over the whole set, and all end events."""
     step = len(whole.constraints) // count if count else 1
     return replace(whole, constraints=whole.constraints[::step][:count])
 

@@ -1,4 +1,4 @@
-"""One process per core, each with the keys of its shard; wall-clock time until all are done."""
+"""Speed on several cores: one process per core, each with the keys of its shard; wall-clock time until all finish."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGER = 4  # repetitions of W, so that differences between the starts are negl
 
 
 def cores(*, is_quick: bool) -> Iterator[Point]:
-    """Number of cores: one process per shard of the keys; groups of one, two and more processes take turns."""
+    """Measure by the number of cores. Groups of one, two and more processes take turns."""
     events, rounds = (_EVENTS // 5, 3) if is_quick else (_EVENTS, _ROUNDS)
     groups = [_Group(count, events) for count in (1, 2, 4, 8) if count <= (os.cpu_count() or 1)]
     found = [group.begun() for group in groups]
@@ -49,14 +49,14 @@ class _Group:
         for worker in self._workers:
             worker.start()
         for _, theirs in pipes:
-            theirs.close()  # so that a worker that has died is noticed
+            theirs.close()  # so that the exit of a worker is detected
 
     def begun(self) -> int:
-        """Wait until all processes are warmed up; returns the matches of W in all of them."""
+        """Wait until all processes are warmed up. Return the number of matches of W in all of them."""
         return sum(int(pipe.recv()) for pipe in self._pipes)
 
     def timed(self) -> float:
-        """Wall-clock seconds of one round."""
+        """Return the wall-clock seconds of one round."""
         begin = time.perf_counter()
         for pipe in self._pipes:
             pipe.send(True)

@@ -1,4 +1,4 @@
-"""Matchers in the middle of their streams: each is warmed up, then they take turns, a stretch of events at a time."""
+"""Matchers in the middle of their streams. Each is warmed up; then they take turns, one stretch of events at a time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Flow:
     """A point to measure: a matcher with the state of a stream that has run for a while.
 
     Attributes:
-        series: Series of the point.
-        at: Place of the point on the axis.
+        series: The series of the point.
+        at: The place of the point on the axis.
         matcher: The matcher with its patterns, before any event.
-        warm_up: Events before the clock starts.
+        warm_up: The events before the clock starts.
         stretches: The events that follow, one stretch per round.
-        best_s: Least seconds per event so far.
-        matches: Number of matches in all stretches.
-        events: Number of events in all stretches.
+        best_s: The minimum seconds per event so far.
+        matches: The number of matches in all stretches.
+        events: The number of events in all stretches.
     """
 
     series: str
@@ -37,7 +37,7 @@ class Flow:
     events: int = field(default=0, init=False)
 
     def go(self, stretch: EventBatch) -> int:
-        """Match some events; returns the number of matches."""
+        """Match a stretch of events. Return the number of matches."""
         parts = (stretch.slice(start, min(ROWS, len(stretch) - start)) for start in range(0, len(stretch), ROWS))
         return sum(self.matcher.process(part).n_matches for part in parts)
 
@@ -52,11 +52,11 @@ class Flow:
 
 
 def measured(plot: str, flows: Sequence[Flow], note: Callable[[Flow], str]) -> Iterator[Point]:
-    """Let the flows take turns; yields a point for each, with the text of ``note``."""
+    """Measure the flows in turn. Yield a point for each, with the text of ``note``."""
     for flow in flows:
         flow.go(flow.warm_up)
     for number in range(max(len(flow.stretches) for flow in flows)):
-        for flow in flows if number % 2 else reversed(flows):  # so that none always follows the same one
+        for flow in flows if number % 2 else reversed(flows):  # so that no flow always follows the same other flow
             if number < len(flow.stretches):
                 flow.timed(flow.stretches[number])
     for flow in flows:
@@ -64,12 +64,12 @@ def measured(plot: str, flows: Sequence[Flow], note: Callable[[Flow], str]) -> I
 
 
 def matches_seen(flow: Flow) -> str:
-    """The number of matches per event, as text."""
+    """Return the number of matches per event, as text."""
     return f"{flow.matches / flow.events:.3f} matches an event"
 
 
 def stretches_of(batch: EventBatch, first: int, rows: int, count: int) -> tuple[EventBatch, list[EventBatch]]:
-    """The events before row ``first``, and up to ``count`` stretches of ``rows`` rows after them."""
+    """Return the events before row ``first``, and up to ``count`` stretches of ``rows`` rows after them."""
     starts = [first + number * rows for number in range(count) if first + (number + 1) * rows <= len(batch)]
     if not starts:
         raise ValueError(f"{len(batch)} events are too few for {rows} behind {first}")

@@ -1,4 +1,4 @@
-"""Generated streams of the size that a point needs, from fixed seeds, made by columns."""
+"""Generated streams of the size that a point needs, from fixed seeds, as columns."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ START_US = 1_700_000_000_000_000
 
 
 def batch_of(types: NDArray[np.integer], keys: NDArray[np.integer], *, names: int, first: int = 0) -> EventBatch:
-    """Events, one a millisecond.
+    """Return a batch with one event a millisecond.
 
     Args:
-        types: Number of each event's type, ``T{number}``.
-        keys: Number of each event's key, ``k{number}``.
-        names: Number of types.
-        first: Number of the first event, which determines its id and time.
+        types: The number of each event's type, ``T{number}``.
+        keys: The number of each event's key, ``k{number}``.
+        names: The number of types.
+        first: The number of the first event, which determines its id and time.
     """
     numbers = np.arange(first, first + len(types), dtype=np.int64)
     names_of_keys, hashes = _keys(int(keys.max()) + 1)
@@ -38,12 +38,12 @@ def batch_of(types: NDArray[np.integer], keys: NDArray[np.integer], *, names: in
 
 @cache
 def _keys(count: int) -> tuple[pa.Array, NDArray[np.uint64]]:
-    """Names and hashes of ``count`` keys."""
+    """Return names and hashes of ``count`` keys."""
     names = [f"k{number}" for number in range(count)]
     return pa.array(names), np.array([key_hash(name) for name in names], np.uint64)
 
 
 def uniform(events: int, *, types: int, keys: int, seed: int, first: int = 0) -> EventBatch:
-    """Events of uniformly random types and keys."""
+    """Return events of uniformly random types and keys."""
     rng = np.random.default_rng(seed)
     return batch_of(rng.integers(0, types, events), rng.integers(0, keys, events), names=types, first=first)

@@ -1,4 +1,4 @@
-"""Pictures of the points: events/s over the quantity that varies."""
+"""Plots of the points: events/s over the quantity that varies."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from benchmarks.drawing import STYLE
 from benchmarks.scaling.points import Point
 
 _COLOURS = ("#1f6fb4", "#d1781f", "#2a9d68", "#8c5fb3")
-_WIDE = frozenset({"patterns"})  # a logarithmic scale of rates, which differ by a factor of a thousand
-_EVEN = frozenset({"length", "cores"})  # a linear axis, as its values are few and evenly spaced
+_WIDE = frozenset({"patterns"})  # with a logarithmic scale of rates, which differ by a factor of a thousand
+_EVEN = frozenset({"length", "cores"})  # with a linear axis, because its values are few and evenly spaced
 
 
 def draw(plot: str, title: str, unit: str, points: Sequence[Point], folder: Path) -> Path:
-    """Write one picture; returns its path."""
+    """Write one plot. Return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{plot}.png"
     with mpl.rc_context(STYLE):

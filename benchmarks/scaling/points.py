@@ -1,4 +1,4 @@
-"""Measured points in series of plots, and their tables."""
+"""Measured points in the series of a plot, and their tables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Point:
     """One measured point.
 
     Attributes:
-        plot: Name of the quantity that varies.
-        series: Name of the line to which the point belongs.
-        at: Value of the quantity.
+        plot: The name of the quantity that varies.
+        series: The name of the line to which the point belongs.
+        at: The value of the quantity.
         rate: Events/s.
-        note: Further observation at the point.
+        note: A further observation at the point.
     """
 
     plot: str
@@ -34,7 +34,7 @@ def keep(path: Path, points: Sequence[Point]) -> None:
 
 
 def table(title: str, unit: str, points: Sequence[Point]) -> str:
-    """The points of a plot as Markdown, each with its ratio to the first of its series."""
+    """Return the points of a plot as Markdown, each with its ratio to the first point of its series."""
     lines = [f"| {unit} | series | events/s | to the first | |", "|---|---|---|---|---|"]
     for series in dict.fromkeys(point.series for point in points):
         own = [point for point in points if point.series == series]
@@ -46,10 +46,10 @@ def table(title: str, unit: str, points: Sequence[Point]) -> str:
 
 
 def shown(at: float) -> str:
-    """A place on the axis as text; infinity is "none"."""
+    """Return a place on the axis as text. Infinity is "none"."""
     return "none" if at == float("inf") else f"{at:,.0f}"
 
 
 def rate_text(rate: float) -> str:
-    """Events/s to about three digits."""
+    """Return events/s to about three digits."""
     return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate / 1e3:,.1f} k"

@@ -1,1 +1,1 @@
-"""Kernels over every event of a workload: they write the workload, and replay which pattern states it occupies."""
+"""Kernels over all events of a workload. They generate the workload, and replay which pattern states it occupies."""

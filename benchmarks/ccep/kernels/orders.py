@@ -1,4 +1,6 @@
-"""Orders of the experiments' workflow as arrays: the traces, then their interleaving as one stream.
+"""Orders of the experiments' workflow as arrays: first the traces, then their interleaving as one stream.
+
+All random choices are read from arrays of uniform numbers, so that equal numbers give an equal stream.
 
 All random choices come from arrays of uniform numbers, so that the same numbers give the same stream.
 """
@@ -20,18 +22,18 @@ Points: TypeAlias = NDArray[np.float64]
 def write_orders(
     rejected: Flags, local: Flags, cancelled: Flags, picks: Points, branches: Bytes, last: Bytes, codes: Bytes
 ) -> None:
-    """Write the event types of every order, in order, into ``codes`` (orders, 20), unused places -1.
+    """Write the event types of every order, in order, into ``codes`` (orders, 20). Unused places get -1.
 
     Args:
-        rejected: By order, whether it is rejected.
-        local: Whether it takes local stock.
-        cancelled: Whether it ends cancelled.
+        rejected: By order, whether the order is rejected.
+        local: By order, whether the order takes local stock.
+        cancelled: By order, whether the order ends cancelled.
         picks: (orders, 9) uniform numbers that choose the branch of the AND for the next event.
-        branches: (2, 2, 5) type codes of the two branches of the AND, for remote stock and for local, padded
+        branches: (2, 2, 5) type codes of the two branches of the AND, for remote stock and for local stock, padded
             with -1.
-        last: Type codes before the AND (4: received, checked, rejected, inventory), after it (7), then finished and
-            cancelled.
-        codes: Written.
+        last: Type codes before the AND (4: received, checked, rejected, inventory), after the AND (7), and the codes of
+            finished and cancelled.
+        codes: The output array.
     """
     for order in range(codes.shape[0]):
         codes[order] = -1
@@ -60,15 +62,18 @@ def write_orders(
 def interleave(
     codes: Bytes, points: Points, orders: NDArray[np.int32], slots: NDArray[np.int32], places: Bytes, ends: Flags
 ) -> int:
-    """Let a uniformly chosen open order emit its next event at each step; a finished order is replaced at once.
+    """Interleave the orders: at each step, a uniformly chosen open order emits its next event.
+
+    A finished order is replaced at once.
 
     Args:
         codes: The result of ``write_orders``.
         points: (events,) uniform numbers.
-        orders: (events,) written: number of the order.
-        slots: (events,) written: the open order's slot, below ``concurrent``, which the caller passes as first entry.
-        places: (events,) written: place in the order, from 0.
-        ends: (events,) written: whether the order ends.
+        orders: (events,) output: number of the order.
+        slots: (events,) output: the open order's slot, below ``concurrent``. The caller passes ``concurrent`` as first
+            entry.
+        places: (events,) output: place in the order, from 0.
+        ends: (events,) output: whether the order ends.
 
     Returns:
         The number of events.

@@ -1,9 +1,9 @@
-"""Replay of the pattern states that a stream occupies, event by event, with bit sets and independent of the matcher.
+"""Replay of the pattern states that a stream occupies, event by event, with bit sets, independent of the matcher.
 
-A *state* is a bit: (term, bound atoms), including the empty and the complete state. Kept for each open trace are the
-occupied states, the number of partial matches in each, the monitor state, and for each instance the states whose
-partial matches contain it. This is exact, because an event extends all partial matches of a state alike, and pruning
-removes all partial matches of a state.
+A *state* is a bit that represents a term with its bound atoms, including the empty and the complete state. For each
+open trace, the replay stores the occupied states, the number of partial matches in each, and the monitor state. For
+each instance, it stores the states whose partial matches contain the instance. The result is exact, because an event
+extends all partial matches of a state alike, and pruning removes all partial matches of a state.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Tables(NamedTuple):
     """One pattern, and the guard's answers about its states.
 
     Attributes:
-        listen: (types + 1,) ways of type j are ``listen[j]`` to ``listen[j + 1]``.
-        ways: (n, 2) source and target bit of each way.
-        enables: (states,) the atoms, as a bit set, that some way out of a state takes.
-        by_type: (types,) the atoms, as a bit set, of each type.
+        listen: (types + 1,) the ways of type j are ``listen[j]`` to ``listen[j + 1]``.
+        ways: (n, 2) the source and target bit of each way.
+        enables: (states,) the atoms that some way out of a state binds, as a bit set.
+        by_type: (types,) the atoms of each type, as a bit set.
         terms: (terms,) the states of each term, as bit sets.
         empty: The empty state of every term, as a bit set; 0-dimensional like the next two.
         proper: The states that are neither empty nor complete.
         complete: The complete states.
-        next: (monitors, types) the monitor state after an event; -1: the trace deviates.
+        next: (monitors, types) the monitor state after an event, or -1 if the trace deviates.
         live: (monitors,) the states that can complete, as bit sets.
     """
 
@@ -51,7 +51,7 @@ class Tables(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """The events: type code, slot of the open trace, whether the pattern's condition passes, whether the trace ends."""
+    """The events: type code, slot of the open trace, whether the pattern's condition holds, whether the trace ends."""
 
     types: NDArray[np.int8]
     slots: NDArray[np.int32]
@@ -71,7 +71,7 @@ class Traces(NamedTuple):
 
 @njit(cache=True)
 def bits_in(word: Int) -> Int:
-    """Number of bits that are set."""
+    """Return the number of bits that are set."""
     count = 0
     while word:
         word &= word - 1
@@ -81,7 +81,7 @@ def bits_in(word: Int) -> Int:
 
 @njit(cache=True)
 def open_trace(tables: Tables, traces: Traces, slot: Int) -> None:
-    """Forget a slot's trace and begin a new one."""
+    """Delete the trace in a slot, and start a new one."""
     traces.occupied[slot] = tables.empty[()] & tables.live[0]
     traces.counts[slot] = 0
     traces.monitors[slot] = 0
@@ -90,7 +90,7 @@ def open_trace(tables: Tables, traces: Traces, slot: Int) -> None:
 
 @njit(cache=True)
 def probe(tables: Tables, occupied: Int, event_type: Int, counts: Longs) -> None:
-    """Count the atoms that an event is tested against: all enabled ones, and those of its type."""
+    """Count the atoms that an event is tested against: all enabled atoms, and the enabled atoms of the event's type."""
     enabled = np.int64(0)
     for state in range(tables.enables.shape[0]):
         if occupied >> state & 1:
@@ -101,7 +101,7 @@ def probe(tables: Tables, occupied: Int, event_type: Int, counts: Longs) -> None
 
 @njit(cache=True)
 def bind(tables: Tables, traces: Traces, slot: Int, event_type: Int, counts: Longs) -> None:
-    """Extend every partial match that takes the event."""
+    """Extend every partial match that can bind the event."""
     before, own = traces.occupied[slot], np.int64(0)
     kept, found = traces.instances[slot], traces.counts[slot].copy()
     n = traces.n_instances[slot]
@@ -129,7 +129,7 @@ def bind(tables: Tables, traces: Traces, slot: Int, event_type: Int, counts: Lon
 
 @njit(cache=True)
 def survivors(tables: Tables, occupied: Int, monitor: Int, prune: Int) -> Int:
-    """The occupied states that are kept."""
+    """Return the occupied states that pruning keeps."""
     if prune == NONE:
         return occupied
     live = tables.live[monitor]
@@ -145,7 +145,7 @@ def survivors(tables: Tables, occupied: Int, monitor: Int, prune: Int) -> Int:
 
 @njit(cache=True)
 def release(tables: Tables, traces: Traces, slot: Int) -> Int:
-    """Release instances that no kept partial match binds; returns the number of instances that remain."""
+    """Release instances that no remaining partial match has bound. Return the number of bound instances that remain."""
     kept, n, held = traces.instances[slot], 0, 0
     for place in range(traces.n_instances[slot]):
         states = kept[place] & traces.occupied[slot]
@@ -162,15 +162,15 @@ def release(tables: Tables, traces: Traces, slot: Int) -> Int:
 
 @njit(cache=True)
 def replay(tables: Tables, stream: Stream, traces: Traces, prune: Int, held: NDArray[np.int32], counts: Longs) -> None:
-    """Replay a stream from its beginning.
+    """Replay a stream from its start.
 
     Args:
         tables: The pattern and its guard.
         stream: The events.
-        traces: Room for the open traces.
+        traces: Memory for the open traces.
         prune: ``NONE``, ``QUERY`` or ``STATE``.
-        held: (events,) written: number of bound events after each event.
-        counts: (N_COUNTS,) increased.
+        held: (events,) output: the number of bound events after each event.
+        counts: (N_COUNTS,) counters, which are increased.
     """
     for place in range(traces.occupied.shape[0]):
         open_trace(tables, traces, place)

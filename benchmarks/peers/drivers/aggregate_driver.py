@@ -1,4 +1,4 @@
-"""One case of an aggregate with our library: columns in memory, in batches, down to the derived events."""
+"""Driver for an aggregate case with our library: from columns in memory, in batches, to the derived events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams import EventBatch, StreamDeclaration
 
 
 def main() -> None:
-    """Run the case after a warm-up and print its result: the median of some rounds."""
+    """Run the case after a warm-up and print its result, the median of several rounds."""
     options = options_of("queries")
     (text,) = orjson.loads(Path(options.queries).read_bytes())
     document = orjson.loads(text)
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def numbers_of(found: list[Emission]) -> Iterator[list[int]]:
-    """The number of the event, the count and the sum of each derived event."""
+    """Yield, for each derived event, the number of its event, the count and the sum."""
     for one in found:
         yield [number_of(one.cause), one.data["n"], int(one.data["total"])]
 

@@ -1,4 +1,4 @@
-"""One case on BoboCEP: patterns from a given module, events handed to the engine one by one."""
+"""Driver for a case on BoboCEP: patterns from a given module, and events passed to the engine one by one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from benchmarks.peers.drivers.reading import lines_of, now, number_of, options_o
 
 
 class Note(BoboAction):  # type: ignore[misc]
-    """Keeps the numbers of the events of each match."""
+    """An action that stores the event numbers of each match."""
 
     def __init__(self, place: int, found: list[tuple[int, list[int]]]) -> None:
         super().__init__(f"note-{place}")
         self._place, self._found = place, found
 
     def execute(self, event: Any) -> tuple[bool, Any]:
-        """Record the numbers of a match's events."""
+        """Record the event numbers of a match."""
         self._found.append((self._place, [one.data["number"] for one in event.history.all_events()]))
         return True, None
 
@@ -63,7 +63,7 @@ def imported(path: str) -> ModuleType:
 
 
 def made(line: dict[str, Any]) -> dict[str, Any]:
-    """The data of an event that predicates read."""
+    """Return the data of an event that predicates read."""
     return {
         "number": number_of(line["id"]),
         "type": line["type"],

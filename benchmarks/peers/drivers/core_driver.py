@@ -1,6 +1,6 @@
-"""One case on CORE, offline mode, through its Python package, which is only run, neither linked nor copied.
+"""Driver for a case on CORE in offline mode, through its Python package. CORE is only run, neither linked nor copied.
 
-The engine writes its matches as text, which is parsed after the clock has stopped.
+The engine writes its matches as text, which is parsed after the measurement.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def made(line: dict[str, object], ids: dict[str, int]) -> pycer.PyEvent:
-    """The engine's event for a line."""
+    """Return the engine's event for a line."""
     data, moment = line["data"], line["time"]
     assert isinstance(data, dict)
     assert isinstance(moment, int)
@@ -55,14 +55,14 @@ def made(line: dict[str, object], ids: dict[str, int]) -> pycer.PyEvent:
 
 
 def named_in(queries: list[str]) -> Iterator[str]:
-    """The types in queries: the capitalised words of their formulas."""
+    """Yield the types in queries: the capitalised words of their formulas."""
     for query in queries:
         formula = re.split("FILTER|PARTITION|WITHIN", query.partition("WHERE")[2])[0]
         yield from (word for word in _WORD.findall(formula) if word[0].isupper())
 
 
 def serving(types: list[str], queries: list[str]) -> tuple[pycer.PyOfflineServer, dict[str, int]]:
-    """An engine with queries, and its numbers of types."""
+    """Return an engine with the queries, and its numbers of the types."""
     declared = ", ".join(f"EVENT {name} {{ number:int, key:string, moment:int, value:double }}" for name in types)
     server = pycer.PyOfflineServer()
     info = server.declare_stream(f"CREATE STREAM S {{ {declared} }}")
@@ -72,14 +72,14 @@ def serving(types: list[str], queries: list[str]) -> tuple[pycer.PyOfflineServer
 
 
 def alone(types: list[str], query: str, path: str) -> str:
-    """The engine's text for one query by itself, as several queries write into one another's lines."""
+    """Run one query by itself and return the engine's output. Several queries would write into one another's lines."""
     server, ids = serving(types, [query])
     server.send_events([made(line, ids) for line in lines_of(path)])
     return str(server.get_output())
 
 
 def matches_of(place: int, text: str) -> Iterator[tuple[int, list[int]]]:
-    """The matches of one query from the engine's text: one match per line, with the number first in each event."""
+    """Yield the matches in the engine's output for one query: one per line, with the number first in each event."""
     for line in text.splitlines():
         yield place, [int(number) for number in _EVENT.findall(line)]
 

@@ -1,7 +1,8 @@
-"""A hash of a set of matches that does not depend on their order, the same in every driver.
+"""A hash of a set of matches that does not depend on their order. All drivers compute the same hash.
 
-A match is the place of its pattern and the numbers of its events in ascending order. Its hash joins them one
-after the other with the finaliser of splitmix64; the digest of all is the sum modulo 2^64. Drivers in Java do the same.
+A match is the place of its pattern and the numbers of its events in ascending order. Its hash combines these numbers
+one after the other with the finaliser of splitmix64. The digest of all matches is the sum of their hashes modulo 2^64.
+Java drivers compute the same digest.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ _ALL = (1 << 64) - 1
 
 
 def mixed(given: int) -> int:
-    """One step of splitmix64."""
+    """Return one step of splitmix64."""
     z = (given + 0x9E3779B97F4A7C15) & _ALL
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _ALL
@@ -20,7 +21,7 @@ def mixed(given: int) -> int:
 
 
 def digest_of(matches: Iterable[tuple[int, Sequence[int]]]) -> tuple[int, str]:
-    """The number of matches, and their digest as 16 hexadecimal digits."""
+    """Return the number of matches, and their digest as 16 hexadecimal digits."""
     count = total = 0
     for pattern, numbers in matches:
         value = mixed(pattern)

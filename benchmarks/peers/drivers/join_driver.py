@@ -1,8 +1,8 @@
-"""One case of a join of a stream with itself, with our library: columns in memory, an input for each type.
+"""Driver for a join of a stream with itself, with our library: columns in memory, and an input for each type.
 
-Without a variant: the kernel of joins, batches of 262,144 rows, from the columns of events to the columns of pairs.
-``in shards``: one shard in this process with all work of the service per event, batches of 10,000, down to the rows of
-derived events as JSON.
+Without a variant, the kernel of joins is run in batches of 262,144 rows, from the columns of events to the columns of
+pairs. With the variant ``in shards``, one shard in this process does all work of the service per event, in batches of
+10,000, down to the rows of derived events as JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Round: TypeAlias = tuple[float, float, Iterable[Sequence[int]]]
 
 
 def main() -> None:
-    """Run the case after a warm-up and print its result: the median of some rounds, or one round in shards."""
+    """Run the case after a warm-up and print its result: the median of several rounds, or one round in shards."""
     options = options_of("queries", "variant")
     (text,) = orjson.loads(Path(options.queries).read_bytes())
     document = orjson.loads(text)
@@ -47,12 +47,15 @@ def main() -> None:
 
 
 def by_kernels(document: Mapping[str, Any], batch: EventBatch) -> list[_Round]:
-    """Some rounds of the kernel."""
+    """Return several rounds of the kernel."""
     return [by_kernel(document, batch) for _ in range(ROUNDS)]
 
 
 def by_kernel(document: Mapping[str, Any], batch: EventBatch) -> _Round:
-    """Seconds, CPU seconds, and the pairs, which are converted to Python numbers outside of the measured time."""
+    """Run the kernel. Return the seconds, the CPU seconds and the pairs.
+
+    The conversion of pairs to Python numbers is not measured.
+    """
     body = read_join({name: value for name, value in document.items() if name != "name"})
     join = WindowJoin([one.window for one in body.inputs])
     begin, before_s = time.perf_counter(), time.process_time()
@@ -62,7 +65,7 @@ def by_kernel(document: Mapping[str, Any], batch: EventBatch) -> _Round:
 
 
 def items_of(body: JoinBody, batch: EventBatch) -> ItemColumns:
-    """The events as items; all types belong to inputs, so sequence numbers are places in the file."""
+    """Return the events as items. All types belong to inputs, so sequence numbers are places in the file."""
     number_of_type = {one: number for number, source in enumerate(body.inputs) for one in source.types}
     inputs = np.array([number_of_type[name] for name in batch.type_names], np.uint8)[batch.type_codes]
     return ItemColumns(
@@ -74,7 +77,7 @@ def items_of(body: JoinBody, batch: EventBatch) -> ItemColumns:
 
 
 def in_shards(document: Mapping[str, Any], batch: EventBatch) -> _Round:
-    """Seconds, CPU seconds, and the pairs named by the derived events."""
+    """Run a shard. Return the seconds, the CPU seconds, and the pairs in the derived events."""
     shards = started(document)
     blocks: list[RowBlock] = []
     begin, before_s = time.perf_counter(), time.process_time()
@@ -86,7 +89,7 @@ def in_shards(document: Mapping[str, Any], batch: EventBatch) -> _Round:
 
 
 def started(document: Mapping[str, Any]) -> InlineShards:
-    """One shard in which the join runs."""
+    """Return one shard in which the join runs."""
     name, kind, shards = document["name"], JoinKind(), InlineShards(1)
     declarations = {one.name: one for one in (StreamDeclaration(name="s"), StreamDeclaration(name=name, derived=True))}
     join = kind.read(document, declarations.__getitem__)
@@ -100,7 +103,7 @@ def started(document: Mapping[str, Any]) -> InlineShards:
 
 
 def pairs_in(blocks: list[RowBlock]) -> Iterator[list[int]]:
-    """The numbers of the events of each pair."""
+    """Yield the event numbers of each pair."""
     for row in (row for block in blocks for row in block):
         if row.kind != DERIVED.name:
             raise SystemExit(f"unexpected: {row.body.decode()}")

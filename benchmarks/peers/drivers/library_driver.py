@@ -1,4 +1,4 @@
-"""One case on the matcher as a library: columns in memory to match columns, batches of 262,144 rows."""
+"""Driver for a case on the matcher as a library: columns in memory to match columns, in batches of 262,144 rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDS = 5
 
 
 def main() -> None:
-    """Run the case and print its result: the median of some rounds after a warm-up."""
+    """Run the case and print its result, the median of several rounds after a warm-up."""
     options = options_of("queries")
     texts: list[str] = json.loads(Path(options.queries).read_text(encoding="utf-8"))
     ready_at, spent = now(), dict[str, float]()
@@ -32,7 +32,7 @@ def main() -> None:
         taken, cpu_s = [], []
         for _ in range(ROUNDS):
             matcher = matcher_of(texts)
-            matcher.process(batch.slice(0, 0))  # building its tables counts as start-up
+            matcher.process(batch.slice(0, 0))  # the time to build the matcher's tables counts as start-up
             begin, before_s = time.perf_counter(), time.process_time()
             for part in parts_of(batch):
                 matcher.process(part)
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def matcher_of(texts: list[str]) -> Matcher:
-    """A matcher without a guard."""
+    """Return a matcher without a guard."""
     matcher = Matcher(tracks="bound")
     for text in texts:
         matcher.add_pattern(text)
@@ -53,25 +53,25 @@ def matcher_of(texts: list[str]) -> Matcher:
 
 
 def parts_of(batch: EventBatch) -> Iterator[EventBatch]:
-    """The batches for the matcher."""
+    """Yield the batches for the matcher."""
     return (batch.slice(start, min(ROWS, len(batch) - start)) for start in range(0, len(batch), ROWS))
 
 
 def answer(texts: list[str], batch: EventBatch) -> tuple[int, str]:
-    """Number and digest of the matches; not measured, as it needs the matches as Python values."""
+    """Return number and digest of the matches. This is not measured, because it converts matches to Python values."""
     matcher = matcher_of(texts)
     outputs = (matcher.process(part) for part in parts_of(batch))
     return digest_of(found for output in outputs for found in numbers_of(output))
 
 
 def numbers_of(output: MatchOutput) -> Iterator[tuple[int, list[int]]]:
-    """Place of the pattern and numbers of the events of each match; patterns are called p0, p1, ..."""
+    """Yield, for each match, the place of its pattern and the numbers of its events. Patterns are called p0, p1, ..."""
     for match in output.matches():
         yield int(match.pattern[1:]), sorted(number_of(one) for ids in match.bindings.values() for one in ids)
 
 
 def columns_of(path: str) -> EventBatch:
-    """The events of a file as one batch, ``value`` as a column."""
+    """Return the events of a file as one batch, with ``value`` as a column."""
     rows = list(lines_of(path))
     keys = [row["key"] for row in rows]
     hashes = {key: key_hash(key) for key in set(keys)}

@@ -1,4 +1,4 @@
-"""Common parts of the drivers in Python: options, the events of a file, and the line with the result."""
+"""Functions that Python drivers share: options, the events of a file, and the line with the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import orjson
 
 
 def options_of(*names: str) -> Namespace:
-    """Parse the options of every driver and the named further ones."""
+    """Parse the options that every driver has, and the given further options."""
     parser = ArgumentParser()
     for name in ("source", "warm", "events", *names):
         parser.add_argument(f"--{name}", required=True)
@@ -22,14 +22,14 @@ def options_of(*names: str) -> Namespace:
 
 
 def lines_of(path: str) -> Iterator[dict[str, Any]]:
-    """The events of a file, as parsed lines."""
+    """Yield the events of a file, as parsed lines."""
     with Path(path).open("rb") as file:
         for line in file:
             yield orjson.loads(line)
 
 
 def number_of(event_id: str) -> int:
-    """The number of an event: ``e12`` is 12."""
+    """Return the number of an event. For example, ``e12`` is 12."""
     return int(event_id[1:])
 
 
@@ -39,13 +39,13 @@ def tell(
     measure: Callable[[str], tuple[float, int, str]],
     more: Mapping[str, float] = MappingProxyType({}),
 ) -> None:
-    """Warm up, measure, and print the line of the result.
+    """Warm up, measure, and print the line with the result.
 
     Args:
-        ready_at: When the engine was loaded, seconds since 1970.
-        options: The options of ``options_of``.
-        measure: Runs the events of a file and returns seconds, matches and their digest.
-        more: Further members of the line, read after the measurement.
+        ready_at: The time at which the engine was loaded, in seconds since 1970.
+        options: The options from ``options_of``.
+        measure: A function that runs the events of a file, and returns seconds, matches and their digest.
+        more: Further members of the line, which are read after the measurement.
     """
     warm_up = measure(options.warm)[0] if options.warm else 0.0
     seconds, matches, digest = measure(options.events)
@@ -54,5 +54,5 @@ def tell(
 
 
 def now() -> float:
-    """Seconds since 1970, for times that two processes compare."""
+    """Return the time in seconds since 1970. Two processes can compare these times."""
     return time.time()
