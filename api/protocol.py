@@ -98,7 +98,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     @property
     def _has_head(self) -> bool:
-        """Return whether the head of the current request is complete."""
+        """Whether the head of the current request is complete."""
         return "method" in self.scope
 
     def _new_parser(self) -> HttpRequestParser:

@@ -104,7 +104,7 @@ class WireModel(BaseModel):
 
     @classmethod
     def from_domain(cls, record: Any, /) -> Self:
-        """Return the wire form of a record; also converts records that are members of another record."""
+        """Return the wire form of a record. Records that are members of the record are converted, too."""
         return cls.copying(record)
 
     @classmethod
@@ -128,8 +128,6 @@ class WireModel(BaseModel):
         """Validate a JSON value, or convert a record. The error about an undeclared member lists the declared members.
 
         This validator also refuses a text or boolean for a number, and any other value for a boolean.
-
-        Also refuses a text or boolean for a number, and any other value for a boolean.
         """
         if not isinstance(value, _JSON_TYPES):
             return value if isinstance(value, cls) else cls.from_domain(value)
@@ -145,10 +143,10 @@ class WireModel(BaseModel):
 
 
 class ChangesModel(WireModel):
-    """Changes of a resource (JSON merge patch): omitted members stay, null resets a member to its default.
+    """Changes of a resource (JSON merge patch). Omitted members do not change, and null resets a member to its default.
 
-    ``created``: the models of new resources, which contain the defaults; ``defaults``: the defaults of other members.
-    Members without a default cannot be null.
+    ``created`` are the models of new resources, which contain the defaults. ``defaults`` are the defaults of other
+    members. Members without a default cannot be null.
     """
 
     created: ClassVar[tuple[type[BaseModel], ...]] = ()
@@ -190,7 +188,7 @@ class PageModel(WireModel, Generic[Item]):
 
     @classmethod
     def from_domain(cls, page: Any, /, **lists: Sequence[Any]) -> Self:
-        """Return the wire form of a page; ``lists`` are further members that are lists of records."""
+        """Return the wire form of a page. ``lists`` are further members, each a list of records."""
         members: dict[str, list[Any]] = {}
         for name, records in {"items": page.items, **lists}.items():
             (model,) = get_args(cls.model_fields[name].annotation)

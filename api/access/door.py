@@ -2,9 +2,6 @@
 
 The middleware runs before any byte of a request body is read, and records a change before its answer is sent. It stores
 the authenticated caller in the request's state, as ``caller``.
-
-The middleware runs before any byte of a body is read, and records a change before its answer is sent. It stores the
-caller in the request's state, as ``caller``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Handlers, one module per resource: parse the request, call ``service``, render the answer."""
+"""Request handlers, one module per resource.
+
+A handler parses the request, calls ``service``, and renders the answer.
+"""

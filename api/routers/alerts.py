@@ -56,17 +56,17 @@ def list_alerts(
     wanted: Annotated[AlertFilter, Depends(wanted_alerts)],
     page: WantedPage,
 ) -> AlertList:
-    """Alerts in the order in which they were found. A cursor never expires, so a poller misses nothing.
+    """List alerts in the order in which they were found. A cursor never expires, so a poller misses nothing.
 
-    If alerts are selected by key, times or acknowledgement, a page may have few alerts or none, because only some
-    thousands are examined for it; `next` is set if more may follow.
+    If alerts are selected by key, times or acknowledgement, a page examines only some thousands of alerts. It may then
+    have few alerts or none, and `next` is set if more may follow.
     """
     return AlertList.from_domain(services.stores.alerts.page(wanted, **page))
 
 
 @router.get("/{alert_id}", summary="Look up an alert", response_model_exclude_unset=True)
 def get_alert(alert_id: str, services: Served) -> AlertDetail:
-    """One alert, with its notes."""
+    """Look up one alert, with its notes."""
     alerts = services.stores.alerts
     (mark,) = alerts.marks.acknowledgements([alert_id])
     return AlertDetail.with_marks(alerts.get(alert_id), mark, alerts.marks.notes(alert_id))
@@ -76,7 +76,7 @@ def get_alert(alert_id: str, services: Served) -> AlertDetail:
 def acknowledge_alert(
     alert_id: str, services: Served, request: NewAcknowledgement = _ANONYMOUS
 ) -> AcknowledgementModel:
-    """Mark an alert as seen. Repeating it changes nothing: the answer is who acknowledged it first, and when."""
+    """Mark an alert as seen. A repetition changes nothing: the answer names the first person and time."""
     mark = Acknowledgement(at_us=services.clock.now_us(), by=request.by)
     return AcknowledgementModel.copying(services.stores.alerts.marks.acknowledge(alert_id, mark))
 
@@ -88,7 +88,7 @@ def acknowledge_alert(
     dependencies=[Depends(once)],
 )
 def add_note(alert_id: str, note: NewNote, services: Served) -> NoteModel:
-    """Add a note to an alert. Looking up the alert shows its notes, oldest first."""
+    """Add a note to an alert. The answer of `GET` shows the notes, oldest first."""
     written = Note(id=f"note_{uuid.uuid4().hex}", at_us=services.clock.now_us(), text=note.text, by=note.by)
     services.stores.alerts.marks.add_note(alert_id, written)
     return NoteModel.copying(written)

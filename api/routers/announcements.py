@@ -1,4 +1,4 @@
-"""Announcements by senders: events that will not come any more, and ends of transactions."""
+"""Announcements by senders: promises about future events, and ends of transactions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WITH_NEWEST = NewTraceEnd()
 def punctuate(stream: str, punctuation: PunctuationModel, services: Served) -> AnnouncedModel:
     """Promise that no more events will come: before a time, of some transactions, or of a range of keys.
 
-    The promise is about later events. Results that wait for it are emitted: matches that wait for a NOT, timeouts, the
-    end of the transaction, absences and totals of joins. Events that break the promise are treated as late; for a key
-    that a range has finished, the `late` of the join decides.
+    The promise applies to events after it in the log. Results that wait for such a promise are emitted: matches that
+    wait for a NOT, timeouts, ends of transactions, absences and totals of joins. Events that break the promise are
+    treated as late. If a range has finished a key, the member `late` of the join decides about later events of the key.
     """
     warnings = services.announcing.punctuate(stream, punctuation.to_domain())
     return AnnouncedModel(**punctuation.model_dump(by_alias=True), warnings=list(warnings))
@@ -37,10 +37,10 @@ def end_trace(
     services: Served,
     end: NewTraceEnd = _WITH_NEWEST,
 ) -> TraceEndModel:
-    """End a transaction: waiting results are emitted, partial matches are dropped.
+    """End a transaction. Waiting results are emitted, and partial matches are dropped.
 
-    A later event of the key begins another transaction. If none is open, nothing happens. Transactions by a further key
-    of the stream cannot be ended.
+    A later event of the key starts another transaction. If no transaction of the key is open, nothing happens.
+    Transactions by a further key of the stream cannot be ended.
     """
     domain = end.to_domain(key)
     services.announcing.end_trace(stream, domain)

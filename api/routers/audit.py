@@ -1,4 +1,4 @@
-"""The audit log: the latest changes."""
+"""The audit log of requested changes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ router = APIRouter(prefix="/audit", tags=["audit"])
 
 @router.get("", summary="List recent changes")
 def list_changes(services: Served, page: WantedPage) -> AuditList:
-    """Requested changes: the caller, the time, the resource and the answer.
+    """List requested changes: the caller, the time, the resource and the status of the answer.
 
-    The log has every request with the scope ``patterns`` or ``admin`` that is not a GET, including refused ones. It
-    does not have events, punctuations and ends of transactions.
+    The log has every request that is not a GET and requires the scope ``patterns`` or ``admin``, including refused
+    requests. It does not have events, punctuations and ends of transactions.
     """
     return AuditList.from_domain(services.stores.audit.page(**page))

@@ -38,8 +38,8 @@ def put_calendar(
 ) -> CalendarDetail:
     """Declare business hours by weekday, holidays of a country or of an iCalendar text, and exceptions.
 
-    Other hours under the same name are the next version, which applies to later events. A deadline that an earlier
-    event began stays.
+    A changed declaration under the same name is the next version, which applies to later events. A deadline that
+    started with an earlier event does not change.
     """
     document = parse_document(body)
     if not isinstance(document, dict):
@@ -52,7 +52,7 @@ def put_calendar(
 
 @router.get("", summary="List the calendars")
 def list_calendars(services: Served, part: WantedPart) -> CalendarList:
-    """All calendars, by name, and the operators that use them."""
+    """List all calendars by name, with the operators that use them."""
     return CalendarList(
         **part.of([CalendarModel.from_table(report) for report in services.calendars.calendars()], "name")
     )
@@ -60,7 +60,7 @@ def list_calendars(services: Served, part: WantedPart) -> CalendarList:
 
 @router.get("/{name}", summary="Look up a calendar")
 def get_calendar(name: str, services: Served, response: Response) -> CalendarDetail:
-    """The declaration of a calendar, its versions, and the operators that use it."""
+    """Look up the declaration of a calendar, its versions, and the operators that use it."""
     return _detail(services.calendars.calendar(name), response)
 
 

@@ -52,10 +52,10 @@ def upload_constraints(
     preconditions: Preconditions,
     stream: Annotated[str | None, Query(description="The stream, if the document does not name it.")] = None,
 ) -> ConstraintsModel:
-    """Set the constraints of a stream; transactions that begin later follow them.
+    """Set the constraints of a stream. They apply to transactions that start later.
 
-    Patterns that can no longer match stay registered; the answer warns of them. Problems of a document are all named,
-    with their lines.
+    Patterns that can no longer match stay registered, and the answer has a warning for each. If the document is
+    refused, the error lists all of its problems, with their lines.
     """
     if media_type != _JSON and media_type not in _YAML:
         raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send {_JSON} or {_YAML[0]}")
@@ -69,7 +69,7 @@ def upload_constraints(
 
 @router.get("", summary="List the constraint sets")
 def list_constraints(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> ConstraintsList:
-    """The streams with a constraint set that the caller may touch, with its version."""
+    """List the streams with a constraint set that the caller may access, each with the current version."""
     records = reachable(services.stores.registry.constraints.all(), caller, stream)
     return ConstraintsList(**part.of(records, "stream"))
 
@@ -77,7 +77,7 @@ def list_constraints(services: Served, caller: Calling, stream: StreamFilter, pa
 @router.get("/{stream}", summary="Look up the constraint set of a stream")
 @bounded
 def get_constraints(stream: str, services: Served, response: Response) -> ConstraintsModel:
-    """The constraints in words, with warnings and notices."""
+    """Look up the constraints in words, with warnings and notices."""
     report = services.registration.constraint_sets.current(stream)
     give_tag(response, report.record)
     return ConstraintsModel.from_domain(report)
@@ -85,7 +85,7 @@ def get_constraints(stream: str, services: Served, response: Response) -> Constr
 
 @router.get("/{stream}/versions", summary="List the versions of a stream's constraint set")
 def list_constraint_versions(stream: str, services: Served, part: WantedPart) -> ConstraintsVersions:
-    """All versions, the newest first; a transaction follows the one current when it began."""
+    """List all versions, the newest first. A transaction follows the version that was current when it started."""
     records = services.registration.constraint_sets.versions(stream)
     return ConstraintsVersions(**part.of(records[::-1], "version"))
 
@@ -93,7 +93,7 @@ def list_constraint_versions(stream: str, services: Served, part: WantedPart) ->
 @router.get("/{stream}/versions/{version}", summary="Look up a version of a stream's constraint set")
 @bounded
 def get_constraint_version(stream: str, version: int, services: Served, response: Response) -> ConstraintsVersion:
-    """A version with its constraints in words, and its settings."""
+    """Look up a version: its constraints in words, and its settings."""
     record = services.registration.constraint_sets.version(stream, version)
     give_tag(response, record)
     return ConstraintsVersion.of_version(record)
@@ -102,10 +102,10 @@ def get_constraint_version(stream: str, version: int, services: Served, response
 @router.delete("/{stream}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the constraints of a stream")
 @bounded
 def delete_constraints(stream: str, services: Served, preconditions: Preconditions) -> None:
-    """Remove all hand-written constraints of a stream; transactions that begin later do not follow them.
+    """Remove all hand-written constraints of a stream. Transactions that start later do not follow them.
 
-    The set remains, with an empty next version, because transactions that have begun follow earlier versions. A stream
-    that follows a workflow keeps the constraints of the workflow.
+    The set remains, with an empty next version, because transactions that have started follow earlier versions. A
+    stream that follows a workflow keeps the constraints of the workflow.
     """
     services.registration.constraint_sets.remove(stream, preconditions)
 
@@ -113,8 +113,8 @@ def delete_constraints(stream: str, services: Served, preconditions: Preconditio
 @router.get("/{stream}/analysis", summary="Analyse the constraint set of a stream")
 @bounded
 def analyse_constraints(stream: str, services: Served) -> AnalysisModel:
-    """The names that the monitor distinguishes, the effect of the constraints on each pattern, and unused constraints.
+    """Analyse the names that the monitor distinguishes, the constraints' effect on each pattern, unused constraints.
 
-    Computed for this call, from the registered patterns; with hundreds of constraints it takes seconds.
+    The analysis is computed for each call, from the registered patterns. With hundreds of constraints it takes seconds.
     """
     return AnalysisModel.of(*services.registration.constraint_sets.analysis(stream))

@@ -24,7 +24,7 @@ def list_dead_letters(
     *,
     wanted: WantedPage,
 ) -> DeadLetterList:
-    """Events and log entries that could not be processed, and counters by reason."""
+    """List events and log entries that could not be processed, with counters by reason."""
     store = services.stores.dead_letters
     page = store.page(**wanted, stream=stream, code=code)
     outcomes = store.outcomes([letter["id"] for letter in page.items])
@@ -40,22 +40,23 @@ def replay_dead_letters(
 ) -> ReplayedList:
     """Send dead letters of a stream and code again, for example after the cause was fixed.
 
-    Only events that were refused at intake and are kept whole are sent again: first those never sent again, the oldest
-    first, then those refused longest ago. Repeat until `left` is 0 or a letter comes a second time.
+    Only events that were refused at intake and are stored completely are sent again. Letters that were never sent again
+    are first, the oldest first. The other letters follow, in the order of their last refusal. Repeat the request until
+    `left` is 0 or a letter is sent a second time.
     """
     return ReplayedList.from_domain(services.dead_letters.replay_all(stream=stream, code=code, limit=limit))
 
 
 @router.get("/{letter_id}", summary="Look up a dead letter")
 def get_dead_letter(letter_id: str, services: Served) -> DeadLetterDetail:
-    """A dead letter with its event, and the result of sending it again."""
+    """Look up a dead letter with its event, and the result of sending it again."""
     return DeadLetterDetail.with_outcome(*services.dead_letters.get(letter_id))
 
 
 @router.post("/{letter_id}/replay", summary="Send a dead letter again", responses=OVERLOAD_RESPONSES)
 def replay_dead_letter(letter_id: str, services: Served) -> ReplayModel:
-    """Send the event of a dead letter again, for example after the cause was fixed; it is accepted only once.
+    """Send the event of a dead letter again, for example after the cause was fixed. The event is accepted only once.
 
-    An event that is refused again makes no further dead letter, and may be sent again later.
+    If the event is refused again, there is no further dead letter, and the event may be sent again later.
     """
     return ReplayModel.copying(services.dead_letters.replay(letter_id), id=letter_id)

@@ -27,7 +27,10 @@ _KINDS = ("application/json", "application/schema+json")
 
 @router.get("", summary="List the schemas of a stream")
 def list_event_types(stream: str, services: Served, part: WantedPart) -> EventTypeList:
-    """The types of a stream that have schemas, by name; whether events are checked is a member of the stream."""
+    """List the types of a stream that have schemas, by name.
+
+    A member of the stream says whether its events are checked.
+    """
     types = services.stores.registry.event_types
     items = [EventTypeModel.of(stream, event_type) for event_type in types.all(stream).values()]
     return EventTypeList(**part.of(items, "type"))
@@ -35,14 +38,14 @@ def list_event_types(stream: str, services: Served, part: WantedPart) -> EventTy
 
 @router.get("/{event_type:path}/versions", summary="List the schemas that a type has had")
 def list_event_type_versions(stream: str, event_type: TypeName, services: Served, part: WantedPart) -> EventTypeList:
-    """The present and former schemas of a type, oldest first; a stream keeps the newest 1,000 changes."""
+    """List the present and former schemas of a type, oldest first. A stream keeps the newest 1,000 changes."""
     versions = services.stores.registry.event_types.versions(stream, event_type)
     return EventTypeList(**part.of([EventTypeModel.of(stream, version) for version in versions], "version"))
 
 
 @router.get("/{event_type:path}", summary="Look up the schema of a type")
 def get_event_type(stream: str, event_type: TypeName, services: Served, response: Response) -> EventTypeModel:
-    """The schema of an event type."""
+    """Look up the schema of an event type."""
     record = services.stores.registry.event_types.get(stream, event_type)
     give_tag(response, record)
     return EventTypeModel.of(stream, record)
@@ -88,10 +91,11 @@ def put_event_type(
     response: Response,
     preconditions: Preconditions,
 ) -> EventTypeModel:
-    """Set the JSON Schema of an event type (draft 2020-12) for its `data`; the body is the schema.
+    """Set the JSON Schema of an event type (draft 2020-12) for its `data`. The body is the schema.
 
-    The schema refers to no other documents, has no circular references, and its regular expressions have no
-    look-around. It is used if the stream checks its events (`PATCH /v1/streams/{stream}` with `schemas: check`).
+    The schema must not refer to other documents, must not have circular references, and its regular expressions must
+    not have look-around. It is used if the stream checks its events (`PATCH /v1/streams/{stream}` with
+    `schemas: check`).
     """
     types = services.stores.registry.event_types
     record, is_new = types.put(*place, schema, services.clock.now_us(), preconditions)
@@ -103,5 +107,5 @@ def put_event_type(
 
 @router.delete("/{event_type:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the schema of a type")
 def delete_event_type(stream: str, event_type: TypeName, services: Served, preconditions: Preconditions) -> None:
-    """Remove the schema of an event type; its events are no longer checked."""
+    """Remove the schema of an event type. Events of this type are no longer checked."""
     services.stores.registry.event_types.remove(stream, event_type, preconditions)

@@ -39,18 +39,17 @@ def send_events(
         str | None, Header(description="Your name for this batch: a repetition is not accepted again.")
     ] = None,
 ) -> IntakeModel:
-    """Accept events: CloudEvents, or plain objects read by the stream's mapping; arrays and lines may mix both.
+    """Accept events: CloudEvents, or plain objects that the stream's mapping describes. Arrays and lines may mix both.
 
     A CloudEvent in binary mode has its attributes in header fields `ce-…`, and `data` is the body. In
-    `application/x-ndjson` each line is an event; those that are rejected, because they are not JSON or for another
-    reason, are reported with their `line`.
+    `application/x-ndjson`, each line is an event, and rejected events are reported with their `line`.
 
-    The answer 202 may accept only some of the events: see ``rejected``. If none was accepted it is 422,
-    `nothing-accepted`, with the same members. Accepted events are safe in the log. The others are listed with the
-    reason, here and under ``/v1/dead-letters``.
+    The answer 202 may accept only some of the events: see ``rejected``. If no event was accepted, the answer is 422,
+    `nothing-accepted`, with the same members. Accepted events are safe in the log. Rejected events are listed with the
+    reason, in the answer and under ``/v1/dead-letters``.
 
-    While the backlog is full, the answer is 429 and nothing of the request is accepted; send it again, with the same
-    Idempotency-Key, after the number of seconds in Retry-After.
+    While the backlog is full, the answer is 429, and no event of the request is accepted. Send the request again, with
+    the same Idempotency-Key, after the number of seconds in Retry-After.
     """
     report = services.intake.ingest(stream, sent.objects, shape=sent.shape, idempotency_key=idempotency_key)
     answer = IntakeModel.from_domain(report, sent.lines)

@@ -25,20 +25,20 @@ def list_incidents(
     *,
     page: WantedPage,
 ) -> IncidentList:
-    """The incidents of patterns with ``incident``. Open ones are always kept."""
+    """List the incidents of patterns with ``incident``. Open incidents are always kept."""
     filters = {**page, "stream": stream, "pattern": pattern, "state": state}
     return IncidentList.from_domain(services.stores.incidents.page(**filters))
 
 
 @router.get("/{incident_id}", summary="Look up an incident")
 def get_incident(incident_id: str, services: Served) -> IncidentModel:
-    """One incident as its last change left it."""
+    """Look up one incident, as of its last change."""
     return IncidentModel.from_domain(services.stores.incidents.get(incident_id))
 
 
 @router.post("/{incident_id}/acknowledge", summary="Acknowledge an incident", status_code=status.HTTP_202_ACCEPTED)
 def acknowledge_incident(incident_id: str, services: Served, request: IncidentRequest = _ANONYMOUS) -> IncidentModel:
-    """Request that an incident is marked as seen; the answer is the incident before that.
+    """Request that an incident is marked as seen. The answer is the incident before this change.
 
     The request takes effect at its position in the log, and is then delivered as ``incident.updated``. Only the first
     request counts.
@@ -48,7 +48,7 @@ def acknowledge_incident(incident_id: str, services: Served, request: IncidentRe
 
 @router.post("/{incident_id}/close", summary="Close an incident", status_code=status.HTTP_202_ACCEPTED)
 def close_incident(incident_id: str, services: Served, request: IncidentRequest = _ANONYMOUS) -> IncidentModel:
-    """Request that an incident is closed; the answer is the incident before that.
+    """Request that an incident is closed. The answer is the incident before this change.
 
     The request takes effect at its position in the log, and is then delivered as ``incident.closed``. The next alert of
     the group opens another incident.

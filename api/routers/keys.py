@@ -1,4 +1,4 @@
-"""API keys: create, list, look up, rotate, revoke; the key of the caller."""
+"""API keys: operations to create, list, look up, rotate and revoke keys, and to look up the caller's key."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _AT_ONCE = KeyRotation()
 def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     """Create an API key. Its token is shown only in this answer.
 
-    A service that required no key before requires one from then on, so the first key must have the scope ``admin``.
-    Every request with a key that is restricted to streams must name a stream.
+    If the service required no key before, it requires one from now on. Therefore the first key must have the scope
+    ``admin``. Every request with a key that is restricted to streams must name a stream.
     """
     api_key, token = services.keys.create(key.to_domain())
     give_location(response, "keys", api_key.id)
@@ -32,13 +32,13 @@ def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
 
 @router.get("", summary="List the API keys")
 def list_keys(services: Served, part: WantedPart) -> KeyList:
-    """All API keys, the oldest first, including revoked and expired ones."""
+    """List all API keys, the oldest first, including revoked and expired keys."""
     return KeyList(**part.of([KeyModel.from_domain(report) for report in services.keys.all()], "id"))
 
 
 @router.get("/{key_id}", summary="Look up an API key")
 def get_key(key_id: str, services: Served, response: Response) -> KeyModel:
-    """An API key, without its secret, which is stored as a digest only."""
+    """Look up an API key, without its secret, of which only a digest is stored."""
     report = services.keys.get(key_id)
     give_tag(response, report.key)
     return KeyModel.from_domain(report)
@@ -48,9 +48,9 @@ def get_key(key_id: str, services: Served, response: Response) -> KeyModel:
 def rotate_key(
     key_id: str, services: Served, response: Response, preconditions: Preconditions, rotation: KeyRotation = _AT_ONCE
 ) -> CreatedKey:
-    """Replace the secret of a key; id and rights stay. The new token is shown only in this answer.
+    """Replace the secret of a key. Its id and rights do not change, and the new token is shown only in this answer.
 
-    The former secret stays valid for ``grace_s`` seconds, so that clients can be changed one by one.
+    The former secret is valid for ``grace_s`` more seconds, so that clients can be changed one by one.
     """
     key, token = services.keys.rotate(key_id, rotation.grace_s, preconditions)
     give_tag(response, key)
@@ -59,7 +59,10 @@ def rotate_key(
 
 @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Revoke an API key")
 def revoke_key(key_id: str, services: Served, preconditions: Preconditions) -> None:
-    """Revoke an API key for good; it stays in the list. Other processes of the API refuse it within a second."""
+    """Revoke an API key permanently.
+
+    The key remains in the list, and other processes of the API refuse it within a second.
+    """
     services.keys.revoke(key_id, preconditions)
 
 
@@ -68,7 +71,7 @@ caller_router = APIRouter(prefix="/caller", tags=["keys"])
 
 @caller_router.get("", summary="Look up the caller's API key")
 def get_caller(caller: Calling) -> CallerModel:
-    """The API key of this request and its rights, for clients that offer only what their key may do.
+    """Look up the API key of this request and its rights, for clients that offer only permitted operations.
 
     `id` is null while the service requires no key, and `environment` for the key in `FORESTALL_API_KEY`.
     """

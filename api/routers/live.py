@@ -84,11 +84,11 @@ async def follow_alerts(
     after: Annotated[str, Depends(first_cursor)],
     is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
 ) -> AsyncIterable[ServerSentEvent]:
-    """Each new alert as a server-sent event `alert`, in the form of `GET /v1/alerts`.
+    """Send each new alert as a server-sent event `alert`, in the form of `GET /v1/alerts`.
 
-    The `id` of an event is its alert's cursor: a client that reconnects with it as `Last-Event-ID`, as browsers do
-    automatically, resumes exactly there. Without one only new alerts are sent. The first event has only an `id`.
-    A comment is sent every 15 seconds when there are no alerts. The answer ends when the service stops.
+    The `id` of an event is the cursor of its alert. A client that reconnects with this `id` as `Last-Event-ID`, as
+    browsers do automatically, resumes exactly there. Without a cursor, only new alerts are sent. The first event has
+    only an `id`. While there are no alerts, a comment is sent every 15 seconds. The answer ends when the service stops.
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
     alert_filter = AlertFilter(stream=stream, pattern=pattern)
@@ -132,11 +132,12 @@ async def follow_results(
     after: Annotated[str, Depends(first_cursor_of_results)],
     is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
 ) -> AsyncIterable[ServerSentEvent]:
-    """Each new result as a server-sent event with the kind as its name, in the form of the kind's list.
+    """Send each new result as a server-sent event with the kind as its name, in the form of the kind's list.
 
-    The `id` of an event is the cursor after it, for the same kinds: a client that reconnects with it as `Last-Event-ID`
-    resumes exactly there. Without one only new results are sent. The results of one kind come in the order in which
-    they were found. The first event has only an `id`, and a comment is sent every 15 seconds when there are no results.
+    The `id` of an event is the cursor after the event, for the same kinds. A client that reconnects with this `id` as
+    `Last-Event-ID` resumes exactly there. Without a cursor, only new results are sent. The results of one kind are sent
+    in the order in which they were found. The first event has only an `id`. While there are no results, a comment is
+    sent every 15 seconds.
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
     async for cursor, (kind, result) in services.live.follow(feed, after, is_stopping):

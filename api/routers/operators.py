@@ -86,8 +86,9 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
     ) -> OperatorModel:
         """Run an operator on later events.
 
-        Another document under the same name is refused (409), except with ``If-Match``; ``PUT`` replaces it. With
-        ``state: draft`` the operator is only checked and stored, with ``state: paused`` it runs once it is resumed.
+        Another document under the same name is refused (409), except with ``If-Match``. To replace the document, use
+        ``PUT``. With ``state: draft``, the operator is only checked and stored. With ``state: paused``, it runs once it
+        is resumed.
         """
         answer, is_new = _put_version(
             kind, operator, services, response, preconditions, creates=preconditions.matches is None
@@ -111,7 +112,7 @@ def _add_put(router: APIRouter, kind: DocumentKind) -> None:
     def put_operator(
         name: str, operator: NewOperator, services: Served, response: Response, preconditions: Preconditions
     ) -> OperatorModel:
-        """Register an operator or its next version, in the form of ``POST``; omitted members have their defaults."""
+        """Register an operator or its next version, in the form of ``POST``. Omitted members have their defaults."""
         if operator.name != name:
             raise WrongShape(f"path.name: the name in the body is {operator.name!r}; both have to be the same")
         is_known = any(registered.name == name for registered in services.stores.registry.operators(kind.name).all())
@@ -144,7 +145,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"All {kind.plural} that the caller may touch, by name.",
     )
     def list_all(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> OperatorList:
-        """All operators of the kind that the caller may touch, by name, including drafts, paused and retired ones."""
+        """List the operators of the kind that the caller may access, by name: drafts, paused and retired ones, too."""
         operators = reachable(services.stores.registry.operators(kind.name).all(), caller, stream)
         return OperatorList(**part.of(operators, "name"))
 
@@ -155,7 +156,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         response_description="Every version, the oldest first.",
     )
     def list_versions(name: str, services: Served, part: WantedPart) -> OperatorList:
-        """Every version of the operator, the oldest first."""
+        """List every version of the operator, the oldest first."""
         versions = services.stores.registry.operators(kind.name).versions(name)
         return OperatorList(**part.of(versions, "version"))
 
@@ -166,7 +167,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"The {kind.name}, with its state.",
     )
     def get_one(name: str, services: Served, response: Response) -> OperatorModel:
-        """The current version of the operator, and its state."""
+        """Look up the current version of the operator, and its state."""
         return _answer(services.stores.registry.operators(kind.name).get(name), services, response)
 
 
@@ -178,7 +179,7 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"How the {kind.name} runs, and its counts.",
     )
     async def explain(name: str, services: Served) -> OperatorExplanationModel:
-        """The algorithm that runs and why, the events that are kept and for how long, and counts."""
+        """Explain which algorithm runs and why, which events are retained and for how long, with counts."""
         explanation = await to_thread(services.operators.explain, kind.name, name)
         return OperatorExplanationModel.copying(
             explanation, indexes=await services.operator_questions.indexes(kind, name)
@@ -200,11 +201,11 @@ def asking_router(kind: DocumentKind) -> APIRouter:
         openapi_extra={"requestBody": {"content": {"application/json": {"example": _QUESTION}}}},
     )
     async def ask(name: str, question: OperatorQuestion, services: Served) -> Response:
-        """The current values of groups over the events in the window; any attributes may form the groups.
+        """Compute the current values of groups over the events in the window. Any attributes may form the groups.
 
-        Each shard answers from its state, which includes all events that were acknowledged before the question; the
-        answer is exact as of the positions of the log in `positions`. `time`, the end of the window, is the current
-        event time of the stream. Asking changes no result.
+        Each shard answers from its state, which includes all events that were acknowledged before the question. The
+        answer is exact as of the log positions in `positions`. The window ends at `time`, the current event time of the
+        stream. The question does not change any results.
         """
         answer = await services.operator_questions.ask(kind, name, question.document)
         return Response(OperatorAnswerModel.json_of(answer), media_type="application/json")
@@ -222,9 +223,9 @@ def _add_plot(router: APIRouter, kind: DocumentKind) -> None:
         responses={200: {"content": {SVG: {"schema": {"type": "string"}}}}},
     )
     def plot(name: str, services: Served) -> Response:
-        """The values in the newest derived events, over time, as SVG: a panel for each value, a line for each group.
+        """Draw the values in the newest derived events over time, as SVG: a panel per value, a line per group.
 
-        The groups with most events are drawn, eight at most, in the light or dark colours of the reader.
+        At most eight groups are drawn: those with most events. The colours follow the reader's light or dark mode.
         """
         picture = plot_operator(services.stores, kind, name)
         return Response(picture, media_type=SVG, headers=PICTURE_HEADERS)
@@ -238,7 +239,7 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
         response_description=f"A page of {result.title} of the {kind.name}, and counters.",
     )
     def list_results(name: str, services: Served, wanted: WantedPage) -> OperatorResults:
-        """Recent results of all versions of the operator, and counters."""
+        """List recent results of all versions of the operator, with counters."""
         stream = services.stores.registry.operators(kind.name).get(name).stream
         store = services.stores.results[result.name]
         page = store.page(**{**wanted, "stream": stream, result.subject: name})
@@ -279,7 +280,7 @@ def _add_delete(router: APIRouter, kind: DocumentKind) -> None:
         response_description=f"The {kind.name} no longer runs; its results stay.",
     )
     def delete(name: str, services: Served, preconditions: Preconditions) -> None:
-        """Stop an operator and remove it from the list; its results stay."""
+        """Stop an operator and remove it from the list. Its results are kept."""
         services.operators.remove(kind.name, name, preconditions)
 
 

@@ -54,18 +54,18 @@ def register_pattern(
 ) -> CheckedPattern:
     """Match a pattern on later events.
 
-    Another pattern under the same name is refused (409), except with ``If-Match``; ``PUT /v1/patterns/{name}``
-    replaces it.
+    Another pattern under the same name is refused (409), except with ``If-Match``. To replace the pattern, use
+    ``PUT /v1/patterns/{name}``.
 
-    The pattern is sent as ``text`` or, in its JSON form, as ``definition``; the answer has both. A pattern that the
-    stream's constraints make impossible is refused with the reason, a minimal clash. Register a pattern that looks for
-    violations of the constraints with ``constraints: off``. With ``start: migrate`` the former version finishes its
-    partial matches, until its WITHIN has passed or another version is registered.
+    The pattern is sent as ``text`` or, in its JSON form, as ``definition``. The answer has both. If the stream's
+    constraints make the pattern impossible, it is refused, and the error gives a minimal conflict as the reason.
+    Register a pattern that looks for violations of the constraints with ``constraints: off``. With ``start: migrate``,
+    the former version finishes its partial matches until its WITHIN has passed or another version is registered.
 
     Matches of a pattern with INTO become events of a derived stream, which the first such pattern declares.
 
-    With ``state: draft`` the pattern is only checked and stored until it is activated. Sending a draft again without
-    this member activates it. With ``state: paused`` the pattern sees no events until it is resumed.
+    With ``state: draft``, the pattern is only checked and stored until it is activated. To activate a draft, you may
+    also send it again without this member. With ``state: paused``, the pattern sees no events until it is resumed.
     """
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
     draft = replace(pattern.to_domain(parsed, preconditions), creates=preconditions.matches is None)
@@ -91,9 +91,11 @@ def put_pattern(
     response: Response,
     preconditions: Preconditions,
 ) -> CheckedPattern:
-    """Register a pattern or its next version, in the form of ``POST /v1/patterns``; the text has the same name.
+    """Register a pattern or its next version, in the form of ``POST /v1/patterns``.
 
-    Omitted members have their defaults; so the severity may change, too.
+    The name in the text must be the same.
+
+    Omitted members have their defaults, so a request without ``severity`` may change the severity, too.
     """
     name, pattern = named
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
@@ -111,7 +113,7 @@ def put_pattern(
 def change_pattern(
     name: str, changes: PatternChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> PatternModel:
-    """Change the severity of a pattern, for new alerts; its version stays the same."""
+    """Change the severity of a pattern for new alerts. The pattern's version does not change."""
     record = services.stores.registry.pattern_operators.grade(name, changes.severity, preconditions)
     give_tag(response, record)
     return PatternModel.from_domain(record)
@@ -119,14 +121,14 @@ def change_pattern(
 
 @router.get("", summary="List the patterns")
 def list_patterns(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> PatternList:
-    """All patterns that the caller may touch, by name, including drafts, paused, suspended and retired ones."""
+    """List all patterns that the caller may access, by name, including drafts, paused, suspended and retired ones."""
     patterns = reachable(services.stores.registry.patterns(stream), caller, stream)
     return PatternList(**part.of(patterns, "name"))
 
 
 @router.get("/{name:path}/versions", summary="List the versions of a pattern")
 def list_versions(name: str, services: Served, part: WantedPart) -> PatternVersions:
-    """Every version of the pattern, the oldest first."""
+    """List every version of the pattern, the oldest first."""
     versions = services.stores.registry.pattern_operators.versions(name)
     last = versions[-1].version
     return PatternVersions(**part.of([PatternVersion.of(version, last) for version in versions], "version"))
@@ -134,7 +136,7 @@ def list_versions(name: str, services: Served, part: WantedPart) -> PatternVersi
 
 @router.get("/{name:path}/versions/{version}", summary="Look up a version of a pattern")
 def get_pattern_version(name: str, version: int, services: Served) -> PatternVersion:
-    """A version of the pattern."""
+    """Look up a version of the pattern."""
     versions = services.stores.registry.pattern_operators.versions(name)
     record = next((candidate for candidate in versions if candidate.version == version), None)
     if record is None:
@@ -144,14 +146,14 @@ def get_pattern_version(name: str, version: int, services: Served) -> PatternVer
 
 @router.get("/{name:path}/statistics", summary="Get the statistics of a pattern")
 def get_statistics(name: str, services: Served) -> PatternStatistics:
-    """Counts of the results of all versions of a pattern, including results that are no longer kept."""
+    """Count the results of all versions of a pattern, including results that are no longer kept."""
     return PatternStatistics.from_domain(pattern_counts(services.stores, name))
 
 
 @router.get("/{name:path}", summary="Look up a pattern")
 @bounded
 def get_pattern(name: str, services: Served, response: Response) -> PatternDetail:
-    """The pattern, the events that terminate its partial matches under the constraints, in words, and their counts."""
+    """Look up a pattern, and the events that terminate its partial matches under the constraints, with their counts."""
     report, inspection = services.registration.pattern(name)
     give_tag(response, report.pattern)
     endings = services.stores.results["ending"].counts(stream=report.pattern.stream, pattern=report.pattern.name)
@@ -161,14 +163,14 @@ def get_pattern(name: str, services: Served, response: Response) -> PatternDetai
 @router.post("/{name:path}/activate", summary="Activate a draft")
 @bounded
 def activate_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Match a draft on later events. An active pattern stays active."""
+    """Match a draft on later events. If the pattern is already active, nothing changes."""
     return _moved(services.registration.move_pattern(name, "activate", preconditions), response)
 
 
 @router.post("/{name:path}/retire", summary="Retire a pattern")
 @bounded
 def retire_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Stop matching a pattern for good; its alerts and counts stay listed."""
+    """Stop matching a pattern permanently. Its alerts and counts remain listed."""
     return _moved(services.registration.move_pattern(name, "retire", preconditions), response)
 
 
@@ -177,7 +179,7 @@ def retire_pattern(name: str, services: Served, response: Response, precondition
 def pause_pattern(
     name: str, services: Served, response: Response, preconditions: Preconditions, now: Now = False
 ) -> CheckedPattern:
-    """Stop matching a pattern until it is resumed; its partial matches are dropped."""
+    """Stop matching a pattern until it is resumed. Its partial matches are dropped."""
     skipped = skipped_by(services.stores) if now else None
     report = services.registration.move_pattern(name, "pause", preconditions, stops=now)
     return _moved(report, response).with_skipped(skipped)
@@ -186,7 +188,7 @@ def pause_pattern(
 @router.post("/{name:path}/resume", summary="Resume a pattern")
 @bounded
 def resume_pattern(name: str, services: Served, response: Response, preconditions: Preconditions) -> CheckedPattern:
-    """Match a paused pattern on later events; its version stays the same.
+    """Match a paused pattern on later events. Its version does not change.
 
     A pattern that was suspended because it cost too much work is resumed as its next version, with the same text.
     """
@@ -195,17 +197,17 @@ def resume_pattern(name: str, services: Served, response: Response, precondition
 
 @router.delete("/{name:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a pattern")
 def delete_pattern(name: str, services: Served, preconditions: Preconditions) -> None:
-    """Stop matching a pattern and remove it from the list; its alerts stay."""
+    """Stop matching a pattern and remove it from the list. Its alerts are kept."""
     services.registration.delete_pattern(name, preconditions)
 
 
 @router.post("/dry-run", summary="Try a pattern")
 @bounded
 def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
-    """Match a pattern over the newest events of a stream, with the current constraints; nothing is stored.
+    """Match a pattern over the newest events of a stream, with the current constraints. Nothing is stored.
 
-    Patterns are refused for the same reasons as at registration. A transaction whose beginning is no longer in the log,
-    or not among these events, is matched from its middle on; open transactions stay open.
+    Patterns are refused for the same reasons as at registration. If the first events of a transaction are no longer in
+    the log, or not among the newest events, only the rest of the transaction is matched. Open transactions stay open.
     """
     stream, is_guarded = wanted.stream or "", wanted.constraints != "off"
     suppress = None if wanted.suppress is None else wanted.suppress.model_dump(by_alias=True)

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/pipeline", tags=["pipeline"])
 
 @router.get("", summary="Get the state of the pipeline")
 def get_pipeline(services: Served) -> PipelineModel:
-    """When the pipeline started, how its latest micro-batch spent its time, the backlog, and totals.
+    """Look up the start of the pipeline, the time spent in its latest micro-batch, the backlog, and totals.
 
     Unknown values are null.
     """
@@ -27,10 +27,11 @@ def get_pipeline(services: Served) -> PipelineModel:
 
 @router.get("/plan", summary="Get the plan of the pipeline")
 def get_plan(services: Served) -> PlanModel:
-    """Which task holds which shards, how far each shard is, and what the operators of each stream cost.
+    """Look up which task holds which shards, the position of each shard, and the cost of each stream's operators.
 
-    Operators of one kind on one key of a stream share an engine: processor time is measured for the engine, results are
-    counted for each operator. Recent events count more than older ones; figures are updated about once a second.
+    Operators of one kind on one key of a stream share an engine. Processor time is measured for the engine, and results
+    are counted for each operator. Recent events count more than older ones. The figures are updated about once a
+    second.
     """
     return PlanModel.model_validate(pipeline_plan(services.stores, services.settings, services.clock))
 
@@ -43,7 +44,7 @@ _OPEN: dict[str, Any] = {"security": []}  # requires no key
 
 @health_router.get("/health", summary="Is the process up?", openapi_extra=_OPEN)
 def get_health() -> Health:
-    """The API process is up; the rest of the service is not checked."""
+    """Report that the API process is up. The rest of the service is not checked."""
     return Health()
 
 
@@ -54,7 +55,7 @@ def get_health() -> Health:
     openapi_extra=_OPEN,
 )
 def get_ready(services: Served) -> Ready:
-    """Ready when Redis answers and the pipeline has reported recently."""
+    """Report whether the service is ready: Redis answers, and the pipeline has reported recently."""
     missing = missing_parts(services.stores, services.settings, services.clock)
     if missing:
         raise NotReady("; ".join(missing), missing=list(missing))
@@ -72,11 +73,11 @@ class MetricsResponse(PlainTextResponse):
 
 @metrics_router.get("/metrics", summary="Metrics for Prometheus", response_class=MetricsResponse)
 def get_metrics(request: Request, services: Served) -> MetricsResponse:
-    """Counters and gauges of the whole service, read from the stores, and times of this process's requests.
+    """Return counters and gauges of the whole service, read from the stores, and times of this process's requests.
 
     Unknown values are left out.
 
-    A key is required as everywhere; Prometheus sends it with ``authorization`` in its scrape configuration.
+    A key is required, as for other operations. Prometheus sends it with ``authorization`` in its scrape configuration.
     """
     times: HttpTimes = request.app.state.http_times
     content = render_metrics(services.stores, services.settings.limits, services.clock, times.metrics())

@@ -1,4 +1,4 @@
-"""Projects and the resources that each project has made, so that no project deletes resources of another."""
+"""Projects, with the resources that each project has made. With these lists, no project deletes another's resources."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ ProjectName = Annotated[str, Path(min_length=1, max_length=200, description="The
 
 @router.get("", summary="List the projects")
 def list_projects(services: Served, part: WantedPart) -> ProjectList:
-    """All projects that were applied, by name, each with its resources."""
+    """List all projects that were applied, by name, each with its resources."""
     return ProjectList(**part.of(services.stores.projects.all(), "name"))
 
 
 @router.get("/{name}", summary="Look up a project")
 def get_project(name: ProjectName, services: Served) -> ProjectModel:
-    """The resources of a project."""
+    """Look up the resources of a project."""
     return ProjectModel.from_domain(services.stores.projects.get(name))
 
 
 @router.put("/{name}", summary="Set the resources of a project")
 def put_project(name: ProjectName, wanted: ProjectResources, services: Served) -> ProjectModel:
-    """Record the resources that a project has made; an empty list removes the project.
+    """Record the resources that a project has made. An empty list removes the project.
 
-    `forestall apply` writes the list, and with `--prune` deletes only resources of it that no other project lists.
+    `forestall apply` writes the list. With `--prune`, it deletes only resources in this list that no other project
+    lists.
     """
     require_segment(name, "name")
     record = wanted.to_domain(name, services.clock.now_us())

@@ -112,10 +112,10 @@ def count_by_hour(
     ] = None,
     until: Annotated[Moment | None, Query(description="End of the period (default: now).")] = None,
 ) -> HourCounts:
-    """The number of results of each pattern by hour of event time, including results that are no longer listed.
+    """Count the results of each pattern by hour of event time, including results that are no longer listed.
 
     Counts are kept for the newest 744 hours (31 days) with results up to now, and for 744 hours after now. An answer
-    has at most 20,000 counts, of the newest hours.
+    has at most 20,000 counts, those of the newest hours.
     """
     begin_us = None if since is None else parse_time(since)
     end_us = services.clock.now_us() if until is None else parse_time(until)
@@ -126,5 +126,5 @@ def count_by_hour(
 
 @router.get("/endings/summary", tags=["endings"], summary="Count early terminations by pattern and reason")
 def summarize_endings(services: Served, stream: StreamFilter) -> EndingSummaries:
-    """Number of transactions in which each pattern was terminated early, by reason, since the service began."""
+    """Count the transactions in which each pattern was terminated early, by reason, since the service began."""
     return EndingSummaries.from_domain(services.stores.results["ending"].counts(**of_stream(stream)))

@@ -21,7 +21,7 @@ _MEDIA_TYPE = "application/schema+json"
     responses={200: {"content": {_MEDIA_TYPE: {"schema": {"type": "object"}}}}},
 )
 def get_pattern_schema() -> Response:
-    """JSON Schema (2020-12) of a pattern's JSON form, which ``POST /v1/patterns`` takes as ``definition``."""
+    """Return the JSON Schema (2020-12) of a pattern's JSON form, the ``definition`` in ``POST /v1/patterns``."""
     return Response(files("nfa.language").joinpath("pattern.schema.json").read_bytes(), media_type=_MEDIA_TYPE)
 
 
@@ -32,5 +32,8 @@ def get_pattern_schema() -> Response:
     responses={200: {"content": {_MEDIA_TYPE: {"schema": {"type": "object"}}}}},
 )
 def get_project_schema() -> Response:
-    """JSON Schema (2020-12) of the documents that ``forestall apply`` reads; editors can use it for completion."""
+    """Return the JSON Schema (2020-12) of the documents that ``forestall apply`` reads.
+
+    Editors can use it for completion.
+    """
     return Response(orjson.dumps(document_schema()), media_type=_MEDIA_TYPE)

@@ -1,4 +1,4 @@
-"""Sinks, receivers other than webhooks: register, list, look up, change, delete; test, list deliveries, redeliver."""
+"""Sinks, which are receivers other than webhooks: operations to register, list, change, delete and test them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ PathSink = Annotated[RegisteredWebhook, Depends(sink_of)]
 def register_sink(sink: NewSink, services: Served, response: Response) -> SinkModel:
     """Send results to a folder of Parquet files, by e-mail, or to a Kafka topic.
 
-    A sink has the filters, digests, retries and circuit of a webhook, and a template where its messages have bodies.
-    Its password is never shown.
+    A sink has the filters, digests, retries and circuit of a webhook. If its messages have bodies, it may have a
+    template. Its password is never shown.
     """
     registered = services.webhooks.register(sink.to_domain())
     give_location(response, "sinks", registered.id)
@@ -48,9 +48,11 @@ def register_sink(sink: NewSink, services: Served, response: Response) -> SinkMo
 
 @router.get("", summary="List the sinks")
 def list_sinks(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> SinkList:
-    """All sinks that the caller may touch, with the state of their deliveries, the oldest first, without webhooks.
+    """List all sinks that the caller may access, the oldest first, with the state of their deliveries.
 
-    With ``stream``, sinks for this stream only.
+    Webhooks are not listed.
+
+    With ``stream``, only sinks for this stream are listed.
     """
     sinks = reachable([sink for sink in services.stores.webhooks.all() if sink.sink is not None], caller, stream)
     page = part.of(sinks, "id")
@@ -61,7 +63,7 @@ def list_sinks(services: Served, caller: Calling, stream: StreamFilter, part: Wa
 
 @router.get("/{sink_id}", summary="Look up a sink")
 def get_sink(sink: PathSink, services: Served, response: Response) -> SinkDetail:
-    """A sink, and the state of its deliveries."""
+    """Look up a sink, and the state of its deliveries."""
     give_tag(response, sink)
     return SinkDetail.of(sink, services.webhooks.health(sink.id))
 
@@ -70,9 +72,9 @@ def get_sink(sink: PathSink, services: Served, response: Response) -> SinkDetail
 def change_sink(
     stored: PathSink, changes: SinkChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> SinkDetail:
-    """Change target, filters or form of a sink; omitted members stay as they are.
+    """Change target, filters or form of a sink. Omitted members do not change.
 
-    Queued deliveries are sent to the new target; filters apply to new results.
+    Queued deliveries are sent to the new target. Filters apply to new results.
     """
     sink = services.webhooks.change(stored.id, changes.to_domain(), preconditions)
     give_tag(response, sink)
@@ -81,7 +83,7 @@ def change_sink(
 
 @router.delete("/{sink_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a sink")
 def delete_sink(stored: PathSink, services: Served, preconditions: Preconditions) -> None:
-    """Delete a sink with its queued deliveries; results that it has written stay."""
+    """Delete a sink with its queued deliveries. Results that it has written are kept."""
     services.stores.webhooks.delete(stored.id, preconditions)
 
 

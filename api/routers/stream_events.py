@@ -67,13 +67,13 @@ def list_events(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> StreamEventList:
-    """Events that the log holds, in the order of arrival. Without `after`, the newest ones.
+    """List the events in the log, in the order of arrival. Without `after`, the page has the newest events.
 
     Events of derived streams are kept in one list: the newest `FORESTALL_LIMITS__RECENT_KEPT` of all these streams.
 
-    A cursor never expires, so a poller misses nothing that the log still holds; if entries after the cursor were
+    A cursor never expires, so a poller misses no event that is still in the log. If entries after the cursor were
     trimmed, `trimmed_until` is the time of the oldest kept entry. Each page examines a bounded part of the log, which
-    holds all streams: a page may have few events or none, and `next` is set if more may follow.
+    contains all streams. A page may therefore have few events or none, and `next` is set if more may follow.
     """
     return StreamEventList.from_domain(services.stores.event_pages(wanted, after, limit))
 
@@ -90,12 +90,13 @@ async def follow_events(
     after: Annotated[str, Depends(first_cursor)],
     is_stopping: Annotated[Callable[[], bool], Depends(stop_sign)],
 ) -> AsyncIterable[ServerSentEvent]:
-    """Each accepted event as a server-sent event `event`, in the form of the list.
+    """Send each accepted event as a server-sent event `event`, in the form of the list.
 
-    The `id` is the cursor after the event: a client that reconnects with it as `Last-Event-ID`, as browsers do
-    automatically, resumes exactly there. Without one only new events are sent. The first message has only an `id`. If
-    events after the cursor are no longer kept, a server-sent event `gap` comes first: `{"trimmed_until": TIME}`. A
-    comment is sent every 15 seconds when there are no events. The answer ends when the service stops.
+    The `id` is the cursor after the event. A client that reconnects with this `id` as `Last-Event-ID`, as browsers do
+    automatically, resumes exactly there. Without a cursor, only new events are sent. The first message has only an
+    `id`. If events after the cursor are no longer kept, a server-sent event `gap` comes first:
+    `{"trimmed_until": TIME}`. While there are no events, a comment is sent every 15 seconds. The answer ends
+    when the service stops.
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
     pages = partial(services.stores.event_pages, wanted)

@@ -24,7 +24,8 @@ def declare_stream(
 ) -> StreamModel:
     """Declare a stream: its correlation key, event types, ends of transactions, and event time.
 
-    How the stream's events are read cannot be changed later; event time and the ends of transactions can (`PATCH`).
+    The members that determine how events are read cannot be changed later. Event time and the ends of transactions can
+    be changed (`PATCH`).
     """
     if not services.registration.declare_stream(stream.to_domain(), preconditions, is_checked=_checked(stream)):
         response.status_code = status.HTTP_200_OK
@@ -36,7 +37,7 @@ def declare_stream(
 
 @router.get("", summary="List the streams")
 def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamList:
-    """All streams that the caller may touch, by name."""
+    """List all streams that the caller may access, by name."""
     records = services.stores.registry.streams_with_schemas()
     models = [StreamModel.of(record) for record in records if caller.may_touch(record.declaration.name)]
     return StreamList(**part.of(models, "name"))
@@ -44,10 +45,12 @@ def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamL
 
 @router.get("/{stream}", summary="Look up a stream")
 def get_stream(stream: str, services: Served, response: Response) -> StreamDetail:
-    """The declaration of a stream, the operators that produce its events (of a derived stream), and its readers.
+    """Look up the declaration of a stream, and the operators that read its events.
 
-    Events of a derived stream wait until no older ones can come from any shard or source; ``held_back_by`` names what
-    they wait for.
+    For a derived stream, also its producers.
+
+    Events of a derived stream wait until no older events can arrive from any shard or source. ``held_back_by`` names
+    the shards and sources that delay these events.
     """
     record = services.stores.registry.stream_with_schemas(stream)
     give_tag(response, record)
@@ -58,14 +61,14 @@ def get_stream(stream: str, services: Served, response: Response) -> StreamDetai
 def change_stream(
     stream: str, changes: StreamChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> StreamModel:
-    """Change the members of a declaration that may change, for later events; omitted members stay as they are.
+    """Change the members of a declaration that may change, for later events. Omitted members do not change.
 
-    With ``schemas: check``, an event that violates the schema of its type is rejected: the answer names it, and it
-    becomes a dead letter with the code `schema-broken`. Events of a type without a schema are not checked.
+    With ``schemas: check``, an event that violates the schema of its type is rejected. The answer lists the event, and
+    it becomes a dead letter with the code `schema-broken`. Events of a type without a schema are not checked.
 
-    Events that wait for older ones are matched under the changed declaration. The watermark does not go back. A new
-    idle timeout or new end events apply to open transactions, too. New end events give the stream's constraint set its
-    next version, which transactions that begin later follow.
+    Events that wait for older events are matched under the changed declaration. The watermark never decreases. A new
+    idle timeout or new end events also apply to open transactions. New end events create the next version of the
+    stream's constraint set, which applies to transactions that start later.
     """
     record = services.registration.change_stream(
         stream, changes.to_domain(), preconditions, is_checked=_checked(changes)
@@ -90,9 +93,9 @@ def delete_stream(
     """Delete a stream that nothing uses. The answer lists what was deleted with it.
 
     A stream is in use by its patterns and other operators that are not retired, constraints, a followed workflow, its
-    webhooks, schemas of event types and feeds. The answer 409 names these, unless `cascade` deletes them as well.
-    Alerts and other results stay, without their counts by hour. Events are refused at once, and the stream may be
-    declared again, with empty state.
+    webhooks, schemas of event types and feeds. The answer 409 lists these uses, unless `cascade` deletes them as well.
+    Alerts and other results are kept, without their counts by hour. Events are refused at once. The stream may be
+    declared again, and then starts with empty state.
     """
     if dry_run:
         return StreamRemoval.of(stream, services.stores.registry.removal.uses(stream, preconditions), dry_run=True)

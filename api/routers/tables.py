@@ -79,8 +79,8 @@ def upload_table(
 ) -> TableModel:
     """Register the rows of a file: CSV with the names of the columns in its first line, JSON lines, or Parquet.
 
-    Other rows under the same name are the next version, which later events look up. Rows that cannot be read, or that
-    repeat a key, are refused with line and column.
+    A further upload under the same name is the next version, which later events look up. If a row cannot be read or
+    repeats a key, the upload is refused with line and column.
     """
     report = services.tables.put(upload)
     if not report.is_new:
@@ -91,13 +91,13 @@ def upload_table(
 
 @router.get("", summary="List the tables")
 def list_tables(services: Served, part: WantedPart) -> TableList:
-    """All tables, by name, and the operators that look them up."""
+    """List all tables by name, with the operators that look them up."""
     return TableList(**part.of([TableModel.from_domain(report) for report in services.tables.tables()], "name"))
 
 
 @router.get("/{name}", summary="Look up a table")
 def get_table(name: str, services: Served, response: Response) -> TableDetail:
-    """The columns of a table, its key, its versions, and the operators that look it up."""
+    """Look up the columns of a table, its key, its versions, and the operators that look it up."""
     report = services.tables.table(name)
     response.headers["ETag"] = _etag(report.record)
     return TableDetail.from_versions(report, services.stores.tables.versions(name))
@@ -110,7 +110,7 @@ def get_table(name: str, services: Served, response: Response) -> TableDetail:
     responses={200: {"content": {_PARQUET: {"schema": {"type": "string", "format": "binary"}}}}},
 )
 def get_table_rows(name: str, services: Served) -> Response:
-    """The current rows as a Parquet file."""
+    """Return the current rows as a Parquet file."""
     content = io.BytesIO()
     rows = services.tables.rows(name)
     with parquet.ParquetWriter(content, rows.schema, compression="zstd") as writer:
@@ -127,9 +127,9 @@ def get_table_rows(name: str, services: Served) -> Response:
 def change_table_row(
     name: str, key: _Key, body: RawBody, services: Served, preconditions: Preconditions, response: Response
 ) -> TableModel:
-    """Insert or replace one row: an object with the columns as members; missing ones are null.
+    """Insert or replace one row: an object with the columns as members. Missing members are null.
 
-    Later events look it up.
+    Later events look up the new row.
     """
     row = parse_document(body)
     if not isinstance(row, dict):
@@ -141,7 +141,7 @@ def change_table_row(
 
 @router.delete("/{name}/rows", status_code=status.HTTP_204_NO_CONTENT, summary="Remove a row")
 def delete_table_row(name: str, key: _Key, services: Served, preconditions: Preconditions) -> None:
-    """Remove one row, if it exists; later events do not find it."""
+    """Remove one row, if it exists. Later events do not find it."""
     services.tables.change_row(name, key, None, preconditions)
 
 

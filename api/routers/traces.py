@@ -1,4 +1,4 @@
-"""Transactions: lists of open transactions; events, pattern states and possible next types of one transaction."""
+"""Transactions: lists of open transactions, and the events, pattern states and possible next types of one."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ async def list_traces(
     wanted: Annotated[CaseFilter, Depends(wanted_cases)],
     question: Annotated[Mapping[str, Any], Depends(checked_question)],
 ) -> OpenCaseList:
-    """Open transactions, the oldest first: the progress of each pattern, since when, and which types may come next.
+    """List open transactions, the oldest first, with the progress of each pattern and the types that may come next.
 
-    Each shard answers from its state, which includes all events that were acknowledged before the question; the answer
-    is exact as of the positions of the log in `positions`. It takes longer while there is a backlog: 504 if not all
-    shards have answered in time, 503 if the pipeline does not run. Asking changes nothing.
+    Each shard answers from its state, which includes all events that were acknowledged before the question. The answer
+    is exact as of the log positions in `positions`. It takes longer while there is a backlog. If not all shards answer
+    in time, the answer is 504. If the pipeline does not run, it is 503. The question changes nothing.
 
     Paused patterns, and patterns that are matched by a further key of the stream, are not listed.
     """
@@ -105,11 +105,12 @@ def get_trace(
         ),
     ] = None,
 ) -> TraceModel:
-    """The last transaction of a key, as far as the log holds it: its events, the state of each pattern, possible next
-    types.
+    """Look up the last transaction of a key: its events, the state of each pattern, possible next types.
+
+    Only events that are still in the log are included.
 
     The events are matched again with the stream's patterns, each from its registration on, under the constraints that
-    were current when the transaction began. `positions` are the positions of the log up to which events are read; the
+    were current when the transaction began. `positions` are the positions of the log up to which events are read. The
     pipeline may not have reached them yet. If `is_complete` is false, older parts of the log were trimmed or not read,
     so the beginning may be missing. The events of a derived stream are read from the list of derived events.
     """

@@ -1,4 +1,4 @@
-"""Webhooks: register, list, look up, change, delete; rotate secrets, test, list deliveries, redeliver."""
+"""Webhooks: operations to register, list, change, delete and test webhooks, rotate secrets, and redeliver."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def register_webhook(webhook: NewWebhook, services: Served, response: Response) 
 
 @router.get("", summary="List the webhooks")
 def list_webhooks(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> WebhookList:
-    """All webhooks that the caller may touch, with the state of their deliveries, the oldest first.
+    """List all webhooks that the caller may access, the oldest first, with the state of their deliveries.
 
-    With ``stream``, webhooks for this stream only.
+    With ``stream``, only webhooks for this stream are listed.
     """
     webhooks = reachable(
         [webhook for webhook in services.stores.webhooks.all() if webhook.sink is None], caller, stream
@@ -74,7 +74,7 @@ def list_webhooks(services: Served, caller: Calling, stream: StreamFilter, part:
 
 @router.get("/{webhook_id}", summary="Look up a webhook")
 def get_webhook(webhook: PathWebhook, services: Served, response: Response) -> WebhookDetail:
-    """A webhook, and the state of its deliveries."""
+    """Look up a webhook, and the state of its deliveries."""
     give_tag(response, webhook)
     return WebhookDetail.of(webhook, services.webhooks.health(webhook.id))
 
@@ -83,10 +83,10 @@ def get_webhook(webhook: PathWebhook, services: Served, response: Response) -> W
 def change_webhook(
     stored: PathWebhook, changes: WebhookChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> WebhookDetail:
-    """Change address, filters or form of a webhook; omitted members stay as they are.
+    """Change address, filters or form of a webhook. Omitted members do not change.
 
-    Queued deliveries are sent to the new address in the new form; filters apply to new alerts. While a webhook is
-    disabled nothing is queued for it, and queued deliveries wait until it is enabled again.
+    Queued deliveries are sent to the new address in the new form. Filters apply to new alerts. While a webhook is
+    disabled, no deliveries are queued for it, and queued deliveries wait until it is enabled again.
     """
     webhook = services.webhooks.change(stored.id, changes.to_domain(), preconditions)
     give_tag(response, webhook)
@@ -107,10 +107,10 @@ def rotate_secret(
     preconditions: Preconditions,
     rotation: Rotation = _NEW_SECRET,
 ) -> CreatedWebhook:
-    """Replace the signing secret; the new one is shown only in this answer.
+    """Replace the signing secret. The new secret is shown only in this answer.
 
-    For ``grace_s`` seconds messages are also signed with the former secret: ``webhook-signature`` has both signatures,
-    separated by a blank, and a receiver accepts the one that it can verify.
+    For ``grace_s`` seconds, messages are also signed with the former secret. ``webhook-signature`` then has both
+    signatures, separated by a blank, and a receiver accepts the signature that it can verify.
     """
     webhook = services.webhooks.rotate_secret(
         stored.id, secret=rotation.secret, grace_s=rotation.grace_s, condition=preconditions

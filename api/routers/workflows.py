@@ -1,4 +1,4 @@
-"""Workflows: upload, list, look up, compare, draw, delete; check transactions; let streams follow them."""
+"""Workflows: operations to upload, list, look up, compare, draw, delete and follow models, and check transactions."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def upload_workflow(
     services: Served,
     response: Response,
 ) -> WorkflowModel:
-    """Register a model: BPMN 2.0, PNML, or a process tree in YAML or JSON; it is compiled before the answer.
+    """Register a model: BPMN 2.0, PNML, or a process tree in YAML or JSON. The model is compiled before the answer.
 
     The body is the file itself, with options in the query, or a JSON object with both. Another model under the same
-    name is the next version, and streams that follow the workflow switch to it. A model that cannot be read, or that
-    has no complete trace, is refused; the answer names the faulty elements.
+    name is the next version, and streams that follow the workflow switch to it. If a model cannot be read or has no
+    complete trace, it is refused, and the answer lists the faulty elements.
     """
     report = services.workflows.upload(replace(upload, condition=preconditions))
     if not report.is_new:
@@ -115,7 +115,7 @@ def upload_workflow(
 
 @router.get("", summary="List the workflows")
 def list_workflows(services: Served, part: WantedPart) -> WorkflowList:
-    """All workflows, by name, and the streams that follow them."""
+    """List all workflows by name, with the streams that follow them."""
     return WorkflowList(
         **part.of([WorkflowModel.from_domain(report) for report in services.workflows.workflows()], "name")
     )
@@ -123,7 +123,7 @@ def list_workflows(services: Served, part: WantedPart) -> WorkflowList:
 
 @router.get("/{name}", summary="Look up a workflow")
 def get_workflow(name: str, services: Served, response: Response) -> WorkflowModel:
-    """The model, how its constraints were found, the size of its automaton, and the streams that follow it."""
+    """Look up the model, how its constraints were found, the size of its automaton, and the streams that follow it."""
     report = services.workflows.workflow(name)
     response.headers["ETag"] = _etag(report.record)
     return WorkflowModel.from_domain(report)
@@ -137,14 +137,14 @@ def delete_workflow(name: str, services: Served, preconditions: Preconditions) -
 
 @router.get("/{name}/versions", summary="List the versions of a workflow")
 def list_workflow_versions(name: str, services: Served, part: WantedPart) -> WorkflowVersions:
-    """All versions, the newest first."""
+    """List all versions, the newest first."""
     records = services.stores.workflows.versions(name)
     return WorkflowVersions(**part.of([WorkflowVersion.from_record(record) for record in reversed(records)], "version"))
 
 
 @router.get("/{name}/versions/{version}", summary="Look up a version of a workflow")
 def get_workflow_version(name: str, version: int, services: Served, response: Response) -> WorkflowVersion:
-    """A version of the workflow."""
+    """Look up a version of the workflow."""
     record = services.workflows.workflow(name, version).record
     response.headers["ETag"] = _etag(record)
     return WorkflowVersion.from_record(record)
@@ -161,7 +161,7 @@ def get_workflow_version(name: str, version: int, services: Served, response: Re
     },
 )
 def get_workflow_source(name: str, version: int, services: Served) -> Response:
-    """The model exactly as it was uploaded."""
+    """Return the model exactly as it was uploaded."""
     record, content = services.workflows.source(name, version)
     return Response(content, media_type=record.media_type, headers={**SOURCE_HEADERS, "ETag": _etag(record)})
 
@@ -179,7 +179,7 @@ def list_workflow_constraints(
     ] = False,
     version: Version = None,
 ) -> DerivedConstraints:
-    """The constraints of every complete trace, each with its origin in the model."""
+    """List the constraints of every complete trace, each with its origin in the model."""
     return DerivedConstraints.of(services.workflows.derived(name, version), kind or [], is_full=full)
 
 
@@ -191,7 +191,7 @@ def compare_workflow_versions(
     first: Annotated[int, Query(alias="from", ge=1, description="The first version.")],
     second: Annotated[int, Query(alias="to", ge=1, description="The second version.")],
 ) -> WorkflowDiff:
-    """Constraints, event types and end events that only one of two versions has; whether both allow the same traces."""
+    """Compare two versions: constraints, event types and end events of only one version, differences of traces."""
     return WorkflowDiff.from_domain(services.workflows.difference(name, first, second))
 
 
@@ -218,7 +218,7 @@ def draw_workflow(
     ] = None,
     version: Version = None,
 ) -> Response:
-    """The model as SVG: its own drawing if it has one, otherwise a computed layout."""
+    """Draw the model as SVG: its own drawing if it has one, otherwise a computed layout."""
     if trace is not None and highlight:
         raise WrongShape("query: give highlight or trace, not both")
     marks = Marks(highlighted=highlight or [])
@@ -287,7 +287,7 @@ def check_conformance(
     services: Served,
     version: Annotated[int | None, Query(ge=1, description="A version (default: the current one).")] = None,
 ) -> ConformanceList:
-    """Whether sequences of events are complete traces of the workflow, beginnings of some, or leave it, and where."""
+    """Check whether sequences of events are complete traces of the workflow or prefixes, or leave it, and where."""
     limit = services.settings.limits.max_batch_events
     record, conformances = services.workflows.conformance(name, request.to_domain(limit), version)
     return ConformanceList.of(record, conformances)
@@ -301,9 +301,9 @@ following_router = APIRouter(prefix="/streams", tags=["workflows"])
 def follow_workflow(
     stream: str, request: FollowRequest, services: Served, response: Response, preconditions: Preconditions
 ) -> FollowedWorkflow:
-    """Transactions that begin later follow the workflow, in addition to hand-written constraints.
+    """Let transactions that start later follow the workflow, in addition to hand-written constraints.
 
-    Later versions of the workflow are followed automatically. ``exact`` is refused where the workflow has no automaton
+    Later versions of the workflow are followed automatically. ``exact`` is refused if the workflow has no automaton
     within the limits.
     """
     report = services.workflows.follow(stream, request.workflow, request.mode, preconditions)
@@ -314,7 +314,7 @@ def follow_workflow(
 @following_router.get("/{stream}/workflow", summary="Look up the workflow that a stream follows")
 @bounded
 def get_followed_workflow(stream: str, services: Served, response: Response) -> FollowedWorkflow:
-    """The workflow, the mode in which it is followed, and the resulting constraint set."""
+    """Look up the workflow, the mode in which it is followed, and the resulting constraint set."""
     report = services.workflows.following(stream)
     give_tag(response, report.record)
     return FollowedWorkflow.from_domain(report)
@@ -325,5 +325,5 @@ def get_followed_workflow(stream: str, services: Served, response: Response) -> 
 )
 @bounded
 def unfollow_workflow(stream: str, services: Served, preconditions: Preconditions) -> None:
-    """Transactions that begin later are checked against hand-written constraints only."""
+    """Check transactions that start later against hand-written constraints only."""
     services.registration.constraint_sets.unfollow(stream, preconditions)

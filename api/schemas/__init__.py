@@ -1,1 +1,1 @@
-"""Wire models: the forms of requests and answers, one module per resource."""
+"""Wire models: the JSON forms of requests and answers, one module per resource."""

@@ -1,4 +1,4 @@
-"""Alerts on the wire; the same form goes to webhooks."""
+"""Alerts on the wire. Webhooks deliver the same form."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ By = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class NewAcknowledgement(WireModel):
-    """Acknowledges an alert."""
+    """The acknowledgement of an alert, as sent by a client."""
 
     by: By | None = Field(None, description="Name of the person; stored unchanged.")
 
 
 class AcknowledgementModel(WireModel):
-    """Acknowledgement of an alert."""
+    """The acknowledgement of an alert: who acknowledged it, and when."""
 
     at: Time = Field(description="When it was acknowledged first.")
     by: str | None = Field(description="Who acknowledged it, as stated by the client.")
@@ -91,11 +91,11 @@ class SuppressedAlertCount(WireModel):
 
 
 class SuppressedAlertList(ResultList[SuppressedAlertModel, SuppressedAlertCount]):
-    """Recent suppressed alerts, newest first, and the count of all by pattern."""
+    """Recent suppressed alerts, newest first, and the total number by pattern."""
 
 
 class ListedAlert(AlertModel):
-    """An alert in lists."""
+    """An alert in a list."""
 
     created_at: Time | None = Field(
         None, description="When the service found it, by its clock; null in alerts of earlier releases."

@@ -13,9 +13,9 @@ _Number = Annotated[StrictInt, Field(ge=LEAST_NUMBER, le=GREATEST_NUMBER)]
 
 
 class KeyRangeModel(WireModel):
-    """Keys that are whole numbers between two bounds, both included; a bound may be left out.
+    """A range of keys that are whole numbers, between two bounds that are both included. A bound may be left out.
 
-    A key is a whole number if it is written like one: 7, -12, 0. Others, such as 007 and a7, are in no range.
+    A key is a whole number if it is written as one: 7, -12, 0. Other keys, such as 007 and a7, are in no range.
     """
 
     low: _Number | None = Field(None, alias="from", description="The least key.")
@@ -31,7 +31,7 @@ class KeyRangeModel(WireModel):
 
 
 class PunctuationModel(WireModel):
-    """A promise about future events."""
+    """A promise that certain events will not come any more."""
 
     before: Moment | None = Field(None, description="RFC 3339: no event with an earlier time comes any more.")
     key: str | None = Field(None, min_length=1, description="No event of this transaction comes any more: it ends.")
@@ -81,7 +81,7 @@ class AnnouncedModel(PunctuationModel):
 
 
 class NewTraceEnd(WireModel):
-    """The time at which a transaction ended; the body may be left out."""
+    """The end of a transaction, as sent by a client. The body may be left out."""
 
     time: Moment | None = Field(
         None, description="RFC 3339, in event time, at most the newest time of its shard (default)."

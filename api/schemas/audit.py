@@ -10,7 +10,7 @@ from api.wire import From, PageModel, Time, WireModel
 
 
 class AuditModel(WireModel):
-    """A requested change."""
+    """A requested change in the audit log."""
 
     at: Time = Field(description="When it was answered.")
     key: str | None = Field(

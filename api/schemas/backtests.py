@@ -14,7 +14,7 @@ from service import Backtest, BacktestDraft, BacktestStatus, Page, PatternChoice
 
 
 class PatternReference(WireModel):
-    """A registered pattern by name, or the text of a pattern; with `suppress`, some of its alerts are suppressed."""
+    """A registered pattern by name, or the text of a pattern. With `suppress`, some of its alerts are suppressed."""
 
     name: str | None = None
     version: int | None = Field(None, ge=1, description="Version of the registered pattern (default: the current one).")
@@ -80,7 +80,7 @@ class BacktestPattern(WireModel):
 
 
 class VariantModel(WireModel):
-    """The results and the cost of one variant of matching."""
+    """The results and the cost of one variant of a backtest."""
 
     name: Literal["pattern", "against", "no_prune", "no_constraints"] = Field(
         description="The variant; 'pattern' is the tested one."
@@ -103,7 +103,7 @@ class VariantModel(WireModel):
 
 
 class ComparisonModel(WireModel):
-    """A comparison of the tested variant's alerts with another variant's; ratios are relative to the other variant."""
+    """A comparison of the tested variant's alerts with another variant's. Ratios are relative to the other variant."""
 
     compared_with: str = Field(alias="with", description="Name of the other variant.")
     added: int = Field(description="Alerts, or events of derived streams, that only 'pattern' has.")
@@ -138,7 +138,7 @@ class BacktestFailure(WireModel):
 
 
 class BacktestModel(WireModel):
-    """A backtest."""
+    """A backtest and its state."""
 
     id: str
     stream: str
@@ -207,7 +207,7 @@ class BacktestAlert(WireModel):
 
 
 class BacktestAlertList(WireModel):
-    """A page of alerts, by their end."""
+    """A page of the alerts of a backtest, sorted by their end."""
 
     items: list[BacktestAlert]
     next: str | None = Field(description="Send as 'after' for the next page; null when this is the last.")

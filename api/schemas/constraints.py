@@ -60,7 +60,7 @@ class ProcessModel(WireModel):
 
 
 class ConstraintsSummary(WireModel):
-    """A version of a stream's constraint set."""
+    """A version of a stream's constraint set, without its content."""
 
     stream: str
     version: int = Field(description="Counts from 1 within the stream.")
@@ -89,7 +89,7 @@ class ConstraintsVersion(ConstraintsSummary):
 
 
 class ConstraintsModel(ConstraintsVersion):
-    """The constraint set of a stream."""
+    """The current constraint set of a stream."""
 
     warnings: list[str] = Field(description="Types that can never occur, and patterns that can no longer match.")
     notices: list[str] = Field(description="Notices about parts of the upload that mean more than the stored set.")
@@ -103,7 +103,7 @@ class ConstraintsModel(ConstraintsVersion):
 
 
 class ConstraintsVersions(PartModel[ConstraintsSummary]):
-    """Every constraint set that a stream has had, the newest first. Open transactions may follow older ones."""
+    """Every constraint set that a stream has had, the newest first. Open transactions may follow older sets."""
 
 
 class DeadAlternativeModel(WireModel):
@@ -125,7 +125,7 @@ class RedundantStepModel(WireModel):
 
 
 class LikelyEndingModel(WireModel):
-    """The event that is expected to end partial matches first."""
+    """The event that is expected to terminate most partial matches first."""
 
     event: str
     required_before: list[str] = Field(description="Events that have to come before it.")
@@ -146,7 +146,7 @@ class StateModel(WireModel):
 
 
 class CandidateModel(WireModel):
-    """Names that were considered when the monitor could not distinguish all names."""
+    """The names that were considered if the monitor could not distinguish all names."""
 
     names: list[str]
     benefit: float = Field(description="Estimated work and state that they save per transaction.")
@@ -183,7 +183,7 @@ class PatternAnalysisModel(WireModel):
 
 
 class UnusedModel(WireModel):
-    """Constraints that terminate no partial match of any pattern. They may still find deviations."""
+    """Constraints that terminate no partial match of any pattern. They may still lead to deviations."""
 
     constraints: list[str]
     visited_states: int = Field(description="Monitor states that were examined.")

@@ -36,7 +36,7 @@ class ReplayedList(WireModel):
 
 
 class DeadLetterModel(WireModel):
-    """An event, or an entry of the log, that could not be processed."""
+    """An event or a log entry that could not be processed."""
 
     id: str
     stream: str
@@ -76,7 +76,7 @@ class DeadLetterModel(WireModel):
 
 
 class DeadLetterDetail(DeadLetterModel):
-    """A dead letter with its event, at most 32,000 characters of it."""
+    """A dead letter with at most 32,000 characters of its event."""
 
     whole: bool = Field(False, description="Intake: whether the event is whole, so that it can be sent again.")
 
@@ -90,7 +90,7 @@ class DeadLetterCount(WireModel):
 
 
 class DeadLetterList(PageModel[DeadLetterModel]):
-    """Recent dead letters, and the count of all by reason."""
+    """Recent dead letters, and the total number by reason."""
 
     counts: list[DeadLetterCount]
 

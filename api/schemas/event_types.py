@@ -40,4 +40,4 @@ class EventTypeModel(WireModel):
 
 
 class EventTypeList(PartModel[EventTypeModel]):
-    """The types of a stream that have schemas, by name; or the versions of one."""
+    """The types of a stream that have schemas, by name, or the versions of one type."""

@@ -1,4 +1,4 @@
-"""Answers to sent events on the wire, and examples of the events that ``streams`` reads."""
+"""Answers to sent events on the wire, and examples of the event forms that ``streams`` reads."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RejectedModel(WireModel):
 
 
 class IntakeModel(WireModel):
-    """The result for each event; the accepted ones are safe in the log."""
+    """The result for each event of a request. Accepted events are safe in the log."""
 
     accepted: int
     rejected: list[RejectedModel] = Field(description="Rejected events, possibly all; also under /v1/dead-letters.")

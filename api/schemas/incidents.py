@@ -14,7 +14,7 @@ IncidentState: TypeAlias = Literal["open", "acknowledged", "closed"]
 
 
 class IncidentRequest(WireModel):
-    """A person who acknowledges or closes an incident."""
+    """The name of the person who acknowledges or closes an incident."""
 
     by: By | None = Field(None, description="Name of the person; stored unchanged.")
 
@@ -40,7 +40,7 @@ class ClosedByModel(WireModel):
 
 
 class IncidentModel(WireModel):
-    """The alerts of a group of a pattern, from the first one until the incident is closed."""
+    """An incident: the alerts of a group of a pattern, from the first alert until the incident is closed."""
 
     id: Annotated[str, From("incident")] = Field(
         description="Id of the incident; the member 'incident' of its messages."

@@ -15,7 +15,7 @@ _STREAMS = "The only streams that the key may touch; null: all."
 
 
 class NewKey(WireModel):
-    """A key to create."""
+    """An API key to create."""
 
     name: str = Field(description="For people: 1 to 100 printable characters.")
     scopes: list[Scope] = Field(min_length=1, max_length=4, description=_SCOPES)
@@ -28,7 +28,7 @@ class NewKey(WireModel):
 
 
 class KeyRotation(WireModel):
-    """The rotation of a key's secret; the body may be left out."""
+    """The rotation of a key's secret. The body may be left out."""
 
     grace_s: int = Field(0, ge=0, le=MOST_GRACE_S, description="Seconds for which the former secret stays valid.")
 
@@ -56,13 +56,16 @@ class KeyModel(WireModel):
 
 
 class CreatedKey(KeyModel):
-    """A key with its token, which clients send as 'Authorization: Bearer <token>'; it is shown only once."""
+    """An API key with its token, which clients send as 'Authorization: Bearer <token>'.
+
+    The token is shown only once.
+    """
 
     token: Secret
 
 
 class KeyList(PartModel[KeyModel]):
-    """All keys, the oldest first."""
+    """All API keys, the oldest first."""
 
 
 class CallerModel(WireModel):

@@ -13,7 +13,7 @@ from service import OperatorAnswer, Severity, SkippedBacklog
 
 
 class NewOperator(WireModel):
-    """An operator to register: these members are common to all kinds; the kind defines further ones."""
+    """An operator to register. These members are common to all kinds, and each kind defines further members."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -27,7 +27,7 @@ class NewOperator(WireModel):
 
     @property
     def document(self) -> dict[str, Any]:
-        """Return the document that the operator's kind reads."""
+        """The document that the operator's kind reads."""
         stream_member = {} if self.stream is None else {"stream": self.stream}
         return {"name": self.name, **stream_member, **(self.model_extra or {})}
 
@@ -68,7 +68,7 @@ class OperatorModel(WireModel):
 
 
 class OperatorResults(PageModel[dict[str, Any]]):
-    """Recent results of an operator, and its counters."""
+    """Recent results of an operator, with its counters."""
 
     counts: list[dict[str, Any]]
 
@@ -90,7 +90,7 @@ class OperatorExplanationModel(WireModel):
 
 
 class OperatorQuestion(WireModel):
-    """A question over the events in the window of an operator; omitted members ask for everything."""
+    """A question over the events in the window of an operator. Omitted members do not restrict the answer."""
 
     by: list[str] = Field([], description="Attributes to group by; none: one group.")
     where: dict[str, str | bool | int | float | None] = Field(
@@ -106,7 +106,7 @@ class OperatorQuestion(WireModel):
 
     @property
     def document(self) -> dict[str, Any]:
-        """Return the members of the question that were given. Members that are null are left out."""
+        """The members of the question that were given. Members that are null are left out."""
         return self.model_dump(exclude_unset=True, exclude_none=True)
 
 

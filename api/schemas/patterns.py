@@ -38,7 +38,7 @@ FirstStateMember: TypeAlias = Annotated[
 
 
 class SuppressModel(WireModel):
-    """Suppression of a pattern's alerts: further alerts of a group, for some time after an alert."""
+    """Suppression of a pattern's alerts: for some time after an alert, further alerts of its group are suppressed."""
 
     by: list[str] = Field(
         default_factory=list,
@@ -50,7 +50,7 @@ class SuppressModel(WireModel):
 
 
 class IncidentRules(WireModel):
-    """How the alerts of a pattern become incidents."""
+    """The rules by which the alerts of a pattern become incidents."""
 
     by: list[str] | None = Field(
         None,
@@ -60,7 +60,7 @@ class IncidentRules(WireModel):
 
 
 class ResolvesModel(WireModel):
-    """The incidents that alerts of this pattern close: incidents of another pattern with the same values."""
+    """The incidents that alerts of this pattern close: open incidents of another pattern with the same values."""
 
     pattern: str = Field(description="The pattern whose incidents are closed.")
     by: list[str] = Field(
@@ -123,7 +123,7 @@ class NewPattern(WireModel):
 
 
 class PatternChanges(ChangesModel):
-    """Changes of a pattern; its text is changed by `PUT`."""
+    """Changes of a pattern. The text of a pattern is changed by `PUT`."""
 
     defaults = MappingProxyType({"severity": USUAL_SEVERITY})
 
@@ -201,7 +201,7 @@ class CheckedPattern(PatternModel):
 
 
 class FailingConditionModel(WireModel):
-    """An event that ends partial matches."""
+    """An event that terminates partial matches."""
 
     event: str = Field(description="Type of the event.")
     bound: list[str] = Field(description="The steps that are bound before it.")
@@ -216,7 +216,7 @@ class FailingConditionModel(WireModel):
 
 
 class MetRowsModel(WireModel):
-    """For a step, which rows of the table in FOR EACH ROW its events meet."""
+    """The rows of the table in FOR EACH ROW that the events of a step meet, in words."""
 
     step: str
     meets: str
@@ -275,7 +275,7 @@ class PatternVersions(PartModel[PatternVersion]):
 
 
 class MissingCount(WireModel):
-    """The number of partial matches that WITHIN ended while the same steps were missing."""
+    """The number of partial matches whose WITHIN has passed while the same steps were missing."""
 
     missing_steps: Annotated[str, From("missing")] = Field(description="The steps, separated by commas.")
     count: int
@@ -340,7 +340,7 @@ class NewDryRun(WireModel):
 
 
 class DryMatch(WireModel):
-    """A match that would have been an alert."""
+    """A match that would have been an alert, had the pattern been registered."""
 
     key: str
     row: Row = None
@@ -351,7 +351,7 @@ class DryMatch(WireModel):
 
 
 class DryEnding(WireModel):
-    """The number of transactions in which the pattern could no longer match for one reason."""
+    """The number of transactions in which the pattern could no longer match, for one reason."""
 
     form: str
     reason: str
@@ -359,7 +359,7 @@ class DryEnding(WireModel):
 
 
 class DryRunModel(WireModel):
-    """The results that a pattern would have had in the newest events."""
+    """The results that a pattern would have had over the newest events."""
 
     pattern: str
     stream: str

@@ -1,4 +1,4 @@
-"""The pipeline and the health of the service on the wire."""
+"""The state of the pipeline and the health of the service on the wire."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class VolumeModel(WireModel):
 
 
 class BacklogModel(WireModel):
-    """The backlog: events that are accepted and not matched yet."""
+    """The backlog: events that are accepted, but not matched yet."""
 
     waiting_volume: Annotated[VolumeModel, From("backlog.waiting")] = Field(
         description="In the log and not matched yet."
@@ -38,7 +38,7 @@ class BacklogModel(WireModel):
 
 
 class BatchModel(WireModel):
-    """A micro-batch."""
+    """A micro-batch of the pipeline."""
 
     batch: int
     started_at: Time
@@ -83,7 +83,7 @@ class StreamStateModel(WireModel):
 
 
 class ExecutorsModel(WireModel):
-    """The executors of a cluster."""
+    """The Spark executors of a cluster."""
 
     running: int
     missing: list[str] = Field(
@@ -151,14 +151,14 @@ class EngineCostModel(WireModel):
 
 
 class TaskModel(WireModel):
-    """A task or process that matches."""
+    """A Spark task or a process that matches."""
 
     name: str
     shards: list[int]
 
 
 class PlanModel(WireModel):
-    """The plan of the pipeline."""
+    """The plan of the pipeline: its tasks, its shards and the cost of its engines."""
 
     runtime: str = Field(description="`continuous` or `micro-batch`.")
     policy: str = Field(description="How the next shard, and within a step the next stream, is chosen.")
@@ -168,13 +168,13 @@ class PlanModel(WireModel):
 
 
 class Health(WireModel):
-    """The process is up."""
+    """The API process is up."""
 
     status: Literal["ok"] = "ok"
     version: str = Field(default_factory=lambda: version("forestall"), description="The release that answers.")
 
 
 class Ready(WireModel):
-    """The service takes events and matches them."""
+    """The service accepts events and matches them."""
 
     status: Literal["ready"] = "ready"

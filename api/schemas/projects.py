@@ -13,14 +13,14 @@ _MOST = 20_000
 
 
 class ProjectResource(WireModel):
-    """A resource of a project."""
+    """A resource that a project has made."""
 
     kind: Annotated[str, Field(min_length=1, max_length=100)]
     name: Annotated[str, Field(min_length=1, max_length=500, description="Of an event type: stream/type.")]
 
 
 class ProjectResources(WireModel):
-    """The resources of a project."""
+    """The resources that a project has made."""
 
     resources: list[ProjectResource] = Field(max_length=_MOST)
 
@@ -30,7 +30,7 @@ class ProjectResources(WireModel):
 
 
 class ProjectModel(ProjectResources):
-    """A project that was applied."""
+    """A project that was applied, with its resources."""
 
     name: str
     applied_at: Time = Field(description="Time of the last change of the list.")

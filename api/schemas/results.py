@@ -1,4 +1,4 @@
-"""Results with counters on the wire; corrections, deviations and suspensions go to webhooks in the same form."""
+"""Results with counters on the wire. Webhooks deliver corrections, deviations and suspensions in the same form."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Count = TypeVar("Count", bound=WireModel)
 
 
 class ResultList(PageModel[Item], Generic[Item, Count]):
-    """Recent results of a kind, and the count of all."""
+    """Recent results of a kind, and the total number."""
 
     counts: list[Count]
 
 
 class CorrectionModel(WireModel):
-    """An alert that was sent early does not hold: the transaction broke a constraint."""
+    """A retraction of an alert that was sent early, because the transaction later broke a constraint."""
 
     type: Literal["correction"] = Field("correction", description="Distinguishes corrections from other results.")
     id: str = Field(description="Id of the correction, the same each time it is found; the webhook-id.")
@@ -59,7 +59,7 @@ class CorrectionCount(WireModel):
 
 
 class CorrectionList(ResultList[CorrectionModel, CorrectionCount]):
-    """Recent corrections, newest first, and the count of all by pattern."""
+    """Recent corrections, newest first, and the total number by pattern."""
 
 
 class DeviationModel(WireModel):
@@ -102,7 +102,7 @@ class DeviationCount(WireModel):
 
 
 class DeviationList(ResultList[DeviationModel, DeviationCount]):
-    """Recent deviations, newest first, and the count of all by event type and kind."""
+    """Recent deviations, newest first, and the total number by event type and kind."""
 
 
 class WorkBudgetModel(WireModel):
@@ -124,7 +124,7 @@ class WorkBudgetModel(WireModel):
 
 
 class SuspensionModel(WireModel):
-    """A pattern is no longer matched, as it was given up in too many transactions or cost too much in all of them."""
+    """The suspension of a pattern that was given up in too many transactions, or cost too much in all of them."""
 
     type: Literal["pattern.suspended"] = Field(
         "pattern.suspended", description="Distinguishes suspensions from other results."
@@ -145,7 +145,7 @@ class SuspensionModel(WireModel):
 
 
 class DerivedEventModel(WireModel):
-    """An event that a pattern with INTO made of a match."""
+    """An event that a pattern with INTO has derived from a match."""
 
     id: str = Field(description="Id of the match that it was made from; the webhook-id.")
     stream: str = Field(description="The stream of the match.")
@@ -161,7 +161,7 @@ class DerivedEventModel(WireModel):
 
 
 class DerivedEventCount(WireModel):
-    """The number of events that a pattern made for a derived stream."""
+    """The number of events that a pattern has derived for a stream."""
 
     stream: str
     pattern: str
@@ -170,7 +170,7 @@ class DerivedEventCount(WireModel):
 
 
 class DerivedEventList(ResultList[DerivedEventModel, DerivedEventCount]):
-    """Recent derived events, newest first, and the count of all by pattern and derived stream."""
+    """Recent derived events, newest first, and the total number by pattern and derived stream."""
 
 
 class SuspensionCount(WireModel):
@@ -182,11 +182,11 @@ class SuspensionCount(WireModel):
 
 
 class SuspensionList(ResultList[SuspensionModel, SuspensionCount]):
-    """Recent suspensions, newest first, and the count of all by pattern."""
+    """Recent suspensions, newest first, and the total number by pattern."""
 
 
 class TimeoutModel(WireModel):
-    """A partial match that could still have been completed when the window of its pattern had passed."""
+    """A partial match that could still have completed when the window of its pattern had passed."""
 
     id: str
     stream: str
@@ -211,11 +211,11 @@ class TimeoutCount(WireModel):
 
 
 class TimeoutList(ResultList[TimeoutModel, TimeoutCount]):
-    """Recent timeouts, newest first, and the count of all by missing steps."""
+    """Recent timeouts, newest first, and the total number by missing steps."""
 
 
 class EndingModel(WireModel):
-    """The first event after which a pattern can no longer match in a transaction; it may be the end event."""
+    """The first event after which a pattern can no longer match in a transaction. It may be the end event."""
 
     id: str
     stream: str
@@ -235,7 +235,7 @@ class EndingModel(WireModel):
 
 
 class EndingCount(WireModel):
-    """The number of transactions in which a pattern could no longer match for one reason."""
+    """The number of transactions in which a pattern could no longer match, for one reason."""
 
     stream: str
     pattern: str
@@ -255,7 +255,7 @@ class EndingReason(WireModel):
 
 
 class EndingSummary(WireModel):
-    """The number of transactions in which a pattern could no longer match, in all and by reason."""
+    """The number of transactions in which a pattern could no longer match, in total and by reason."""
 
     stream: str
     pattern: str
@@ -303,11 +303,11 @@ class HourCountModel(WireModel):
 
 
 class HourCounts(WireModel):
-    """Counts by hour, the oldest hour first; hours without results are left out."""
+    """Counts by hour, the oldest hour first. Hours without results are left out."""
 
     since: Time | None = Field(description="The beginning of the first hour that was counted; null: nothing is.")
     items: list[HourCountModel]
 
 
 class EndingList(ResultList[EndingModel, EndingCount]):
-    """Recent early terminations, newest first, and the count of all by reason."""
+    """Recent early terminations, newest first, and the total number by reason."""

@@ -33,14 +33,14 @@ class _NewSink(NewReceiver):
 
 
 class NewParquetSink(_NewSink):
-    """A folder of Parquet files, by kind of result and day."""
+    """A sink that writes a folder of Parquet files, by kind of result and day."""
 
     kind: Literal["parquet"]
     path: _Path
 
 
 class NewEmailSink(_NewSink):
-    """Recipients of e-mail."""
+    """A sink that sends e-mails."""
 
     kind: Literal["email"]
     host: str = Field(description="The mail server.")
@@ -54,7 +54,7 @@ class NewEmailSink(_NewSink):
 
 
 class NewKafkaSink(_NewSink):
-    """A Kafka topic."""
+    """A sink that writes to a Kafka topic."""
 
     kind: Literal["kafka"]
     servers: str = Field(description="Bootstrap servers as host:port, separated by commas.")
@@ -68,7 +68,7 @@ NewSink: TypeAlias = Annotated[NewParquetSink | NewEmailSink | NewKafkaSink, Fie
 
 
 class SinkChanges(ReceiverChanges):
-    """Changes of a sink; omitted members stay as they are, null resets a member. Its kind does not change."""
+    """Changes of a sink. Omitted members do not change, null resets a member, and the kind cannot be changed."""
 
     created = (NewParquetSink, NewEmailSink, NewKafkaSink)
     defaults = MappingProxyType({"secret": PydanticUndefined})
@@ -94,7 +94,7 @@ class SinkChanges(ReceiverChanges):
 
 
 class SinkModel(WireModel):
-    """A registered sink; it has the members of its kind."""
+    """A registered sink, with the members of its kind."""
 
     id: str
     name: Text

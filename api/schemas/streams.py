@@ -57,7 +57,7 @@ SchemaChecks: TypeAlias = Literal["off", "check"]
 
 
 class MappingModel(WireModel):
-    """Paths of an event's members in plain JSON and in files, and the format of times and files."""
+    """The mapping of plain JSON and files to events: paths of the members, and the formats of times and files."""
 
     id: str | list[str] = Field("id", description="Path of the event id; several are joined with colons.")
     type: str = Field("type", description="Path of the event type.")
@@ -81,7 +81,7 @@ KeyModel: TypeAlias = str | dict[str, str]
 
 
 class LatenessModel(WireModel):
-    """A bound of out-of-orderness: fixed, or measured within limits."""
+    """The bound of out-of-orderness: fixed, or measured within limits."""
 
     mode: Literal["fixed", "auto"] = Field(description="'auto': the bound follows the measured lags.")
     seconds: float | None = Field(None, ge=0, description="'fixed': the bound; otherwise null.")
@@ -106,7 +106,7 @@ class LatenessModel(WireModel):
 
 
 class AheadModel(WireModel):
-    """How far ahead of the clock the times of events may be."""
+    """The limit on how far event times may be ahead of the clock."""
 
     mode: Literal["default", "fixed", "unlimited"]
     seconds: float | None = Field(None, ge=0, description="The limit in force; null: none.")
@@ -142,7 +142,7 @@ def _either(name: str) -> AliasChoices:
 
 
 class _StreamMembers(WireModel):
-    """Members that a stream has in the same form in declarations and answers."""
+    """The members of a stream that have the same form in declarations and answers."""
 
     name: str = Field(description="Letters, digits, '.', '_' and '-'; at most 100.")
     key: KeyModel = Field(
@@ -195,7 +195,7 @@ class NewStream(_StreamMembers):
 
 
 class StreamModel(_StreamMembers):
-    """A stream. The members that determine how its events are read cannot be changed."""
+    """A registered stream. The members that determine how its events are read cannot be changed."""
 
     lateness: LatenessModel | None = Field(description=_BOUND)
     max_ahead: AheadModel = Field(description=_AHEAD)
@@ -229,7 +229,7 @@ class LatenessSeen(WireModel):
 
 
 class LatenessChangeModel(WireModel):
-    """A change of a measured bound."""
+    """A change of a measured bound of out-of-orderness."""
 
     at: Time = Field(description="When it was decided.")
     bound_s: float = Field(description="The new bound.")
@@ -242,7 +242,7 @@ class LatenessChangeModel(WireModel):
 
 
 class MeasuredLatenessModel(WireModel):
-    """The bound of out-of-orderness of a stream with `lateness: auto`."""
+    """The measured bound of out-of-orderness of a stream with `lateness: auto`."""
 
     bound_s: float = Field(description="The bound in force.")
     since: Time | None = Field(description="Since when the bound is in force; null: since the start.")
@@ -291,7 +291,7 @@ class StreamList(PartModel[StreamModel]):
 
 
 class StreamChanges(ChangesModel):
-    """Changes of a stream; omitted members stay as they are, null resets a member."""
+    """Changes of a stream. Omitted members do not change, and null resets a member."""
 
     created = (NewStream,)
 
@@ -339,7 +339,7 @@ class StreamUseModel(WireModel):
 
 
 class StreamRemoval(WireModel):
-    """The resources of a stream that were, or would be, deleted with it."""
+    """The resources that were deleted with a stream, or would be."""
 
     stream: str
     dry_run: bool

@@ -33,7 +33,7 @@ class TableUser(WireModel):
 
 
 class TableModel(TableSummary):
-    """A table, and the operators that look it up."""
+    """A reference table, and the operators that look it up."""
 
     name: str
     key: list[str] = Field(description="The columns of the key.")
@@ -49,7 +49,7 @@ class TableModel(TableSummary):
 
 
 class TableDetail(TableModel):
-    """A table with its versions."""
+    """A reference table with its versions."""
 
     versions: list[TableSummary] = Field(description="The newest first.")
 
@@ -60,4 +60,4 @@ class TableDetail(TableModel):
 
 
 class TableList(PartModel[TableModel]):
-    """All tables, by name."""
+    """All reference tables, by name."""

@@ -33,7 +33,7 @@ class EndedModel(WireModel):
 
 
 class BrokenModel(WireModel):
-    """The end of a pattern's last partial match, which did not become a match."""
+    """The end of the last partial match of a pattern, if it did not become a match."""
 
     event: str | None = Field(description="Id of the event that ended it; null where WITHIN or the idle timeout did.")
     event_type: str | None
@@ -82,7 +82,7 @@ class BreachModel(WireModel):
 
 
 class FollowingModel(WireModel):
-    """The effect that an event of a type would have, by its type alone."""
+    """The effect that an event of a type would have. Only the type is considered."""
 
     event_type: str
     is_possible: bool = Field(description="Whether it may come without breaking the constraints.")
@@ -91,7 +91,7 @@ class FollowingModel(WireModel):
 
 
 class TraceModel(WireModel):
-    """The last transaction of a key, as far as the log holds it."""
+    """The last transaction of a key, as far as its events are in the log."""
 
     stream: str
     key: str = Field(description="Correlation key of the transaction, or its value of the further key.")
@@ -126,7 +126,7 @@ class BoundStepModel(WireModel):
 
 
 class FurthestModel(WireModel):
-    """The furthest partial match of a pattern; for equal progress the one with the newest events."""
+    """The furthest partial match of a pattern. Of several with equal progress, the one with the newest events."""
 
     since: Time = Field(description="Time of its earliest event.")
     bound: list[BoundStepModel] = Field(description="The newest 50 of its events, the oldest of them first.")
@@ -162,7 +162,7 @@ class CasePatternModel(WireModel):
 
 
 class MayFollow(WireModel):
-    """Which event types may come next by the constraints and the workflow, by type alone."""
+    """The event types that may come next by the constraints and the workflow. Only the types are considered."""
 
     possible_types: Annotated[list[str], From("possible")]
     excluded_types: Annotated[list[str], From("excluded")]

@@ -46,7 +46,7 @@ Key: TypeAlias = Annotated[
 
 
 class DigestModel(WireModel):
-    """Collects results, and delivers them as one body of the type `digest`."""
+    """Collection of results in digests, which are delivered as one body of the type `digest`."""
 
     every: str = Field(
         description="How long results are collected after the first of them, such as '10 min'; 1 s to 7 d."
@@ -71,7 +71,7 @@ WebhookName: TypeAlias = Annotated[
 
 
 class NewReceiver(WireModel):
-    """The members of a webhook or another receiver to register."""
+    """The members that webhooks and other receivers share at registration."""
 
     name: WebhookName = None
     stream: str | None = Field(None, description="Only results of this stream.")
@@ -135,7 +135,7 @@ class ReceiverChanges(ChangesModel):
 
 
 class WebhookChanges(ReceiverChanges):
-    """Changes of a webhook; omitted members stay as they are, null resets a member."""
+    """Changes of a webhook. Omitted members do not change, and null resets a member."""
 
     created = (NewWebhook,)
 
@@ -166,7 +166,7 @@ class WebhookModel(WireModel):
 
 
 class CreatedWebhook(WebhookModel):
-    """A webhook with its secret, which is shown only once."""
+    """A webhook with its secret. The secret is shown only once."""
 
     secret: Secret
 
@@ -230,7 +230,7 @@ class Rotation(WireModel):
 
 
 class PingResult(WireModel):
-    """The result of a test."""
+    """The result of a test delivery."""
 
     is_delivered: bool
     http_status: HttpStatus
@@ -243,7 +243,7 @@ class PingResult(WireModel):
 
 
 class AttemptModel(WireModel):
-    """One attempt to deliver."""
+    """One attempt of a delivery."""
 
     delivery_id: Annotated[str, From("delivery")] = Field(
         description="Id of the delivery, the same over all of its attempts."
@@ -268,7 +268,7 @@ class AttemptModel(WireModel):
 
 
 class AttemptList(PageModel[AttemptModel]):
-    """A page of attempts."""
+    """A page of the attempts of a receiver's deliveries."""
 
 
 class RedeliveryResult(WireModel):
@@ -286,7 +286,7 @@ class RedeliveryRequest(WireModel):
 
     @property
     def since_us(self) -> int:
-        """Return ``since`` in microseconds UTC."""
+        """``since`` in microseconds UTC."""
         return 0 if self.since is None else parse_time(self.since)
 
 

@@ -1,4 +1,4 @@
-"""Workflows, the streams that follow workflows, and conformance with workflows, on the wire."""
+"""Workflows on the wire, with the streams that follow them and conformance checks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ModelEnvelope(WireModel):
         """Read a model and its options from a JSON body.
 
         Raises:
-            WrongShape: The body does not have this form; every fault is named.
+            WrongShape: The body does not have this form. The error lists every fault.
         """
         try:
             return cls.model_validate(document)
@@ -78,7 +78,7 @@ class ModelEnvelope(WireModel):
 
 
 class NoticeModel(WireModel):
-    """A part of a model that was left out, or that was read in an unexpected way."""
+    """A part of a model that was left out, or read in an unexpected way."""
 
     element: str = Field(description="Id of the element; empty for the whole.")
     message: str
@@ -221,7 +221,7 @@ class DerivedConstraints(WireModel):
 
 
 class KindChange(WireModel):
-    """Constraints of one kind in which two versions differ."""
+    """The constraints of one kind in which two versions of a workflow differ."""
 
     added_constraints: list[str]
     removed_constraints: list[str]
@@ -272,7 +272,7 @@ def _missing_from(names: Iterable[str], other_names: Collection[str]) -> list[st
 
 
 class TracedEvent(BaseModel):
-    """An event of which only the type is used."""
+    """An event of a conformance request. Only its type is used."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -283,7 +283,7 @@ Trace: TypeAlias = list[str | TracedEvent]
 
 
 class ConformanceRequest(WireModel):
-    """A transaction, or several: event types, or events."""
+    """One or more transactions to check, each as event types or as events."""
 
     trace: Trace | None = None
     traces: list[Trace] = Field([], description="Several transactions, answered in their order.")
@@ -308,7 +308,7 @@ class ConformanceRequest(WireModel):
 
 
 class ConformanceModel(WireModel):
-    """Conformance of a transaction with the workflow."""
+    """The conformance of a transaction with the workflow."""
 
     conforms: bool = Field(description="Whether no event leaves the workflow.")
     is_complete: bool = Field(description="Whether it is a complete trace.")
@@ -330,7 +330,7 @@ class ConformanceModel(WireModel):
 
 
 class ConformanceList(WireModel):
-    """The conformance of each transaction, in their order."""
+    """The conformance of each transaction, in the order of the request."""
 
     workflow: str
     version: int
