@@ -1,4 +1,4 @@
-"""Speed and memory of a count and a sum over many groups: events per second of one core, bytes per held event.
+"""Speed and memory of a count and a sum over many groups: events per second of one core, bytes per event in the window.
 
 *columns* measures an aggregate whose input is already in columns. *with reading* starts from batches, as in a shard. A
 condition is evaluated after each change, or at the end of each fixed window. Each function is measured in a sliding

@@ -1,11 +1,11 @@
-"""Latency of questions to an aggregate, from when each is due to its answer, while events come at a steady rate.
+"""Latency of questions to an aggregate at a steady rate of events, from the due time of a question to its answer.
 
 The whole service runs as in production. The window holds 1,000,000 events with three attributes (10,000 users, 200
-kinds, 50 regions) and a price; the questions are those of ``question_index``: of a user by kind, of a region and a
-kind, of a kind by region in the last twentieth of the window, and of all events by region in the last hundredth. One
-process posts events, another asks on some connections. The latency of a question starts at its due time, so the wait
-for a free connection counts. Both processes prepare their requests beforehand and parse the answers afterwards, because
-they share the cores with the service. Their CPU time is printed, too.
+kinds, 50 regions) and a price; the questions are those of ``question_index``. They ask for one user by kind, for one
+region and kind, for one kind by region in the last twentieth of the window, and for all events by region in the last
+hundredth. One process posts events, and another asks questions on several connections. The latency of a question starts
+at its due time, so the wait for a free connection counts. Both processes prepare their requests beforehand and parse
+the answers afterwards, because they share the cores with the service. Their CPU time is printed, too.
 
     scripts/bench asked_aggregate --seconds=60 --questions=500
 

@@ -63,7 +63,7 @@ class Results:
                     self.events += [(now, fields) for _, fields in entries]
 
     def seen(self) -> dict[str, dict[_Place, tuple[float, _Place]]]:
-        """The results by stream, key and time: the arrival time, and the key and time of the completing event."""
+        """Return the results by stream, key and time: arrival time, and key and time of the completing event."""
         found: dict[str, dict[_Place, tuple[float, _Place]]] = {PURCHASES: {}, HABITS: {}, "alerts": {}}
         for when, fields in self.events:
             for event in records_of(fields):

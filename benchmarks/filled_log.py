@@ -50,7 +50,7 @@ def filled_log(
     patterns: Sequence[str] = (Q1, Q2, EP1),
     is_guarded: bool = True,
 ) -> Iterator[FilledLog]:
-    """A private server in ``folder`` whose log has the batches, each appended as one request.
+    """Run a private server in ``folder`` whose log has the batches, each appended as one request.
 
     Args:
         folder: The folder for the server's files.

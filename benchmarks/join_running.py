@@ -61,7 +61,7 @@ class Case:
 
     @property
     def document(self) -> dict[str, object]:
-        """Return the document of the join."""
+        """The document of the join."""
         inputs = [
             {"stream": stream, "as": f"i{number}", "closed_by": self._closing(number)}
             for number, stream in enumerate(_STREAMS[: self.inputs])

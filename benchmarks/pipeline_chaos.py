@@ -326,7 +326,7 @@ class Killer:
         Mostly wait until events were matched after the last kill, but sometimes kill earlier.
 
         Args:
-            posted: Set when all events are posted; kills continue after that, while the rest is matched.
+            posted: The flag that is set when all events are posted. Planned kills continue after that.
         """
         begun = time.monotonic()
         for victim in self._plan.victims():

@@ -1,4 +1,4 @@
-"""Latency of a question to the shards, from the request to its answer, while events come at a steady rate.
+"""Latency of a question to the shards at a steady rate of events, from the request to its answer.
 
 The whole service runs as in production. One thread posts events, and several threads ask ``GET /v1/traces``. Each
 thread asks its next question when it is due, or later when the previous question is answered. Questions about all open

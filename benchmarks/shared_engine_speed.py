@@ -208,7 +208,7 @@ def measure_w() -> None:
 
 
 def order_columns(count: int = 4_000_000) -> tuple[Columns, dict[str, int], Columns]:
-    """Return orders of the workflow, repeated with other keys; 10,000 orders are generated at a time."""
+    """Return 20,000 orders of the workflow, 10,000 open at a time, repeated with other keys."""
     events = orders(20_000, concurrent=10_000)
     names = sorted({event.type for event in events})
     codes = {name: code for code, name in enumerate(names)}

@@ -3,8 +3,4 @@
 Each cell of the table is measured on the matcher, without constraints (R-CEP) and with constraints. ``occupancy``
 computes the same figures a second time, by a replay of occupied pattern states that is independent of the matcher.
 Figures are written to ``figures.json``, plots to ``plots``, and tables to ``benchmarks/RESULTS.md``.
-
-Each cell of the table is measured on the matcher, without constraints (R-CEP) and with them, and computed a second time
-by ``occupancy``, a replay of occupied pattern states that is independent of the matcher. Figures are written to
-``figures.json``, pictures to ``plots``, tables to ``benchmarks/RESULTS.md``.
 """

@@ -131,9 +131,6 @@ def compare(compared: Comparison, modes: Mapping[str, Mode], figures: Figures) -
     Violations of the following rules are added to ``figures.disagreements``. The matches of all modes are equal, and
     there are no deviations. Each mode retains at most as many bound events as the mode before it, at any time. The
     matcher retains the same number as the replay.
-
-    Violations of these rules are added to ``figures.disagreements``: equal matches, no deviation, each mode holds at
-    most as much as the one before it at any moment, the matcher holds the same as the replay.
     """
     cell, stream = compared.cell, compared.stream
     replays = {name: replayed(cell.query, stream, mode.oracle, mode.prune) for name, mode in modes.items()}

@@ -48,8 +48,6 @@ def all_modes() -> Mapping[str, Mode]:
     """Return all modes, R-CEP first. ``free`` is exact mode with the loop left open, ``exact`` with the loop unrolled.
 
     With the loop open, exact mode should retain the same bound events as ``state``, so both have the same oracle.
-
-    With the loop open, exact mode should hold the same as ``state``, so it has the same oracle.
     """
     everything = extracted()
     modes = (

@@ -1,7 +1,7 @@
-"""Hostile requests, generated from seeds. Documents have at most 100 KB; most are small, some as large as allowed.
+"""Hostile requests, generated from seeds. Documents have at most 100 KB.
 
-Half of the documents are well-formed: drawn at random, or in a shape that grows (a chain, parallel branches, nesting).
-In the other half, bytes or parts are changed, doubled or cut.
+Most documents are small, and some are as large as allowed. Half of them are well-formed: drawn at random, or in a shape
+that grows (a chain, parallel branches, nesting). In the other half, bytes or parts are changed, doubled or cut.
 """
 
 from __future__ import annotations

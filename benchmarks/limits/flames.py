@@ -40,14 +40,6 @@ def own_time(command: Sequence[str], scratch: Path, within: str) -> Counter[str]
 
     Raises:
         NotSampled: As ``flame_graph``.
-
-    Args:
-        command: The command to run.
-        scratch: A folder for samples.
-        within: A function, as ``named`` names it: only samples within it count, not those of imports, for example.
-
-    Raises:
-        NotSampled: As ``flame_graph``.
     """
     raw = scratch / "samples.txt"
     _record(command, raw, "raw")

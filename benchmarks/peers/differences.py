@@ -28,7 +28,7 @@ class Difference:
 
     @property
     def note(self) -> str:
-        """Return the difference as a paragraph."""
+        """The difference as a paragraph."""
         shown = ", ".join(f"{kind} at {second} s" for kind, second in self.events)
         return (
             f"{self.title} Example: `{self.pattern}` on {shown}: {self.ours} here, {self.theirs} there."

@@ -38,7 +38,7 @@ class Sequenced:
 
     @property
     def words(self) -> dict[str, str]:
-        """Return the pattern for each engine, as ``queries/differential.toml`` expects it."""
+        """The pattern for each engine, as ``queries/differential.toml`` expects it."""
         return {"forestall": self.ours(), "flink": self.flink(), "core": self.core()}
 
     def ours(self, name: str = "p$place") -> str:

@@ -120,15 +120,6 @@ def compiled(environment: Environment, tag: str, sources: Iterable[Path], made: 
 
     Raises:
         Unavailable: The driver cannot be compiled here.
-
-    Args:
-        environment: The environment with the class path.
-        tag: Tag of the classes; earlier classes with the same tag are removed.
-        sources: Java files.
-        made: Texts of further files by name.
-
-    Raises:
-        Unavailable: The driver cannot be compiled here.
     """
     chosen = sorted(sources)
     texts = [path.read_text(encoding="utf-8") for path in chosen] + sorted(made.values())

@@ -45,7 +45,7 @@ class Files:
 
     @property
     def words(self) -> list[str]:
-        """Return the event files as options of a driver."""
+        """The event files as options of a driver."""
         return ["--events", str(self.events), "--warm", str(self.warm) if self.warm else ""]
 
 

@@ -44,7 +44,7 @@ class Run:
 
     @property
     def empty(self) -> Record:
-        """Return the record of the run before it has started."""
+        """The record of the run before it has started."""
         return Record(
             case=self.case.name,
             system=self.system.name,

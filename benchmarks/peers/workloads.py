@@ -52,7 +52,7 @@ def w(keys: int = 1_000) -> Callable[[], Iterator[Row]]:
 
 
 def orders(fail: int) -> Callable[[], Iterator[Row]]:
-    """Return a generator function of the order workflow, 1,000 orders at a time, all from remote stock.
+    """Return a generator function of the order workflow, 1,000 orders open at a time, all from remote stock.
 
     ``fail`` percent of the invoices are cheap.
     """

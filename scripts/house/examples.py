@@ -56,8 +56,8 @@ def share_examples(tests: Iterable[Any], share: float) -> None:
     """Reduce each property test to a share of its examples, but at least five for each of its parameters.
 
     Args:
-        tests: Test functions, a parametrised one once per parameter; functions without examples are left alone.
-        share: Of the examples that a test requests; 1 leaves everything unchanged.
+        tests: The test functions, a parametrised test once per parameter. Functions without examples do not change.
+        share: The share of each test's examples. 1 changes nothing.
     """
     if share == 1:
         return

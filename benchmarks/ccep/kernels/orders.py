@@ -1,8 +1,6 @@
 """Orders of the experiments' workflow as arrays: first the traces, then their interleaving as one stream.
 
 All random choices are read from arrays of uniform numbers, so that equal numbers give an equal stream.
-
-All random choices come from arrays of uniform numbers, so that the same numbers give the same stream.
 """
 
 from __future__ import annotations
