@@ -182,6 +182,7 @@ def compare(
         before: The record.
         now: The current measurements.
         machine: The size of the current machine. If it differs from the record's, the verdict has a note.
+        wanted: Counts that changed on purpose, by name.
     """
     old = before.measured
     meant = {name: change for name, change in wanted.items() if change.since == before.version}
