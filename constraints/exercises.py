@@ -1,4 +1,4 @@
-"""The exercise of a guarded matcher: a small run that calls the matcher's kernels."""
+"""A small run that calls all kernels of a matcher with a guard, so that they are compiled in advance."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ _SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # under B
 
 
 def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> frozenset[str]:
-    """Return the features of a set's guard: numbered states, and bit tables if the states may exceed the cap."""
+    """Return which kernels the guard of a constraint set may need.
+
+    They are always those for numbered states, and those for bit tables if the states may exceed the cap.
+    """
     most = constraint_set.settings.max_monitor_states
     is_within_cap = ties == "simultaneous" or count_states(constraint_set, most) <= most
     return frozenset({GUARD} if is_within_cap else GUARD_FEATURES)
 
 
 def guarded_exercise(features: Collection[str] = (*MATCHER_FEATURES, *GUARD_FEATURES)) -> str:
-    """Return the name of the exercise for the kernels of a matcher with these features, with and without a guard."""
+    """Return the name under which ``guarded`` can be called for these features of a matcher."""
     names = [feature for feature in (*MATCHER_FEATURES, *GUARD_FEATURES) if feature in features]
     return f"{__name__}:guarded:{','.join(names)}"
 
 
 def guarded(features: str) -> int:
-    """Run a few patterns without a guard and with each named guard, and return the number of matches."""
+    """Run a few patterns without a guard and with each guard named in ``features``. Return the number of matches."""
     feature_names = features.split(",")
     guards = (
         Monitor(ConstraintSet.of(_CONSTRAINTS, settings=_SETTINGS[name]))

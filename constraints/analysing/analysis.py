@@ -40,7 +40,7 @@ class PatternAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """The analysis of a stream's patterns under a constraint set, and the constraints without effect on any pattern."""
+    """The analyses of all patterns of a stream. ``idle`` has the constraints that have no effect on any of them."""
 
     patterns: tuple[PatternAnalysis, ...]
     idle: IdleParts

@@ -1,9 +1,11 @@
 """Chooses the names that a monitor distinguishes, if distinguishing all names would need too many states.
 
-It is always sound to leave a constraint out, because continuations that are impossible under fewer constraints are
-impossible under all of them. The choice is greedy. It compares the savings of the explanations that additional names
-make possible with the number of states that these names add. A constraint is used if all of its names are
-distinguished. The same savings decide which longer clauses the bit tables watch (constraint-aware CEP, section 6.1).
+A constraint is used if all of its names are distinguished. Leaving a constraint out is always sound, because
+continuations that are impossible under fewer constraints are impossible under all of them.
+
+The choice is greedy. Adding names makes more explanations of early terminations possible, but also adds monitor states.
+The search adds the names that save most for each added state. The savings also decide which clauses of three or more
+names the bit tables watch (constraint-aware CEP, section 6.1).
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ MOST_COUNTS = 16  # maximum number of counts; after these, each new name is assu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A set of names that are considered together, and whether the monitor distinguishes all of them.
+    """Some names that the greedy search accepts or rejects together; ``is_chosen`` says which.
 
-    ``benefit`` estimates the work and memory saved per trace. ``states_added`` estimates the number of monitor states
-    that the names add to those of the earlier choices.
+    ``benefit`` estimates the work and memory that the names save per trace. ``states_added`` estimates how many monitor
+    states the names add to the names chosen earlier.
     """
 
     names: frozenset[str]
@@ -53,12 +55,12 @@ class Choice:
 
     Attributes:
         left_out: Constraints that the monitor ignores, in the order of ``ConstraintSet.parts``.
-        estimated_states: Upper bound of the number of monitor states; above ``budget`` only in exact mode.
+        estimated_states: Upper bound of the number of monitor states. It exceeds ``budget`` only in exact mode.
         watched: Clauses of three or more names that bit tables watch.
-        candidates: Candidates in the order of decision, up to the first one that does not fit; empty if everything
-            fits.
-        workflow: Name of the workflow whose automaton gives the states, in exact mode, which leaves nothing out;
-            otherwise None.
+        candidates: The search's decisions in order. The last one may be the first candidate that does not fit. The
+            tuple is empty if all names fit.
+        workflow: In exact mode, the name of the workflow whose automaton gives the states; otherwise None. Exact mode
+            leaves nothing out.
     """
 
     distinguished: frozenset[str]
@@ -116,9 +118,10 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
-    """Return the choice in exact mode.
+    """Return the choice in exact mode, which distinguishes all names.
 
-    The number of states is that of the automaton, times that of the hand-written constraints.
+    Each state of the workflow's automaton is combined with each state of the hand-written constraints. So the numbers
+    of these states are multiplied.
     """
     process, hand_written = constraint_set.process, constraint_set.own
     assert process is not None
@@ -147,7 +150,7 @@ def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _Saving:
-    """The names and longer clauses that one explanation needs, and the benefit of the explanation per trace."""
+    """The savings by one explanation: the names and long clauses that it needs, and its ``benefit`` per trace."""
 
     names: frozenset[str]
     clauses: tuple[Clause, ...]
@@ -167,10 +170,11 @@ def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
 
 
 def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies) -> float:
-    """Return the benefit of an explanation: its probability, times the memory freed, times the share of the work saved.
+    """Estimate how much an explanation saves per trace, as probability times memory times work.
 
-    The probability is that of the state and of the events in the explanation. The memory is one unit for each bound
-    atom and one for the pattern's entry in the trace. The saved work is the share of unbound atoms.
+    The probability is the share of traces that reach the state and show the explanation's events. The memory is one
+    unit for each bound atom, and one for the pattern's entry in the trace. The work is the share of the pattern's atoms
+    that are still unbound.
     """
     bound = frozenset(atom.type for atom in condition.bound)
     events = frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
@@ -180,7 +184,7 @@ def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies
 
 
 def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> tuple[Clause, ...]:
-    """Return the longer clauses with the greatest benefit per name, at most ``most``, in descending order."""
+    """Return at most ``most`` of the ``long`` clauses, those with the greatest benefit per name first."""
     saved = dict.fromkeys(long, 0.0)
     for saving in savings:
         for clause in saving.clauses:
@@ -190,7 +194,7 @@ def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> t
 
 
 class _Search:
-    """A greedy search: the ``names`` chosen so far, and an upper bound of the ``states`` that these names need."""
+    """The greedy search. ``names`` are chosen so far and need at most ``states`` monitor states."""
 
     def __init__(self, constraint_set: ConstraintSet, budget: int) -> None:
         self._set = constraint_set
@@ -200,9 +204,10 @@ class _Search:
         self.states = 1
 
     def run(self, savings: Iterable[_Saving]) -> tuple[Candidate, ...]:
-        """Choose the names of explanations, then those of the remaining constraints, until a candidate does not fit.
+        """Decide about the names of explanations and constraints, and return the decisions in order.
 
-        The search stops at this candidate and does not try smaller ones. So a greater budget never leaves out more.
+        Names that no explanation needs have no benefit, so they come last. The search stops at the first candidate that
+        does not fit, even if smaller ones would fit. So a greater budget never leaves out more.
         """
         waiting: dict[frozenset[str], float] = {}
         for saving in savings:
@@ -231,10 +236,10 @@ class _Search:
         return Candidate(names=names, benefit=benefit, states_added=max(0, states - before), is_chosen=is_chosen)
 
     def _states_with(self, names: frozenset[str]) -> int:
-        """Return an upper bound of the number of states if ``names`` are added.
+        """Return an upper bound of the number of monitor states if ``names`` are added to the chosen names.
 
-        Each new name at most doubles the number. If the bound exceeds the budget, ``count_states`` is called for a
-        closer one, up to a number of calls.
+        Each new name at most doubles the number. If this estimate exceeds the budget, ``count_states`` computes a
+        closer one. It is slow, so a search calls it at most ``MOST_COUNTS`` times.
         """
         together = self.names | names
         if together == self.names:

@@ -17,8 +17,8 @@ from nfa import Atom, PatternState, Query
 class LikelyEnding:
     """An event that terminates partial matches at a state.
 
-    Probabilities are estimated over the traces with the state's atoms. ``probability``: the event occurs. ``first``:
-    the event precedes all other events that terminate these partial matches.
+    Both probabilities are shares of the traces that have the state's atoms. In the share ``probability`` the event
+    occurs. In the share ``first`` it is the first event that terminates these partial matches.
     """
 
     condition: FailingCondition
@@ -28,10 +28,10 @@ class LikelyEnding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateForecast:
-    """The forecast for partial matches at a pattern state; ``bound`` has the bound atoms in the order of the text.
+    """The forecast for partial matches at a pattern state, with the bound atoms in the order of the pattern's text.
 
-    ``endings`` are sorted by ``LikelyEnding.first``, descending, then by name. ``probability`` is the estimated share
-    of early terminations among the traces with the state's atoms.
+    Of the traces that have the state's atoms, the share ``probability`` terminates the partial match early. ``endings``
+    are sorted by ``LikelyEnding.first``, descending, then by name.
     """
 
     state: PatternState
@@ -59,7 +59,7 @@ class StateForecast:
 def forecast(
     query: Query, constraint_set: ConstraintSet, conditions: Iterable[FailingCondition]
 ) -> tuple[StateForecast, ...]:
-    """Compute a forecast for each pattern state from the failing conditions of the query.
+    """Compute a forecast for each pattern state from ``conditions``, the events that end its partial matches early.
 
     Events are assumed to be independent unless constraints relate them. If constraints do not order two events, both
     orders are assumed to be equally likely.

@@ -10,12 +10,12 @@ UNKNOWN = 0.5
 
 
 class Frequencies:
-    """The share of the traces that show each name; names are assumed to be independent unless constraints relate them.
+    """The share of traces that show a name, for each name of a constraint set.
 
-    An observed frequency is used unchanged. Otherwise the frequency is 1 for a name that every trace must show, and 0
-    for a name that no trace can show. For any other name the estimate is ``UNKNOWN``, limited to a range. Its upper
-    bound is the share of traces without an excluding name; its lower bound is the frequency of each name that requires
-    it.
+    Names are assumed to be independent unless constraints relate them. An observed frequency is used unchanged. A name
+    that every trace must show has frequency 1, and a name that no trace can show has frequency 0. All other names get
+    the estimate ``UNKNOWN``, limited by the observed frequencies of related names: it is at least the frequency of a
+    name that requires it, and at most the share of traces without a name that excludes it.
     """
 
     def __init__(self, constraint_set: ConstraintSet) -> None:

@@ -27,8 +27,8 @@ REPLAY_LIMIT = 20_000  # maximum number of deaths whose events are evaluated aga
 class IdleParts:
     """The constraints that have no effect on any pattern, in the order of ``ConstraintSet.parts``.
 
-    ``visited`` is the number of examined monitor states. ``is_complete`` is true if there are no other monitor states
-    and every constraint was decided.
+    ``visited`` is the number of examined monitor states. If ``is_complete``, all monitor states were examined and every
+    constraint was decided.
     """
 
     parts: tuple[Part, ...]
@@ -38,9 +38,9 @@ class IdleParts:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """A pattern state that can no longer complete in the monitor state at index ``visit``.
+    """A pattern state that cannot complete in the monitor state at index ``visit``.
 
-    ``by`` has the names of the event that caused this. It is None if more than one event may be the cause.
+    ``by`` has the names of the event that made it impossible, or is None if this event is not known.
     """
 
     visit: int
@@ -50,9 +50,9 @@ class _Death:
 
 
 def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> IdleParts:
-    """Find the constraints that can be left out, one at a time, without making more pattern states alive.
+    """Find the constraints without which the same pattern states can complete.
 
-    Constraints that follow from a workflow are not checked, because no person wrote them. The workflow's automaton is
+    Each constraint is left out alone. Only hand-written constraints are examined, and the workflow's automaton is
     ignored. At most ``state_limit`` monitor states are visited, in breadth-first order.
     """
     hand_written = constraint_set.own.parts
@@ -79,9 +79,9 @@ class _Walk:
         self.is_complete = True
 
     def deaths(self, queries: Sequence[Query]) -> Iterator[_Death]:
-        """Yield the pattern states that become dead in each monitor state.
+        """Yield, for each monitor state, the pattern states that are dead in it but were not dead before.
 
-        If a query has NOTs, its dead states may become alive again. So all dead states are yielded for it.
+        Dead states of a query with NOTs may become alive again. So for such a query all dead states are yielded.
         """
         events = _events(self._set, queries)
         met = set(self.states)
@@ -113,12 +113,11 @@ class _Walk:
 
 
 class _Search:
-    """Finds, for each death, a set of constraints (a core) that suffices to cause it.
+    """Decides which constraints no death needs.
 
-    A part that no death needs is idle.
-
-    For a death with a core, ``is_idle`` decides without the part whether the pattern state is still dead. For a death
-    caused by rules, the monitor replays the events without the part.
+    ``add`` finds for each death a *core*: a minimal set of constraints that causes it. To examine a constraint,
+    ``is_idle`` looks only at the deaths whose cores contain it, and checks whether the other constraints cause them
+    too. Rules have no cores. For a death caused by rules, the monitor replays the events without the constraint.
     """
 
     def __init__(self, constraint_set: ConstraintSet, queries: Sequence[Query], walk: _Walk) -> None:
@@ -151,7 +150,7 @@ class _Search:
             self._by_name.setdefault(name, []).append(clash.constraints)
 
     def _citing(self, names: frozenset[str]) -> Iterator[tuple[Part, ...]]:
-        """Yield the cores with a name of the given event, because the event causes deaths through these cores only."""
+        """Yield the cores with one of ``names``. An event with these names causes deaths through these cores only."""
         for name in sorted(names):
             yield from self._by_name.get(name, ())
 
@@ -205,7 +204,10 @@ def _replayed(monitor: Monitor, word: Sequence[EventClass]) -> MonitorState:
 
 
 def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remainder) -> ConstraintSet:
-    """Return the end events of a set, and its orders and clauses over seen, needed and implied names."""
+    """Return the constraints that may make ``remainder`` impossible after the names ``seen``.
+
+    These are all end events, and the orders and clauses whose names are all seen, needed or implied by such names.
+    """
     needed = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in remainder.atoms))
     names = constraint_set.horn_closure(seen | needed)
     return constraint_set.of_parts(
@@ -216,9 +218,10 @@ def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remai
 
 
 def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
-    """Return the event classes to try.
+    """Return the event classes from which the walk builds traces.
 
-    These are each type without symbols, with each symbol, and with all its symbols; and an unnamed type.
+    Each type occurs without symbols, with each of its symbols alone, and with all of them. An unnamed type represents
+    all other types.
     """
     classes = event_classes(constraint_set, constraint_set.types.union(*(query.types for query in queries)))
     by_type: dict[str, frozenset[str]] = {}

@@ -1,4 +1,4 @@
-"""Finds redundant atoms: every conforming trace with the rest of the pattern also has these atoms in their places.
+"""Finds redundant atoms: if a conforming trace contains the rest of the pattern, it also contains these atoms.
 
 An atom is called redundant only if two conditions certainly hold. First, occurrence constraints derive its type from
 the types of the other atoms. Second, no conforming trace with the other atoms has an event of this type in a wrong
@@ -33,7 +33,10 @@ from nfa import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundantAtom:
-    """An atom whose presence is implied: the atom at ``index`` in the term at index ``term`` of ``Query.terms``."""
+    """An atom that every trace with the rest of the pattern contains anyway.
+
+    It is the atom at ``index`` in the alternative ``Query.terms[term]``.
+    """
 
     term: int
     atom: Atom
@@ -81,7 +84,10 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
 
 
 def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
-    """Return the term's atoms in their order, except that the atom at ``index`` follows only the atoms ``after``."""
+    """Return the term as a remainder in which the atom at ``index`` has another place.
+
+    ``after`` says for an atom which atoms now precede it. The order among the other atoms is kept.
+    """
     before = [
         (frozenset[int]() if other == index else needed - {index}) | after.get(other, frozenset())
         for other, needed in enumerate(term.before)

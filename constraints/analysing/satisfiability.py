@@ -106,7 +106,7 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 class _Search:
     """Searches for clashes before the first event, first under the constraints (``outlook``), then under ``exact``.
 
-    A known clash is reused for every remainder that includes the clash's remainder.
+    A clash that was found for one remainder is reused for each remainder that contains the clashing atoms and gaps.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
@@ -120,7 +120,7 @@ class _Search:
 
     @property
     def is_certain(self) -> bool:
-        """Whether every remainder without a clash is possible; False if a search may have been given up."""
+        """Whether every remainder without a clash is possible. False if there are rules or a search was given up."""
         return not self._outlook.constraint_set.rules and (self._exact is None or not self._exact.given_up)
 
     def reason(self, remainder: Remainder) -> Clash | None:
@@ -177,10 +177,10 @@ def _by_workflow(reason: Clash) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetWarning:
-    """A legal but probably unintended property of a constraint set, with its minimal reason.
+    """A property of a constraint set that is legal but probably not intended, with a minimal reason.
 
-    ``impossible-type``: the type can never occur; ``prior-cycle``: the types, in the order of the cycle, cannot all
-    occur in one trace.
+    If ``kind`` is ``impossible-type``, the type can never occur. If it is ``prior-cycle``, the types cannot all occur
+    in one trace, and they are listed in the order of the cycle.
     """
 
     kind: Literal["impossible-type", "prior-cycle"]
@@ -193,8 +193,8 @@ def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
     """Search a constraint set for contradictions, independently of patterns.
 
     Returns:
-        Warnings about types that can never occur, sorted. Then warnings about cycles of order constraints, except
-            cycles with two types that another constraint already excludes from one trace.
+        Warnings about types that can never occur, sorted. Then warnings about cycles of order constraints. A cycle is
+            left out if another constraint already excludes two of its types from one trace.
 
     Raises:
         ContradictoryConstraints: No trace conforms at all; ``details`` has a minimal clash.

@@ -1,7 +1,7 @@
 """Computes an upper bound of the number of states of a monitor.
 
-It counts the sets of names that a prefix of a conforming trace can have shown, as far as the bit tables can judge
-(constraint-aware CEP, section 4.3). Longer clauses and cycles of orders are ignored, so the true number may be smaller.
+A monitor state is a set of names that a conforming trace may have shown. The bit tables decide which sets are possible
+(constraint-aware CEP, section 4.3). They ignore longer clauses and cycles of orders, so the true number may be smaller.
 Groups of names that no constraint connects are counted separately, and their numbers are multiplied. Events with equal
 timestamps are assumed to be ordered.
 """
@@ -20,7 +20,7 @@ from constraints.sets import overlapping, union
 
 
 class _Effect(NamedTuple):
-    """The effect of the first event that shows a name; sets of names as masks."""
+    """The names that the first event with a name shows, makes certain, excludes and blocks, as masks."""
 
     shown: int
     certain: int
@@ -88,7 +88,7 @@ def _effect(constraint_set: ConstraintSet, name: str, bits: dict[str, int]) -> _
 
 
 def _excluded(constraint_set: ConstraintSet, certain: int, bits: dict[str, int]) -> int:
-    """Return the names excluded by clauses of one or two names, given the certain names."""
+    """Return the names that clauses of one or two names exclude once the ``certain`` names occur."""
     excluded = 0
     for clause in constraint_set.clauses:
         if clause.head is None and len(clause.body) == 1:

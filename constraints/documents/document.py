@@ -1,4 +1,4 @@
-"""Reads and writes constraint sets as documents: all problems are reported, and the written form is canonical.
+"""Reads and writes constraint sets as documents. Reading reports all problems, and writing is canonical.
 
 A document has one of two forms. A list has entries such as ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping has a
 list of pairs for each kind, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may have a list of entries under
@@ -51,9 +51,10 @@ _WORKFLOW_KEY = "workflow"
 
 @dataclass(frozen=True, slots=True)
 class ParsedConstraints:
-    """The contents of a document, with notices about settings that may lose matches and about words with two meanings.
+    """The contents of a document.
 
-    ``stream`` is the stream that the document names; ``mined`` describes the log that the set was mined from.
+    ``notices`` warn about settings that may lose matches, and about words that mean something else in DECLARE.
+    ``stream`` is the stream that the document names. ``mined`` describes the log that the set was mined from.
     """
 
     constraint_set: ConstraintSet
@@ -217,7 +218,11 @@ def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -
 
 
 def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
-    """Read the parts of one entry of a workflow, whose ``constraints`` may contain only orders and clauses."""
+    """Read one entry of a workflow's constraints.
+
+    Raises:
+        Misread: An entry of the list ``constraints`` is neither an order nor a clause.
+    """
     parts = _read_entry(entry, names).parts
     if key == _LIST_KEY and any(isinstance(part, Rule | End) for part in parts):
         raise Misread(
@@ -238,7 +243,11 @@ def _joined(hand_written: ConstraintSet, process: Process, derived: Sequence[Par
 
 
 def _entries(value: object) -> Iterator[tuple[DocumentPath, object]]:
-    """Yield the entries of a document with their paths; each item of a list under a kind is one entry."""
+    """Yield the entries of a document with their paths.
+
+    If a mapping has a list of constraints under a kind, each item of the list is an entry: ``{"prior": [["A", "B"]]}``
+    yields ``{"prior": ["A", "B"]}``.
+    """
     if isinstance(value, list):
         yield from (((index,), item) for index, item in enumerate(value))
     elif isinstance(value, Mapping):

@@ -53,7 +53,7 @@ class NameReader:
         return self.type(value)
 
     def plain_type(self, value: object) -> str:
-        """Return the event type in a document's value, at a place where a condition is not allowed."""
+        """Return the event type in a document's value. A symbol is rejected, because no condition is allowed there."""
         if isinstance(value, str) and looks_like_symbol(value):
             raise Misread(
                 f"an end event is an event type without a condition, got {excerpt(value)}; an event type that only "

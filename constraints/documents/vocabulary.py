@@ -26,8 +26,8 @@ class Template:
     """A kind of constraint that can be uploaded.
 
     Attributes:
-        translate: Function from event types or symbols, and the number, to parts of a constraint set.
-        count: Whether a number precedes the event types; 1 if omitted.
+        translate: Function that returns the parts of a constraint set for given names and an optional number.
+        count: Whether a number precedes the names. A number that may be omitted is 1 by default.
     """
 
     name: str
@@ -83,7 +83,10 @@ def _exactly(names: Names, count: int) -> tuple[Part, ...]:
 
 
 def _rule(kind: str, *entailed: Translation) -> Translation:
-    """Return a translation to a rule, preceded by the order and Horn constraints that follow from it."""
+    """Return the translation of a template to a rule of the given kind.
+
+    The result first has the orders and clauses of the ``entailed`` translations, because these follow from the rule.
+    """
     return lambda names, count: (
         *(part for translation in entailed for part in translation(names, count)),
         Rule(kind, tuple(names)),

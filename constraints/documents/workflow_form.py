@@ -34,9 +34,9 @@ _AUTOMATON_MEMBERS = ("letters", "states", "table", "accepting")
 
 @dataclass(frozen=True, slots=True)
 class WorkflowForm:
-    """A workflow as written in a document, before the entries of its constraints and end events are parsed.
+    """A workflow as read from a document. ``constraints`` and ``end`` are lists of entries that are not parsed yet.
 
-    ``process`` lacks the constraints that follow from the workflow.
+    ``process`` has the name, the version and the automaton, but no constraints yet.
     """
 
     process: Process

@@ -26,15 +26,15 @@ class DeviationReason:
     """The reason why a trace deviates at an event.
 
     Attributes:
-        kind: ``order``: the event came too late; ``occurrence``: the names seen and the names that they require exclude
-            each other; ``obligation``: a required name can no longer occur; ``cycle``: the required names cannot be
-            ordered; ``rule``: a rule can no longer be satisfied; ``workflow``: the workflow has no such trace;
-            ``unknown_type``: the process has no such event; ``after_end``: the trace had already ended, by an end event
-            or by the workflow.
+        kind: ``order`` if the event came too late. ``occurrence`` if the names seen, and the names that they require,
+            exclude each other. ``obligation`` if a required name can no longer occur. ``cycle`` if the required names
+            cannot be ordered. ``rule`` if a rule can no longer be satisfied. ``workflow`` if the workflow has no such
+            trace. ``unknown_type`` if the process has no such event. ``after_end`` if an end event or the workflow had
+            already ended the trace.
         constraints: A minimal set of broken constraints, in reading order. Empty for an unknown type. If the workflow
             decides, only hand-written constraints are listed.
-        allowed: The workflow's event types that could have occurred instead, sorted, if the workflow decides; otherwise
-            empty.
+        allowed: The workflow's event types that could have occurred instead, sorted. Empty if the workflow did not
+            decide.
     """
 
     kind: DeviationKind
@@ -102,7 +102,7 @@ def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass)
 
 
 def _possible(outlook: ExactOutlook, before: MonitorState) -> tuple[str, ...]:
-    """Return the types of the workflow that can occur next under the hand-written constraints, too."""
+    """Return the types that may occur next under both the workflow and the hand-written constraints."""
     following = ((name, outlook.moved(before, EventClass(type=name))) for name in outlook.allowed(before))
     return tuple(name for name, moved in following if moved is not None and outlook.is_consistent(moved))
 
@@ -123,7 +123,7 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
 
 
 def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
-    """Find a minimal clash for the kind of reason that the reasoner reports.
+    """Find a minimal clash of the same kind as the reason that the reasoner reports.
 
     If several required names can no longer occur, the shortest clash is returned.
     """
@@ -146,7 +146,7 @@ def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
 
 
 def _later(part: Part) -> str | None:
-    """Return the name after which an order or end event forbids other names, or None for other parts."""
+    """Return the name after which a part forbids other names. The result is None for clauses and rules."""
     return part.later if isinstance(part, Prior) else part.type if isinstance(part, End) else None
 
 
@@ -183,7 +183,7 @@ def _ask(parts: Sequence[Part]) -> str:
 
 
 def _subject(outlook: Outlook, event: EventClass, events: frozenset[str] = frozenset()) -> str:
-    """Describe the event by its relevant names and the events that had to precede it: ``U came, after L``."""
+    """Describe an event by its relevant names and the earlier events that it needs: ``U came, after L``."""
     names = outlook.names_of(event)
     symbols = sorted(name for name in names & events if name in outlook.constraint_set.symbols)
     name = listed_types(symbols or [event.type])

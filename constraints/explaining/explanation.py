@@ -27,16 +27,16 @@ class Explanation:
     """The explanation why a pattern state can no longer complete.
 
     Attributes:
-        form: ``p1``: an order constraint blocks the atom; ``p2``: the atom is excluded; ``p3``: a required event can no
-            longer occur; ``p4``: the remaining events cannot be ordered, or only with a forbidden event among them;
-            ``p5``: a clause over several types; ``end``: the trace has ended; ``rule``: a rule excludes the atom;
-            ``workflow``: the workflow's automaton excludes the atom.
+        form: ``p1`` if an order constraint blocks the atom. ``p2`` if the atom is excluded. ``p3`` if a required event
+            can no longer occur. ``p4`` if the remaining events cannot be ordered, or only with a forbidden event among
+            them. ``p5`` if a clause over several types excludes the atom. ``end`` if the trace has ended. ``rule`` if a
+            rule excludes the atom. ``workflow`` if the workflow's automaton excludes the atom.
         shown: The relevant symbols of the terminating event, sorted; empty if its type suffices as the reason.
         earlier: Other names that had to precede the event, sorted.
         constraints: The minimal chain of constraints that leads from the event to the atoms. For the workflow, only
             hand-written constraints that take part, usually none.
-        atoms: The atoms that became impossible: one, or several that are impossible only together; none if all atoms
-            were bound and a forbidden event became certain.
+        atoms: The atoms that became impossible, either alone or only together. Empty if all atoms were bound and a
+            forbidden event became certain.
         forbidden: Types that must not occur in the match, but now have to.
         allowed: For the workflow, the event types that may occur next, sorted.
     """
@@ -88,8 +88,8 @@ def explain_ending(
 ) -> Explanation:
     """Explain why ``event``, which led from ``before`` to ``after``, terminated the partial matches at ``state``.
 
-    Beyond the cap of monitor states, a partial match may be terminated later than it becomes impossible. The
-    explanation still refers to ``after``.
+    Beyond the cap of monitor states, a partial match may have been impossible before the event that terminates it. The
+    explanation is about the state ``after`` in any case.
 
     Raises:
         ValueError: ``state`` can still complete after the event.
@@ -110,7 +110,10 @@ def explain_ending(
 def explain_impossible(
     outlook: Outlook, remainder: Remainder, after: MonitorState, event: EventClass
 ) -> Explanation | None:
-    """Explain why ``remainder`` cannot complete after ``event``, which led to ``after``, or return None if it can."""
+    """Explain why ``remainder`` cannot complete in the state ``after``, to which ``event`` led.
+
+    The result is None if it can complete.
+    """
     explanation = explain_clash(outlook, remainder, after.seen, event, after.settled)
     if explanation is not None:
         return explanation
@@ -121,9 +124,10 @@ def explain_impossible(
 def explain_clash(
     outlook: Outlook, remainder: Remainder, seen: Seen, event: EventClass, settled: Seen | None = None
 ) -> Explanation | None:
-    """Explain as ``explain_impossible`` does, but by order and occurrence only.
+    """Explain by order and occurrence constraints why ``remainder`` cannot complete.
 
-    ``seen`` includes the names of the event.
+    ``seen`` has the names of the trace, including those of ``event``. The result is None if these constraints allow the
+    remainder. Rules are not considered.
     """
     clash = find_clash(outlook.constraint_set, seen, remainder, settled, reasoner=outlook.reasoner)
     if clash is None:

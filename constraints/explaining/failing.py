@@ -1,8 +1,8 @@
-"""Failing conditions: for each state of a pattern, the events that terminate its partial matches early.
+"""Finds, for each state of a pattern, the events that terminate its partial matches early (*failing conditions*).
 
-See constraint-aware CEP, section 4.1. A condition is listed if it can become true: the event is allowed after a prefix
-that contains the state's bound events, and the state is alive until then. Conditions by order and occurrence are found
-on minimal prefixes. Conditions by rules are found by walking through the monitor's states.
+See constraint-aware CEP, section 4.1. A condition is listed only if it can become true. This means that some trace
+binds the state's atoms, keeps the state alive, and then allows the event. Order and occurrence constraints are decided
+on minimal prefixes of traces. Rules are decided by walking through the monitor's states.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _Candidate: TypeAlias = tuple[int, int]  # names seen, and the names of a possib
 class FailingCondition:
     """An event that terminates the partial matches at a state.
 
-    ``bound`` has the state's atoms in the order of the text. ``is_takable`` is true if a partial match could also bind
-    the event. The partial match extended by the event stays alive.
+    ``bound`` has the state's atoms in the order of the pattern's text. ``is_takable`` is true if a partial match could
+    bind the event instead. Then the extended partial match stays alive, and the one without the event is terminated.
     """
 
     state: PatternState
@@ -66,12 +66,13 @@ def failing_conditions(
 ) -> tuple[FailingCondition, ...]:
     """Find the events that terminate partial matches, for each state in the order of ``query.states``.
 
-    ``steps`` are known steps of the process: pairs of the types seen and a type that may come next. They may exclude
-    more events than the constraints do, for example if the process always emits one of two types. So fewer events may
-    be listed. Without ``steps``, conditions on two events are searched for only up to ``pair_limit`` pairs of event and
-    state. At most ``walk_limit`` monitor states are visited to find conditions by rules, each of which is listed with
-    its shortest prefix. For each state, events that no partial match can bind are listed first. Both groups are sorted
-    by name.
+    ``steps``, if given, are all steps that the process takes. A step is a pair of the types seen and the type that
+    comes next. Fewer events may be listed then, because the process may allow less than the constraints do.
+
+    Without ``steps``, events are tried alone and in pairs. Pairs are left out if there are more than ``pair_limit``
+    pairs for all states. At most ``walk_limit`` monitor states are visited to find the events that rules exclude. Such
+    an event is listed with its shortest prefix. For each state, events that no partial match can bind are listed first.
+    Both groups are sorted by name.
     """
     search = _Search(query, constraint_set)
     known_steps = None if steps is None else tuple(steps)
@@ -99,7 +100,10 @@ def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class _EarlierExplanation:
-    """An explanation for reuse in states that also need ``part`` and have seen exactly ``shown`` of ``names``."""
+    """An explanation that ``explains`` other states, too.
+
+    Such a state contains the remainder ``part``, and the trace has seen exactly ``shown`` of ``names``.
+    """
 
     explanation: Explanation
     part: Remainder
@@ -111,7 +115,7 @@ class _EarlierExplanation:
 
 
 class _Search:
-    """The state of one call of ``failing_conditions``; sets of names are masks of its reasoner."""
+    """Searches for the failing conditions of one query. Sets of names are masks of ``reasoner``."""
 
     def __init__(self, query: Query, constraint_set: ConstraintSet) -> None:
         self._query = query
@@ -163,16 +167,16 @@ class _Search:
         return explanation
 
     def _event(self, name: str) -> int:
-        """Return the mask of all names of an event that shows a given name."""
+        """Return the names of the event that shows ``name``, as a mask, and register the event under this mask."""
         names = self._set.shown_with({name})
         event = self.reasoner.mask(names)
         self._events[event] = EventClass(type=self._set.type_of(name), symbols=names & self._set.symbols.keys())
         return event
 
     def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
-        """Return the known steps before which a partial match can be at ``state``.
+        """Return the known steps that a process can take while a partial match is at ``state``.
 
-        They are sorted by the number of names seen.
+        A step is a pair of masks: the names seen and the names of the next event. Steps with few seen names come first.
         """
         bound = self._held(state).types
         return [
@@ -182,9 +186,9 @@ class _Search:
         ]
 
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
-        """Yield each event of each group, with the least consistent prefix before it.
+        """Yield the last event of each group with a smallest prefix that allows it, as masks.
 
-        The prefix has the bound events and the group's other events.
+        Each member of a group is the last event once. The prefix contains the bound events and the other members.
         """
         bound, remainder = self._held(state), remainder_of(self._query, state)
         holding, needed = self.reasoner.goal(bound), self.reasoner.goal(remainder).needed
@@ -202,11 +206,10 @@ class _Search:
         return Remainder(term.atoms, term.before).only(state.bound)
 
     def _least_prefix(self, seen: int, event: int, needed: int) -> int:
-        """Return the least superset of the seen names that contains all names which must precede an event.
+        """Return the smallest superset of the ``seen`` names after which ``event`` can come.
 
-        A name must precede the event if it is required and can no longer occur afterwards. It is in the prefix if the
-        seen names and the event both require and block it, or if the needed names require it and the seen names block
-        it.
+        A name is added if the seen names and the event both require and block it, because then it must precede the
+        event. A name is also added if the ``needed`` names require it and the seen names block it.
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
         while True:
@@ -217,7 +220,7 @@ class _Search:
             seen |= self.reasoner.shown_with(missed)
 
     def _may_come(self, seen: int, event: int, bound: Goal) -> bool:
-        """Check whether a consistent prefix shows exactly ``seen``, has the bound events and allows ``event`` next."""
+        """Check whether some consistent trace shows exactly ``seen``, has the bound events, and allows ``event``."""
         reasoner = self.reasoner
         return (
             not event & reasoner.blocked(seen)
@@ -228,10 +231,10 @@ class _Search:
 
 
 def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) -> list[tuple[str, ...]]:
-    """Return single events, then pairs of events that may terminate matches only together.
+    """Return single events, and pairs of events that may terminate matches only together.
 
-    Pairs are left out if there are more than ``most_pairs``. In a pair one event leads to the body of a long clause, or
-    both events require further names. Events that show the fewest names come first.
+    In a pair, one event leads to the body of a long clause, or both events require further names. If there are more
+    than ``most_pairs`` pairs, only single events are returned. Events that show few names come first.
     """
     names_with = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
     names = sorted(names_with, key=lambda name: (len(names_with[name]), name))

@@ -40,7 +40,10 @@ def rule_endings(
 
 
 class _Walk:
-    """A breadth-first walk over pairs of a monitor state and a pattern state that one partial match can reach."""
+    """A breadth-first walk over pairs of a monitor state and a pattern state.
+
+    It visits the pairs that a partial match can reach.
+    """
 
     def __init__(self, query: Query, constraint_set: ConstraintSet, limit: int) -> None:
         self._query = query
@@ -96,7 +99,11 @@ class _Walk:
         return self._steps[before, event]
 
     def _reached(self, index: int, event: EventClass) -> Iterator[int]:
-        """Yield the index of the pattern state itself, and of each pattern state that additionally binds the event."""
+        """Yield the indices of the pattern states that a partial match can be in after the event.
+
+        The first is the state at ``index``, because the event may be left unbound. The others bind the event to an
+        atom.
+        """
         yield index
         state = self._query.states[index]
         term = self._query.terms[state.term]
