@@ -1,4 +1,7 @@
-"""The names that clauses with a head require. Sets of names are bit masks, which keeps many clauses cheap."""
+"""Computes which names a trace requires, by the clauses that have a head.
+
+Sets of names are bit masks, because a set may have thousands of clauses.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ from collections.abc import Iterable
 
 
 class Heads:
-    """The clauses of a set that have a head. If the body of a clause is empty, every trace must show its head."""
+    """The clauses of a set that require a name, the *head*, if all names of the *body* occur.
+
+    ``certain`` has the heads of clauses with an empty body. Every trace must show them.
+    """
 
     __slots__ = ("_bits", "_direct", "_long", "certain")
 
@@ -26,7 +32,10 @@ class Heads:
         self.certain = frozenset(certain)
 
     def closure(self, names: frozenset[str]) -> frozenset[str]:
-        """Return ``names`` with all names that they require, transitively; ``certain`` names are not added."""
+        """Return ``names`` and all names that they require, directly or through other names.
+
+        The names in ``certain`` are not added.
+        """
         closed = waiting = sum(self._bits[name] for name in names if name in self._bits)
         before = closed
         while waiting:

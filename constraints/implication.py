@@ -53,7 +53,10 @@ _LOGIC = (_TRUE, _FALSE, _NULL)
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """An attribute compared with values: true if one comparison is true, false if all are false, otherwise null."""
+    """A comparison of an attribute with each of ``values``.
+
+    It is true if some comparison is true, false if all are false, and otherwise null.
+    """
 
     attribute: Attribute
     operator: str
@@ -61,7 +64,7 @@ class _Test:
 
     @property
     def ordered(self) -> tuple[_Ordered, ...]:
-        """The numbers and texts among the constants. Null, true and false are cells in any case."""
+        """The numbers and texts among the values, because these divide the attribute into cells."""
         return tuple(value for value in self.values if value is not None and not isinstance(value, bool))
 
 
@@ -70,7 +73,8 @@ class _Part:
     """A conjunct of a condition.
 
     Attributes:
-        constants: Constants with which each attribute is compared; free subexpressions are keys without constants.
+        constants: Constants with which each attribute is compared. Subexpressions that are not understood are keys
+            without constants.
         true_at: If the conjunct reads a single attribute, the cells of the attribute in which the conjunct is true;
             otherwise None.
         is_large: Whether the conjunct has too many constants to be examined. If so, only an equal conjunct implies it.
@@ -150,7 +154,10 @@ def _follows(part: _Part, premises: Iterable[_Part]) -> bool:
 
 
 def _follows_on_one(part: _Part, premises: Sequence[_Part]) -> bool:
-    """Decide ``_follows`` for conjuncts that all read one attribute: try the cells at and between the constants."""
+    """Decide ``_follows`` for conjuncts that all read one attribute.
+
+    Only the constants and the gaps between them are tried, because the truth cannot change elsewhere.
+    """
     every = (*premises, part)
     for kind in ("null", "boolean", "number", "text"):
         values = sorted({value for conjunct in every for value in conjunct.scale.of_kind(kind)})
@@ -161,7 +168,10 @@ def _follows_on_one(part: _Part, premises: Sequence[_Part]) -> bool:
 
 
 def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[bool]:
-    """Yield the truth of a conjunct below, at and above each of ``values``, which include its constants."""
+    """Yield whether the conjunct is true below, at and above each value, in ascending order.
+
+    ``values`` are of one ``kind`` and include the conjunct's constants. So the results for several conjuncts line up.
+    """
     assert part.true_at is not None
     if kind in ("null", "boolean"):
         yield from ((kind, rank) in part.true_at for rank in ((0,) if kind == "null" else (0, 1)))

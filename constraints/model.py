@@ -41,7 +41,10 @@ def _printed(kind: str, names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """No ``later`` is followed by an ``earlier``. Neither has to occur, and ``prior(A, A)`` allows at most one A."""
+    """The constraint that no ``later`` is followed by an ``earlier``.
+
+    Neither of them has to occur. ``prior(A, A)`` allows at most one A.
+    """
 
     earlier: str
     later: str
@@ -194,9 +197,9 @@ class Settings:
         frequencies: The share of the traces that show a name, by name.
         beyond_cap: What happens if ``max_monitor_states`` do not suffice. Either traces continue with bit tables, or
             constraints are left out from the start until the rest fits, beginning with the constraints that save least.
-        reopen: The effect of an end event besides closing the monitor of its trace. ``never``: none, so later events of
-            the key deviate. ``new_transaction``: it ends the trace as an end event of the stream does, and a later
-            event of the key opens a new trace.
+        reopen: What happens to later events of the key after an end event has closed the monitor. With ``never``, they
+            deviate. With ``new_transaction``, the end event ends the trace, and a later event of the key opens a new
+            one.
     """
 
     prune: Prune = Prune.STATE
@@ -235,10 +238,11 @@ def _everyday(constraint: Constraint) -> Constraint:
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """The workflow that a stream's traces follow besides hand-written constraints; exact mode uses its automaton.
+    """The workflow that a stream's traces follow besides hand-written constraints.
 
-    ``derived`` has the constraints and end events of the set that follow from the workflow and were not written by
-    hand. The automaton implies all of them. Without an automaton they are the only information about the workflow.
+    Exact mode uses its automaton. ``derived`` and ``derived_ends`` are the constraints and end events of the set that
+    follow from the workflow and were not written by hand. The automaton implies all of them. Without an automaton
+    nothing else is known about the workflow.
     """
 
     workflow: str
@@ -256,7 +260,7 @@ class Process:
         return self.derived_ends.union(letters, *(part.names for part in self.derived))
 
     def about(self, constraints: Iterable[Constraint], end_events: frozenset[str]) -> Process:
-        """Return the workflow with only those of its constraints and end events that are in the given collections."""
+        """Return the workflow without the derived constraints and end events that are not in the arguments."""
         return replace(
             self, derived=self.derived.intersection(constraints), derived_ends=self.derived_ends & end_events
         )
@@ -311,7 +315,7 @@ class ConstraintSet:
     def earlier(self) -> Mapping[str, Set[str]]:
         """For each name F, every name E with ``prior(E, F)``.
 
-        End events, which follow all other events, are left out.
+        End events are left out, because they follow all names.
         """
         earlier: dict[str, set[str]] = {}
         for constraint in self.constraints:
@@ -377,7 +381,7 @@ class ConstraintSet:
 
     @property
     def in_tables(self) -> ConstraintSet:
-        """The set without the automaton of the workflow, so that only its constraints are used."""
+        """The set without the automaton of its workflow, for code that can only use constraints."""
         if self.process is None or self.process.automaton is None:
             return self
         return replace(self, process=replace(self.process, automaton=None))
@@ -394,7 +398,10 @@ class ConstraintSet:
 
     @property
     def trace_ends(self) -> frozenset[str]:
-        """Types that end a trace because of this set; usually none, because streams declare their own end events."""
+        """End events after which a new trace of the same key begins.
+
+        They are usually none, because streams declare their own end events.
+        """
         return self.end_events if self.settings.reopen == "new_transaction" else frozenset()
 
     @property
@@ -406,7 +413,7 @@ class ConstraintSet:
         return self.end_events if self.process is None else self.end_events - self.process.derived_ends
 
     def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
-        """Check whether an end event decides a NOT at the end of a pattern.
+        """Check whether an end event can decide a NOT at the end of a pattern, as no forbidden event follows.
 
         ``types`` are the types that the NOT forbids. The set must prune by state, and events with equal timestamps must
         be ordered.

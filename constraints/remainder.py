@@ -10,13 +10,13 @@ from nfa import Absence, Atom, PatternState, Query, Symbol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A NOT of the remainder: no event of ``type`` occurs while the gap is open.
+    """A NOT of the remainder: no event of ``type`` may occur while the gap is open.
 
     Attributes:
-        since: Indices of atoms, of which the last to occur opens the gap. Empty: the gap is open; None: the gap has
-            been open since the trace began.
-        until: Indices of atoms, of which the first to occur closes the gap. Empty: the gap stays open until the trace
-            ends.
+        since: Indices of the atoms that open the gap, once all have occurred. If empty, the gap is already open. None
+            means that the gap has been open since the trace began.
+        until: Indices of the atoms that close the gap, once one has occurred. If empty, the gap stays open until the
+            trace ends.
     """
 
     type: str
@@ -33,8 +33,8 @@ class Gap:
 class Remainder:
     """The atoms that must still occur, their order, and the gaps between them.
 
-    Atoms are in the order of the text and identified by their indices; ``before[i]`` contains the atoms that must
-    precede atom ``i`` (transitively closed).
+    An atom is identified by its index, and atoms are in the order of the text. ``before[i]`` has all atoms that must
+    precede atom ``i``, directly or through other atoms.
     """
 
     atoms: tuple[Atom, ...] = ()
@@ -55,7 +55,7 @@ class Remainder:
         return replace(self, gaps=())
 
     def only(self, indices: frozenset[int]) -> Remainder:
-        """Return the part with the atoms at ``indices``, renumbered, and the gaps that no other atom opens or closes.
+        """Return the remainder of some atoms, renumbered, with the gaps that only these atoms open or close.
 
         Every continuation that completes the whole remainder also completes this part.
         """
@@ -68,7 +68,10 @@ class Remainder:
         )
 
     def left(self, bound: frozenset[int]) -> Remainder:
-        """Return the remainder after the atoms ``bound`` have occurred, with gaps that are open or can still open."""
+        """Return the remainder of the atoms that are not in ``bound``.
+
+        Gaps that bound atoms have closed are left out.
+        """
         gaps = [
             gap if gap.since is None else replace(gap, since=gap.since - bound)
             for gap in self.gaps
@@ -85,12 +88,12 @@ NOTHING = Remainder()
 
 
 def remainder_of(query: Query, state: PatternState) -> Remainder:
-    """Return the remainder of ``state``: its unbound atoms, with the gaps that are open or can still open."""
+    """Return the remainder of ``state``: its unbound atoms, and the gaps that are open or can still open."""
     return whole_of(query, state.term).left(state.bound)
 
 
 def whole_of(query: Query, term: int) -> Remainder:
-    """Return the remainder of an alternative before any atom is bound; its atoms keep their indices."""
+    """Return the remainder of an alternative before any atom is bound. Its atoms keep their indices in the term."""
     alternative = query.terms[term]
     gaps = tuple(dict.fromkeys(map(_gap, alternative.absences)))
     return Remainder(alternative.atoms, alternative.before, gaps)

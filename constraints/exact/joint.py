@@ -25,8 +25,8 @@ class JointSearch:
     """Searches for a word that completes a trace of the process and satisfies all rules, orders and clauses.
 
     If events with equal timestamps are unordered, orders and ends are ignored, because the sequence of events in a word
-    does not decide them. A search is given up after more than ``max_steps`` steps, and its remainder is assumed to be
-    possible. ``given_up`` counts these searches.
+    does not decide them. A search of more than ``max_steps`` steps is given up and counted in ``given_up``. Its
+    remainder is assumed to be possible.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class JointSearch:
         self._answers: dict[tuple[int, MonitorState, Remainder, int], bool] = {}
 
     def is_possible(self, place: int, beside: MonitorState, remainder: Remainder, bound: int = 0) -> bool:
-        """Check whether some word completes a remainder whose atoms ``bound`` (as bits) have already occurred.
+        """Check whether some word completes ``remainder``, of which the atoms ``bound`` (as bits) already occurred.
 
         The process is in the state ``place``, and the hand-written constraints are in the state ``beside``.
         """
@@ -82,7 +82,10 @@ class JointSearch:
         return answer is not False
 
     def _word_search(self, remainder: Remainder) -> WordSearch | None:
-        """Return the search for a word that completes a remainder, or None if some type has too many symbols."""
+        """Return the prepared search for a word that completes ``remainder``.
+
+        The result is None if some type has too many symbols to combine. Then the caller gives the search up.
+        """
         letters = frozenset(self._language.automaton.letters)
         strangers = frozenset(
             name
@@ -148,12 +151,15 @@ class _Walkers:
         return bool(self._language.accepting[state]) and self._orders.are_met(seen)
 
     def is_hopeful(self, place: _Place, bound: int) -> bool:
-        """Check whether the process and the orders, each considered alone, allow the unbound atoms."""
+        """Check whether the unbound atoms can occur, first by the process alone, then by the orders alone."""
         state, seen = place
         return self._completions.has(state, bound) and self._is_hopeful(seen, bound)
 
     def distance(self, place: _Place, bound: int) -> int:
-        """Return a lower bound of the number of events until the process binds the next atom, or may end."""
+        """Return a lower bound of the number of events until the next atom is bound or the trace may end.
+
+        Only the process is considered.
+        """
         return self._completions.distance(place[0], bound)
 
     def _is_hopeful(self, seen: int, bound: int) -> bool:

@@ -1,7 +1,7 @@
-"""The outlook in exact mode: possible continuations under the workflow's automaton and the hand-written constraints.
+"""Decides, in exact mode, how a trace may continue under the workflow's automaton and the hand-written constraints.
 
-A monitor state is a state of an ``Outlook`` of the hand-written constraints and end events, with the automaton's state
-prepended to its places (constraint-aware CEP, section 6.2). The automaton decides where the process ends.
+The first place of a monitor state is the state of the automaton. The rest is a state of the ``Outlook`` of the
+hand-written constraints (constraint-aware CEP, section 6.2). The automaton decides where the process ends.
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ class ExactOutlook:
         return None if after is None or place is None else replace(after, places=(place, *after.places))
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Check whether some conforming trace begins with the events so far, each of which was allowed by itself."""
+        """Check whether some conforming trace begins with the events so far.
+
+        The caller has checked each event when it came.
+        """
         return self.can_complete(state, NOTHING)
 
     def can_complete(self, state: MonitorState, remainder: Remainder) -> bool:
@@ -113,9 +116,10 @@ class ExactOutlook:
     def is_jointly_possible(
         self, state: MonitorState, remainder: Remainder, bound: frozenset[int] = frozenset()
     ) -> bool:
-        """Check whether process and hand-written constraints together allow a remainder that each of them allows alone.
+        """Check whether some continuation completes a remainder under process and hand-written constraints together.
 
-        ``bound`` are the remainder's atoms that have already occurred.
+        The caller has checked that each of them alone allows the remainder. ``bound`` are the remainder's atoms that
+        have already occurred.
         """
         if not self._joint.is_needed:
             return True
@@ -125,7 +129,10 @@ class ExactOutlook:
         return self._joint.is_possible(place, own_state, self._by_word(remainder), mask)
 
     def is_jointly_live(self, state: MonitorState, query: Query, index: int) -> bool:
-        """Check whether process and hand-written constraints together allow a state that each of them allows alone."""
+        """Check whether a pattern state can complete under process and hand-written constraints together.
+
+        The caller has checked that each of them alone allows the state.
+        """
         pattern_state = query.states[index]
         return self.is_jointly_possible(state, whole_of(query, pattern_state.term), pattern_state.bound)
 
@@ -152,7 +159,10 @@ class ExactOutlook:
         return row
 
     def _table(self, query: Query) -> NDArray[np.bool_]:
-        """Return the mask of the query's states that can complete, for each state of the automaton (rows)."""
+        """Return an array with a row for each state of the automaton and a column for each pattern state.
+
+        An entry is true if the pattern state can complete from there.
+        """
         if query not in self._tables:
             size = len(query.states) * len(self.automaton)
             if size + sum(table.size for table in self._tables.values()) > MEMORY_LIMIT:
@@ -168,9 +178,9 @@ class ExactOutlook:
         return self._language.completions(self._by_word(whole_of(query, term)))
 
     def _by_word(self, remainder: Remainder) -> Remainder:
-        """Return the remainder that a word has to complete.
+        """Return the remainder without NOTs if events with equal timestamps are unordered, otherwise unchanged.
 
-        It has no NOTs if events with equal timestamps are unordered.
+        A word has an order, so it could not decide these NOTs.
         """
         return remainder if self.ties == "log" else remainder.positives
 
@@ -194,7 +204,7 @@ def find_workflow_clash(outlook: ExactOutlook, state: MonitorState, remainder: R
 
 
 def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> ConstraintSet:
-    """Return the hand-written constraints, with the types of the process and the whole set added to their settings."""
+    """Return the hand-written constraints, with all types of the process and of the set as known types."""
     settings = constraint_set.settings
     types = settings.types | constraint_set.types | frozenset(automaton.letters)
     return replace(constraint_set.own, settings=replace(settings, types=types))

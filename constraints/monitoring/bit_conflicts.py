@@ -1,7 +1,7 @@
-"""Orders on bit masks: finds names that make a goal impossible once they are certain, because no order is left.
+"""Finds names that leave no possible order for a goal once they are certain. Sets of names are bit masks.
 
-A name is a bit of a Python integer. A goal is impossible if its nodes are on a cycle of order constraints, together
-with names that were seen or must still occur (constraint-aware CEP, section 4.3).
+A goal is impossible if its nodes are on a cycle of order constraints, together with names that were seen or must still
+occur (constraint-aware CEP, section 4.3).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from constraints.sets import bits_of, members, union
 
 
 class Node(NamedTuple):
-    """A required event that must still occur, with names as masks.
+    """An event that must occur for a goal. The sets of names are masks.
 
     Attributes:
         later: Names after which the event cannot occur.
         earlier: Names that cannot occur after the event.
-        alike: Names of its own event type.
+        alike: Names of the event's own type.
         is_atom: Whether the event belongs to a match. Two events of a match are always distinct.
         after: Nodes that precede this node in the pattern, as bits of node indices.
     """
@@ -40,10 +40,10 @@ class Node(NamedTuple):
 
 
 def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int | None) -> list[int]:
-    """Return the least sets of candidates that close a cycle; only the empty set if the nodes alone have a cycle.
+    """Return the smallest sets of candidates that close a cycle of orders if they occur.
 
-    ``nodes`` must occur in any case. ``candidates`` are names, by bit index, that may become certain. A set has at most
-    ``most`` names; None: any number.
+    ``nodes`` occur in any case. If they have a cycle alone, the only set is the empty one. ``candidates`` are names, by
+    bit index, that may become certain. A set has at most ``most`` names, or any number if ``most`` is None.
     """
     reach = _reach(nodes)
     if reach is None:
@@ -67,7 +67,7 @@ def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int |
 
 
 def _circles(following: Mapping[int, int], candidates: int, most: int | None) -> Iterator[int]:
-    """Yield cycles of at least two names, as masks; each cycle is found from its lowest name only."""
+    """Yield each cycle of at least two candidates once, as a mask. Each search starts at a cycle's lowest name."""
     for start in members(candidates):
         higher = candidates & ~((2 << start) - 1)
         waiting = [(start, 1 << start)]
@@ -89,7 +89,7 @@ def least(masks: Iterable[int]) -> list[int]:
 
 
 def _reach(nodes: Sequence[Node]) -> list[int] | None:
-    """Return, for each node, the node and all nodes after it, as bits of node indices, or None if there is a cycle."""
+    """Return for each node a mask of the node itself and all nodes that must follow it, or None if there is a cycle."""
     following = [0] * len(nodes)
     for later, node in enumerate(nodes):
         for earlier, other in enumerate(nodes):

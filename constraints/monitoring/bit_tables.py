@@ -1,9 +1,9 @@
-"""Bit tables: the names seen and their consequences as four sets of names, updated at first occurrences.
+"""Tracks the names that a trace has shown, and their consequences, as four sets of names (*bit tables*).
 
-They are used for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). A state that bit
-tables call dead is dead. Without longer clauses and symbols, bit tables only miss states that are dead because of a
-cycle with more than ``most_in_circle`` names outside the goal. They ignore rules, NOTs of patterns, and consequences
-that need several longer clauses together. This leaves more states alive.
+Bit tables serve traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). A state that they
+call dead is dead, but they miss some dead states. They ignore rules, NOTs of patterns, and consequences that need
+several longer clauses together. They do not see a cycle of orders with more than ``most_in_circle`` names outside the
+goal. Without rules, NOTs, longer clauses and symbols, they miss only states that are dead because of such a cycle.
 
 There are no bit tables under ``ties: simultaneous``. There an order constraint takes effect only at the next timestamp,
 so blocking a name at once would lose matches.
@@ -29,8 +29,8 @@ _FIRST = 2  # bit index of the first name
 class BitState(NamedTuple):
     """The state of a trace, as four sets of names.
 
-    ``seen``: shown so far; ``certain``: seen, or required in every conforming continuation; ``excluded``: ruled out by
-    occurrence constraints; ``blocked``: can never occur again.
+    The trace has shown the names in ``seen``. Every conforming continuation has those in ``certain``, which include
+    ``seen``. Occurrence constraints rule out ``excluded``. Names in ``blocked`` can never occur again.
     """
 
     seen: int
@@ -45,11 +45,10 @@ class BitState(NamedTuple):
 
 
 class BitTables:
-    """The consequences of a constraint set's orders and clauses, name by name; see ``nfa.BitGuard``.
+    """The consequences of a constraint set's orders and clauses for each name; see ``nfa.BitGuard``.
 
-    ``watched`` are the longer clauses that are evaluated at each event (None: all). It is sound to leave clauses out.
-    At most ``most_in_circle`` names outside a goal are examined together for a cycle of order constraints; None: any
-    number.
+    ``watched`` are the longer clauses that are evaluated at each event, or None for all. It is sound to leave clauses
+    out. A cycle of orders is found if it has at most ``most_in_circle`` names outside the goal. None means any number.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class BitTables:
         }
 
     def _of_process(self, constraint_set: ConstraintSet) -> int:
-        """Return the names that a workflow knows, because its end events block these names only."""
+        """Return the names of the workflow's types. The workflow's end events block only these names."""
         types = frozenset[str]() if constraint_set.process is None else constraint_set.process.types
         return self.mask(types.intersection(self._names))
 
@@ -156,7 +155,10 @@ class BitTables:
 
     @property
     def rules(self) -> BitRules:
-        """The start state and the consequences of names, orders and clauses as masks, without those of goals."""
+        """The start state, and what follows from names, orders and clauses, as masks for the kernels.
+
+        Goals are not included.
+        """
         return BitRules(
             start=self._start,
             requires=tuple(self._requires),
@@ -186,9 +188,10 @@ class BitTables:
         return self._goals[key]
 
     def _conflicts(self, atom_names: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
-        """Return the least sets of names that make a goal impossible once they are certain.
+        """Return the smallest sets of names that make a goal impossible if they become certain.
 
-        If the goal is impossible in any case, the only set is the empty one.
+        ``implies`` has all names that the goal makes certain. If the goal is impossible in any case, the only set is
+        the empty one.
         """
         if self._is_contradictory(implies):
             return [0]
@@ -225,7 +228,7 @@ class BitTables:
         return closed
 
     def _settled(self, state: BitState, certain: int) -> BitState:
-        """Return the state after ``certain`` has been extended, with all consequences of the clauses."""
+        """Return the state with ``certain`` names added, and with all consequences of the watched clauses."""
         state, before = self._grown(state, certain), None
         while before != state:
             before = state

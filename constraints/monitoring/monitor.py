@@ -21,10 +21,10 @@ from streams import Ties
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The prepared states of one query, each with its remainder and the reasoner's goal for it.
+    """The states of one query, prepared for a monitor: the remainder of each state, and the reasoner's goal for it.
 
-    ``extensions`` lists, for each state, the states with one more bound atom. They are listed only if they are
-    certainly alive whenever the state itself is alive. If ``is_monotone``, a dead state stays dead.
+    ``extensions`` has, for each state, the states with one more bound atom, if these are alive whenever the state is.
+    If ``is_monotone`` for a state, it stays dead once it is dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -36,12 +36,14 @@ class _Plan:
 class Monitor:
     """The guard of one constraint set (constraint-aware CEP, section 4.2); see ``nfa.Guard``.
 
-    A trace deviates at the first event after which it is no longer the beginning of a conforming trace. With symbols,
-    rules beside other constraints, or unordered events of equal timestamps, the deviation may be noticed later, but
-    never earlier, and a dead state may be called live. If the settings require it, an event of an unknown type is a
-    deviation. Such events are still assumed to be possible when dead states are decided. Answers are cached, and the
-    cache is emptied when it has ``memory_limit`` rows. For traces beyond the cap of monitor states, the bit tables
-    evaluate the longer clauses in ``watched``; None: all.
+    A trace deviates at the first event after which it is no longer the beginning of a conforming trace. The monitor is
+    inexact in three cases: with symbols, with rules beside other constraints, and if events with equal timestamps are
+    unordered. Then it may notice a deviation later, but never earlier, and may call a dead state live. If the settings
+    require it, an event of an unknown type is a deviation. But such events count as possible when dead states are
+    decided.
+
+    Answers are cached, and the cache is emptied when it has ``memory_limit`` rows. For traces beyond the cap of monitor
+    states, the bit tables evaluate the longer clauses in ``watched``, or all if ``watched`` is None.
 
     In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2). Its
     state is the first of a monitor state's places. Automaton and hand-written constraints together find all dead
@@ -180,7 +182,7 @@ class Monitor:
         return self._plans[query]
 
     def _is_monotone(self, query: Query, term: int) -> bool:
-        """Check whether a dead state of a term stays dead, and implies that states with fewer bound atoms are dead.
+        """Check whether the term's dead states stay dead. If so, states with fewer bound atoms are dead, too.
 
         The result is False if the term has NOTs, whose gaps may close or open later, or if dead states may be missed.
         """

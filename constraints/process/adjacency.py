@@ -18,14 +18,14 @@ _NARROW = 16
 
 
 def offsets_of(sources: NDArray[np.integer], nodes: int) -> Numbers:
-    """Return the index of the first edge of each node, shape (nodes + 1,), for edges that are sorted by ``sources``."""
+    """Return the index of the first edge of each node, shape (nodes + 1,). The edges are sorted by ``sources``."""
     return np.concatenate(([0], np.cumsum(np.bincount(sources, minlength=nodes)))).astype(np.int64)
 
 
 def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
-    """Return all edges that leave ``nodes``.
+    """Return all edges that leave ``nodes``, as two arrays.
 
-    Each edge is given by the position of its source in ``nodes``, and by its own index.
+    The first array has, for each edge, the position of its source in ``nodes``. The second has the index of the edge.
     """
     first = offsets[nodes]
     counts = offsets[nodes + 1] - first
@@ -36,7 +36,10 @@ def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Num
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjacency:
-    """The successors of each node; ``offsets``, shape (nodes + 1,), has the index of the first edge of each node."""
+    """The successors of each node.
+
+    The edges of a node begin at ``offsets[node]`` and end before ``offsets[node + 1]``.
+    """
 
     offsets: Numbers
     targets: NDArray[np.integer]
@@ -68,7 +71,7 @@ class Adjacency:
         return distance
 
     def _distances_from(self, frontier: NDArray[np.integer], distance: Numbers) -> Numbers:
-        """Complete ``distances`` node by node, which is faster than arrays if there are many levels with few nodes."""
+        """Complete the distances by a search in plain Python, which is faster than arrays if levels have few nodes."""
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
         distances, queue = distance.tolist(), frontier.tolist()
         for node in queue:
@@ -95,7 +98,7 @@ class Adjacency:
         return np.concatenate(levels)
 
     def _order_from(self, level: Numbers, is_met: Flags) -> Numbers:
-        """Return the nodes that ``order`` visits after a level, found node by node."""
+        """Return the nodes that follow ``level`` in the order of ``order``, by a search in plain Python."""
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
         met, queue = is_met.tolist(), level.tolist()
         for node in queue:

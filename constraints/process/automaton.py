@@ -18,7 +18,9 @@ NOWHERE = -1
 # No slots: cached properties need a dictionary.
 @dataclass(frozen=True, eq=False)
 class ProcessAutomaton:
-    """The complete traces that a process allows, and thereby their prefixes.
+    """A process as the automaton of its complete traces.
+
+    It decides also which sequences of events are beginnings of these.
 
     From every state some accepting state can be reached. So a trace leaves the process exactly at the first event
     without a transition. ``workflows`` builds the automaton minimal, with states numbered in the order of a
@@ -94,9 +96,10 @@ class ProcessAutomaton:
         return target[order], source[order].astype(np.int32), letter[order].astype(np.int32)
 
     def distances(self, targets: Flags, letters: Flags | None = None) -> NDArray[np.int32]:
-        """Return, for each state, the length of the shortest word to a state in the mask ``targets``.
+        """Return, for each state, the length of the shortest word that leads to a target state, or -1 if there is none.
 
-        The result is -1 if there is none. ``letters`` is a mask of the letters that the word may have; None: all.
+        ``targets`` is a mask of states. ``letters`` is a mask of the letters that the word may contain, or None for
+        all.
         """
         target, source, letter = self._backward
         if letters is not None:

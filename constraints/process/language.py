@@ -25,12 +25,12 @@ Distances = NDArray[np.int32]  # one number of events for each state; -1: unreac
 
 
 class Language:
-    """The language of a process, with the rules for types that it does not know and for the end of its traces.
+    """The traces of a process, together with events of types that the process does not emit.
 
-    ``accepting``, shape (states,), is the mask of states in which a trace may end; ``completable`` is the mask of
-    states from which such a state can be reached. Events of types that the process does not emit may occur at any time
-    until the trace ends. With ``assumes_completion`` a trace ends only where the automaton accepts, otherwise anywhere.
-    No event follows the types in ``ends``. ``known`` are the types that events have; None: any.
+    Such events may occur at any time until the trace ends. If ``assumes_completion``, a trace ends only where the
+    automaton accepts, otherwise anywhere. No event follows the types in ``ends``. ``known`` are the only types that
+    events have, or None if they may have any type. ``accepting``, shape (states,), is the mask of states in which a
+    trace may end. ``completable`` is the mask of states from which such a state can be reached.
     """
 
     def __init__(
@@ -77,10 +77,7 @@ class Language:
         return completions
 
     def can_end(self, state: int, remainder: Remainder, bound: int) -> bool:
-        """Check whether a trace may have ended in a state.
-
-        This also requires that all atoms of the remainder are bound.
-        """
+        """Check whether a trace may end in a state, with all atoms of the remainder bound."""
         return bool(self.accepting[state]) and bound == (1 << len(remainder.atoms)) - 1
 
     def has_free(self, event_type: str) -> bool:
@@ -88,7 +85,7 @@ class Language:
         return self.automaton.code(event_type) is None and (self._known is None or event_type in self._known)
 
     def free_types(self, atom: Atom, stopping: frozenset[str]) -> list[str]:
-        """Return the types that an atom accepts and the process does not emit, except those in ``stopping``.
+        """Return the types that an atom accepts and the process does not emit. Types in ``stopping`` are left out.
 
         ``OTHER`` represents all unnamed types.
         """
@@ -103,11 +100,14 @@ class Language:
         return self._all if atom.is_any_type else self._codes(frozenset(atom.types))
 
     def back(self, targets: Vector, codes: frozenset[int]) -> Vector:
-        """Return the states from which an event of one of the columns leads to a target without ending the trace."""
+        """Return the states from which an event leads to a target and does not end the trace.
+
+        ``codes`` are the columns of the possible events.
+        """
         return self._back(targets, codes - self._end_codes)
 
     def back_from_end(self, codes: frozenset[int]) -> Vector:
-        """Return the states from which an event of one of the columns ends the trace."""
+        """Return the states from which an event with a column in ``codes`` can end the trace."""
         return self._back(self.accepting, codes & self._end_codes)
 
     def _back(self, targets: Vector, codes: frozenset[int]) -> Vector:
@@ -118,7 +118,7 @@ class Language:
         return states
 
     def distances(self, targets: Vector, without: frozenset[str]) -> Distances:
-        """Return, for each state, the least number of events to a target (-1: unreachable).
+        """Return, for each state, the least number of events that lead to a target, or -1 if none do.
 
         Events that end the trace, and events whose types are in ``without``, are not used.
         """
@@ -178,9 +178,9 @@ class Completions:
         return max(1, len(self._by_mask)) * len(self._language.automaton)
 
     def of(self, bound: int) -> Vector:
-        """Return a mask of the states from which the unbound atoms can complete.
+        """Return a mask of the states from which the atoms that are not in ``bound`` can complete.
 
-        ``bound`` is closed under predecessors.
+        For each atom in ``bound``, the atoms that must precede it must be in ``bound``, too.
         """
         return self._by_mask[bound] >= 0 if self._is_whole else self._alone(bound)
 
@@ -215,7 +215,10 @@ class Completions:
                 yield atom
 
     def _solved(self, mask: int) -> Distances:
-        """Return, for each state, the number of events before the next event that binds an atom or ends the trace."""
+        """Return, for each state, the number of events before the one that binds an atom or ends the trace.
+
+        ``mask`` has the atoms that are already bound. The number is -1 if the remainder cannot complete.
+        """
         language = self._language
         gaps = [gap for gap in self._remainder.gaps if _is_open(gap, mask)]
         forbidden = frozenset(gap.type for gap in gaps)

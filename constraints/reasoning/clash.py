@@ -16,16 +16,15 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clash:
-    """A minimal clash: if any constraint, atom or gap is left out, the rest is possible.
+    """A minimal reason why a remainder cannot complete: if any constraint, atom or gap were left out, it could.
 
     The atoms of ``remainder`` cannot occur, possibly because of its gaps. An empty remainder means that no trace can
     continue.
 
     Attributes:
         reason: The reason that the reasoner gives; None for a clash with rules, or with a workflow.
-        constraints: Requirements first, then the constraint that cannot be satisfied. A rule needs certain events; the
-            constraints that exclude these are listed before it. With a workflow, only the hand-written constraints that
-            take part.
+        constraints: Requirements first, then the constraint that cannot be satisfied. A rule follows the constraints
+            that exclude the events that it needs. If a workflow takes part, only hand-written constraints are listed.
         events: Names already seen that take part, as far as they are known.
         workflow: The name of the workflow, if its automaton makes the remainder impossible.
     """
@@ -47,10 +46,11 @@ def find_clash(
 ) -> Clash | None:
     """Find a minimal reason why ``remainder`` cannot complete after ``seen``, or return None if it can.
 
-    ``seen`` and ``settled`` are names; see ``Reasoner.is_alive``. ``reasoner`` is the set's reasoner, if available.
+    ``seen`` and ``settled`` are names; see ``Reasoner.is_alive``. Pass the set's ``reasoner`` if there is one, to save
+    time.
 
-    Reasons without gaps are preferred. Among equals, reasons with few derivation steps from seen and needed names are
-    preferred, then reasons about early atoms.
+    Of several reasons, one without gaps is preferred, then one whose constraints are few derivation steps away from the
+    seen and needed names, then one about early atoms.
     """
     question = _Question(reasoner or Reasoner(constraint_set), constraint_set, seen, settled)
     if question.is_alive(None, remainder):
@@ -79,7 +79,7 @@ def find_clash(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The question whether remainders are alive after the given names, under different parts of a set."""
+    """A trace with the names ``seen``. Its methods decide which remainders can complete under which constraints."""
 
     reasoner: Reasoner
     constraint_set: ConstraintSet
@@ -87,7 +87,7 @@ class _Question:
     settled: frozenset[str] | None
 
     def is_alive(self, parts: Iterable[Part] | None, remainder: Remainder) -> bool:
-        """Check whether the remainder is alive under the given parts of the set (None: all parts)."""
+        """Check whether the remainder can complete under the given parts of the set, or under the whole set if None."""
         question = self if parts is None else replace(self, reasoner=self.reasoner.with_only(parts))
         return question.reason(remainder) is None
 
@@ -107,7 +107,7 @@ class _Question:
 
 
 def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> list[_Item]:
-    """Return a minimal subset of ``items`` that still clashes, in their order; early items are preferred.
+    """Return a minimal subset of ``items`` that clashes, in their order. Early items are preferred.
 
     ``clashes`` is monotone and true for all items. Each round finds the shortest prefix that clashes together with the
     items selected so far, by doubling its length and then by bisection. The prefix's last item is always needed.
@@ -147,15 +147,19 @@ def _nearest_first(constraint_set: ConstraintSet, names: frozenset[str]) -> list
 
 
 def _chained(core: ConstraintSet, names: frozenset[str]) -> tuple[Part, ...]:
-    """Sort the parts in reading order: requirements in the order of derivation, then the other parts."""
+    """Sort the parts in reading order.
+
+    Requirements come first, in the order in which they derive names from ``names``.
+    """
     _, derivation = _derivation(core, names)
     return (*derivation, *(part for part in core.parts if part not in derivation))
 
 
 def _derivation(constraint_set: ConstraintSet, names: frozenset[str]) -> tuple[dict[str, int], list[Part]]:
-    """Compute the Horn closure of ``names``.
+    """Derive all names that ``names`` require.
 
-    The result has the number of steps to each name, and one constraint for each derived name.
+    The result has the number of derivation steps to each name, and for each derived name the constraint that requires
+    it.
     """
     distances = dict.fromkeys(constraint_set.shown_with(names), 0)
     derivation: list[Part] = []

@@ -21,10 +21,10 @@ class PriorCycle:
 
 
 def prior_cycles(constraint_set: ConstraintSet) -> tuple[PriorCycle, ...]:
-    """Return the shortest cycle through each type, without repetitions, sorted.
+    """Return the shortest cycle of orders through each type, sorted and without repetitions.
 
-    Two kinds of cycles are left out: those with two types that exclude each other or are both end events, and those of
-    symbols of a single type, because one event can show all of them.
+    A cycle is left out if two of its types exclude each other or are both end events. A cycle of symbols of a single
+    type is left out, too, because one event can show all of them.
     """
     types = sorted(constraint_set.end_events.union(*(part.names for part in constraint_set.constraints)))
     successors = {

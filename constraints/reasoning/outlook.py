@@ -1,4 +1,4 @@
-"""The outlook: the continuations of a monitor state that order, occurrence and rules allow together."""
+"""Decides how a trace may continue under order constraints, occurrence constraints and rules together."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Outlook:
 
     ``MonitorState.seen`` has the names of order and occurrence constraints that were shown, and the types of the
     symbols among them. ``places`` are the states of the rules. If events with equal timestamps are unordered, order
-    constraints take effect when time advances. ``alphabet`` has the types that events of a conforming trace have; None:
-    any. If ``is_exact``, all states are found that order and occurrence constraints make dead.
+    constraints take effect when time advances. ``alphabet`` has the only types that events of a conforming trace have,
+    or is None if they may have any type. If ``is_exact``, every state that order and occurrence constraints make dead
+    is called dead; otherwise some may be missed.
     """
 
     def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
@@ -60,7 +61,10 @@ class Outlook:
         return None if is_impossible else self.advance(state, event)
 
     def past(self, state: MonitorState, event: EventClass) -> frozenset[str]:
-        """Return the names shown so far that count as earlier than the next event."""
+        """Return the names whose events precede the next event.
+
+        If events with equal timestamps are unordered, these are the names from before the time of the next event.
+        """
         return state.seen if state.settled is None or event.is_later else state.settled
 
     def is_too_late(self, state: MonitorState, event: EventClass) -> bool:
@@ -72,14 +76,17 @@ class Outlook:
         return bool(reasoner.mask(self.names_of(event)) & reasoner.blocked(reasoner.mask(past)))
 
     def is_unknown(self, event: EventClass) -> bool:
-        """Check whether events of a type cannot occur in any conforming trace."""
+        """Check whether the event's type is unknown, while the settings call events of unknown types deviations."""
         return self.alphabet is not None and event.type not in self.alphabet
 
     def is_over(self, state: MonitorState) -> bool:
         return bool((state.seen if state.settled is None else state.settled) & self.constraint_set.closing_ends)
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Check whether some conforming trace begins with the events so far, none of which was too late."""
+        """Check whether some conforming trace begins with the events so far.
+
+        The caller has checked when each event came that it was not too late.
+        """
         return self.can_complete(state, NOTHING, self._nothing)
 
     def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
@@ -92,7 +99,7 @@ class Outlook:
         )
 
     def keeps_constraints(self, state: MonitorState, goal: Goal) -> bool:
-        """Decide ``can_complete`` by order and occurrence constraints alone."""
+        """Check whether order and occurrence constraints allow some continuation that completes the goal."""
         seen, settled = self.masks(state)
         return self.reasoner.is_alive(seen, goal, settled)
 
@@ -102,9 +109,9 @@ class Outlook:
         return reasoner.mask(state.seen), None if state.settled is None else reasoner.mask(state.settled)
 
     def keeps_rules(self, state: MonitorState, remainder: Remainder) -> bool:
-        """Decide ``can_complete`` by the rules.
+        """Check whether the rules allow some continuation that completes the remainder.
 
-        The names that order and occurrence constraints allow and require are taken into account.
+        Such a continuation also respects the names that order and occurrence constraints exclude or require.
         """
         return not self.rules.rules or (
             self._keeps_rules(state, remainder)
@@ -119,9 +126,9 @@ class Outlook:
         return self.rules.can_complete(state.places, in_order, impossible, assumes_completion=self.assumes_completion)
 
     def _incompatible(self, state: MonitorState, remainder: Remainder) -> frozenset[str]:
-        """Return the names of rules that no event may show any more if the remainder is to complete.
+        """Return the names of rules that no further event may show, because then the remainder could not complete.
 
-        An event that completes the remainder may show a name of its own type. So such a name is not returned.
+        A name of a type that an atom accepts is never returned, because the event that binds the atom may show it.
         """
         needed = (
             self.constraint_set.names
@@ -140,7 +147,7 @@ class Outlook:
         return frozenset(incompatible)
 
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
-        """Yield the remainder with an atom for each name that its atoms and the trace still require.
+        """Yield the remainder with one more atom for each name that order and occurrence constraints require.
 
         Nothing is yielded if no name is required, if there would be over ``MAX_JOINT`` atoms, or if the outlook is not
         exact.
@@ -154,7 +161,10 @@ class Outlook:
             yield _ordered(constraint_set, joint)
 
     def impossible(self, state: MonitorState) -> frozenset[str] | None:
-        """Return the names that no later event shows, by order and occurrence, or None if no event can follow."""
+        """Return the names that no later event can show by order and occurrence constraints.
+
+        The result is None if the trace is over, so that no event can follow.
+        """
         if self.is_over(state):
             return None
         key = state.seen, state.settled

@@ -44,7 +44,7 @@ class _Gap(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """A remainder as masks, built by ``Reasoner.goal``."""
+    """A remainder as masks, for questions to the ``Reasoner`` that built it."""
 
     needed: int
     nodes: tuple[_Node, ...]
@@ -72,7 +72,10 @@ class Reasoner:
         self._read(constraint_set.parts)
 
     def with_only(self, parts: Iterable[Part]) -> Reasoner:
-        """Return a reasoner for the given parts of the set; masks and goals have the same meaning in both reasoners."""
+        """Return a reasoner for the given parts of the set.
+
+        Masks and goals of one reasoner are valid for the other, too.
+        """
         reasoner = copy(self)
         reasoner._impossible = {}
         reasoner._read(parts)
@@ -174,7 +177,7 @@ class Reasoner:
         return _Gap(self._bit(gap.type), bits_of(last), bits_of(first), bits_of(gap.edges), gap.since is None)
 
     def blocked(self, seen: int) -> int:
-        """Return the names that can no longer occur, by order alone.
+        """Return the names that can no longer occur by order constraints and end events alone.
 
         After a hand-written end event, these are all names.
         """
@@ -190,8 +193,10 @@ class Reasoner:
 
         The prefix itself must satisfy the order constraints. ``seen`` includes implied names, and rules are ignored.
         ``settled`` are the names shown before the newest time if events with equal timestamps are unordered, otherwise
-        None. With an empty goal, the result is whether the prefix is consistent. The answer "dead" is always right. The
-        answer "alive" is exact for types in the order of the log; with symbols or ``settled`` it may mean "unknown".
+        None. With an empty goal, the result is whether the prefix is consistent.
+
+        The result False is always right. The result True is always right if ``settled`` is None and the set has no
+        symbols. Otherwise it may mean "unknown".
         """
         return self.reason(seen, goal, settled) is None
 
@@ -248,9 +253,9 @@ class Reasoner:
         return pairs or any(body & ~occurring == 0 for body in self._forbidden)
 
     def can_be_ordered(self, goal: Goal, required: int, *, is_log: bool = True) -> bool:
-        """Check whether the goal's atoms and the required events can be ordered so that the gaps stay free.
+        """Check whether the goal's atoms and the required events have an order that keeps all gaps free.
 
-        There is one event for each required name.
+        There is one required event for each name in ``required``. If ``is_log``, no two events are simultaneous.
         """
         nodes = [
             *goal.nodes,
@@ -259,7 +264,7 @@ class Reasoner:
         return self._fit(nodes, goal.gaps, is_log)
 
     def _fit(self, nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> bool:
-        """Decide ``can_be_ordered`` for nodes, of which atoms come first; masks are sets of node indices."""
+        """Decide ``can_be_ordered`` for nodes, which are the atoms and then the required events."""
         strict = [node.before for node in nodes]
         ordered = self._orders(nodes)
         choices = list(_choices(nodes, gaps, is_log))
@@ -308,11 +313,11 @@ class Reasoner:
 
 
 def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
-    """Return, for each gap and forbidden event, the ways to place the event outside the gap.
+    """Return, for each forbidden event and each gap, the ways to place the event outside the gap.
 
-    Each way is a pair of a node's index and a node (bit) before it: the event precedes an atom that opens the gap, or
-    follows an atom that closes it. A required event is skipped if the match binds its type, because it may be one of
-    the match's events, which have their own edges.
+    Each way is one more order: a pair of a node's index and the node (as a bit) before it. Either the event precedes an
+    atom that opens the gap, or an atom that closes the gap precedes the event. A required event is skipped if the match
+    binds its type. It may then be one of the match's own events, which have their own orders.
     """
     served = 0
     for node in nodes:
@@ -327,9 +332,12 @@ def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iter
 
 
 def _is_row(before: Sequence[int], strict: Sequence[int], is_log: bool) -> bool:
-    """Check whether nodes can be arranged in a row, that is, no strict edge lies on a cycle.
+    """Check whether all nodes can be put in a row that respects the edges.
 
-    In the order of the log all edges are strict.
+    ``before`` has the predecessors of each node.
+
+    If ``is_log``, no cycle is allowed. Otherwise nodes on a cycle may be simultaneous, unless one of its edges is
+    strict.
     """
     if not is_log:
         earlier = _transitive(before)

@@ -18,7 +18,7 @@ _Item = TypeVar("_Item")
 def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder = NOTHING) -> Clash | None:
     """Find a minimal reason why rules prevent ``remainder`` from completing after ``state``, or None if they do not.
 
-    Order and occurrence constraints alone must allow the remainder.
+    The caller has checked that order and occurrence constraints alone allow the remainder.
     """
     if outlook.keeps_rules(state, remainder):
         return None
@@ -39,9 +39,9 @@ def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder 
 def least_clash(
     parts: Sequence[Part], remainder: Remainder, clashes: Callable[[Sequence[Part], Remainder], bool]
 ) -> Clash:
-    """Return the minimal clash of the given constraints with a remainder.
+    """Return the minimal clash of ``parts`` with a remainder.
 
-    ``clashes`` must be monotone and true for all parts.
+    ``clashes`` decides whether some parts clash. It must be monotone, and true for all parts.
     """
     gaps = _least(remainder.gaps, lambda subset: clashes(parts, replace(remainder, gaps=tuple(subset))))
     whole = replace(remainder, gaps=tuple(gaps))
@@ -51,7 +51,10 @@ def least_clash(
 
 
 def _least(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
-    """Return a minimal subset of ``items`` that still clashes, in their order; removing large groups is tried first."""
+    """Return a minimal subset of ``items`` that clashes, in their order.
+
+    Large groups are removed first to save time.
+    """
     minimal = list(items)
     size = len(minimal)
     while size:

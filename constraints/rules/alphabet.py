@@ -1,4 +1,4 @@
-"""The kinds of events that may still occur in a trace, as far as rules and atoms distinguish them."""
+"""Finds the kinds of events that can still occur in a trace. Rules and atoms do not distinguish events of one kind."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ MAX_SYMBOLS = 6  # maximum number of symbols per type; each combination of symbo
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """A class of indistinguishable events of one type, or of ``OTHER``, which represents all types that are not named.
+    """A class of events of one type that rules and atoms do not distinguish.
 
-    ``shown`` are the distinguished names of such events, ``binds`` the indices of the atoms that may bind them. No
-    event follows an event with ``is_last``.
+    ``OTHER`` is the type of all unnamed types.
+
+    The events show the names in ``shown``. Atoms with indices in ``binds`` may bind them. If ``is_last``, no event
+    follows.
     """
 
     type: str
@@ -33,7 +35,8 @@ def event_kinds(
     """Return all kinds of events that may occur: at least those of conforming traces, sometimes more.
 
     An event shows its type and any combination of the type's symbols that is closed under implication. Only ``names``
-    are distinguished, and ``impossible`` names do not occur. The result is None if some type has too many symbols.
+    are distinguished, and events with ``impossible`` names are left out. The result is None if some type has too many
+    symbols.
     """
     symbols: dict[str, list[str]] = {}
     for name in names & constraint_set.symbols.keys():

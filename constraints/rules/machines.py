@@ -1,10 +1,10 @@
-"""The machine of each rule: its places, its step for each event, and the places in which a trace may end.
+"""Defines each rule as a machine: its places, its step for each event, and the places in which a trace may end.
 
-An event shows the first name of the rule, the second, both or none: bit 0 and bit 1 of a *letter*. A template that is
-the conjunction of others runs all of them in parallel. Source of the templates: M. Pesic, H. Schonenberg, W. M. P. van
-der Aalst, DECLARE: full support for loosely-structured processes (2007); read over finite traces as in G. De Giacomo,
-R. De Masellis, M. Montali, Reasoning on LTL on finite traces (2014). ``tests/references/rules.py`` has the same
-meanings as formulas.
+A machine reads each event as a *letter*. Bit 0 is set if the event shows the rule's first name, bit 1 if it shows the
+second. A template that is the conjunction of others runs all of them in parallel. Source of the templates: M. Pesic, H.
+Schonenberg, W. M. P. van der Aalst, DECLARE: full support for loosely-structured processes (2007); read over finite
+traces as in G. De Giacomo, R. De Masellis, M. Montali, Reasoning on LTL on finite traces (2014).
+``tests/references/rules.py`` has the same meanings as formulas.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Step: TypeAlias = Callable[[int, int], int]  # maps a place and a letter to the 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A template as a state machine whose places are whole numbers; no step leaves the place ``BROKEN``.
+    """A template as a state machine whose places are whole numbers. No step leaves the place ``BROKEN``.
 
-    ``step`` returns the next place after a letter and is not called at ``BROKEN``. ``stops`` decides whether a trace
+    ``step`` returns the next place after a letter. It is never called at ``BROKEN``. ``stops`` decides whether a trace
     that ends in a place satisfies the rule.
     """
 

@@ -1,4 +1,4 @@
-"""The product of a constraint set's rules: their places, and whether a remainder can still complete under all rules."""
+"""Combines the rules of a constraint set, and decides whether a remainder can still complete under all of them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class RuleProduct:
 
     A place of the product is the tuple of the places of the rules, so it has the same meaning wherever the set is
     loaded. Several rules together can forbid continuations that each of them allows. So rules are first decided one by
-    one, then in groups that share a type or count every event (``init``, ``last``, ``chain ...``), then all together. A
-    search is given up after ``max_steps`` steps of rules, and its remainder is assumed to be possible (``given_up``
-    counts these searches). So the answer "possible" may be wrong, but "impossible" never is.
+    one, then in groups that share a type or count every event (``init``, ``last``, ``chain ...``), then all together.
+
+    A search of more than ``max_steps`` steps is given up and counted in ``given_up``. Its remainder is assumed to be
+    possible. So the answer "possible" may be wrong, but "impossible" never is.
     """
 
     def __init__(
@@ -59,11 +60,11 @@ class RuleProduct:
     def can_complete(
         self, places: Places, remainder: Remainder, impossible: frozenset[str] | None, *, assumes_completion: bool
     ) -> bool:
-        """Check whether some continuation binds the remainder and satisfies all rules; True if the search is given up.
+        """Check whether some continuation binds the remainder and satisfies all rules. True if the search is given up.
 
-        ``impossible`` are the names that no later event shows; None if no event can follow. With ``assumes_completion``
-        a trace ends only where its rules accept, otherwise anywhere but in a trap. Gaps use the order of the log, so
-        leave them out if events with equal timestamps are unordered.
+        ``impossible`` are the names that no later event shows, or None if no event can follow. If
+        ``assumes_completion``, a trace ends only where its rules accept. Otherwise it ends anywhere but in a trap. Gaps
+        use the order of the log, so the remainder must have none if events with equal timestamps are unordered.
         """
         active = self._active(places, assumes_completion)
         return all(
@@ -95,7 +96,7 @@ class RuleProduct:
         return answer is not False
 
     def _active(self, places: Places, assumes_completion: bool) -> tuple[int, ...]:
-        """Return the rules that can still be broken, or are broken."""
+        """Return the rules that are broken or can still be broken."""
         return tuple(
             index
             for index, automaton in enumerate(self.automata)

@@ -17,9 +17,9 @@ _State: TypeAlias = tuple[Places, Hashable, int]  # places of the rules, place o
 
 
 class Company(Protocol):
-    """An additional automaton that follows the same events and can exclude some of them.
+    """An additional automaton that follows the events of a search and can exclude some of them.
 
-    The search passes its places on without reading them.
+    The search keeps this automaton's places, but does not look into them.
     """
 
     def after(self, place: Any, kind: EventKind) -> Hashable | None:
@@ -31,18 +31,22 @@ class Company(Protocol):
         ...
 
     def is_hopeful(self, place: Any, bound: int) -> bool:
-        """Check whether the unbound atoms may still be possible, as far as this automaton can tell."""
+        """Check whether this automaton may still allow the unbound atoms."""
         ...
 
     def distance(self, place: Any, bound: int) -> int:
-        """Estimate the number of events until the next required event or end. Callers ask only for hopeful places."""
+        """Estimate how many events come before the next required event or the end.
+
+        Callers ask only for hopeful places.
+        """
         ...
 
 
 class WordSearch:
     """A search for a sequence of events (a word) that satisfies the rules and binds a remainder.
 
-    ``end_places`` has, for each rule, the places in which the trace may end. ``company`` follows the events, too.
+    ``end_places`` has, for each rule, the places in which the trace may end. A ``company``, if given, must allow the
+    word, too.
     """
 
     def __init__(
@@ -70,7 +74,7 @@ class WordSearch:
         ]
 
     def is_reachable(self, places: Places, max_steps: int, *, beside: Hashable = None, bound: int = 0) -> bool | None:
-        """Check whether a word from ``places`` exists.
+        """Check whether some word starts at ``places``.
 
         The result is None if the search takes more than about ``max_steps`` steps of rules. ``beside`` is the place of
         the company, if any; ``bound`` are the atoms that are already bound, as bits. States with the least estimated
@@ -111,16 +115,16 @@ class WordSearch:
         )
 
     def _distance(self, state: _State) -> tuple[int, int]:
-        """Return the number of unbound atoms and unfinished rules, then the distance that the company estimates."""
+        """Return the number of unbound atoms and unfinished rules, and the company's distance, which decides ties."""
         places, beside, bound = state
         missing = sum(place not in end_places for place, end_places in zip(places, self._end_places, strict=True))
         missing += (self._all_bound ^ bound).bit_count()
         return missing, 0 if self._company is None else self._company.distance(beside, bound)
 
     def _successors(self, state: _State) -> Iterator[tuple[_State, bool]]:
-        """Yield the states after one more event that may still lead to a word.
+        """Yield the states after one more event, each with a flag that says whether the event ends the trace.
 
-        Each state has a flag: whether the trace ends with the event. States at which the trace ends are all yielded.
+        States from which no word can be completed are left out, unless the trace ends there.
         """
         places, beside, bound = state
         self._steps += len(self._moves) * (len(places) + 1)
@@ -147,7 +151,10 @@ class WordSearch:
                 yield bound | 1 << atom
 
     def _closing(self, event_type: str, bound: int) -> int | None:
-        """Return the atoms, as bits, that permit an event by binding it, or None if no gap forbids the event."""
+        """Return a mask of the atoms that may bind an event although a gap forbids it, because they close the gap.
+
+        The result is None if no gap forbids the event.
+        """
         closing = None
         for forbidden, since, until in self._gaps:
             if forbidden == event_type and since & ~bound == 0 and until & bound == 0:
