@@ -81,7 +81,7 @@ def compile_workflow(
 
 
 def playable(model: WorkflowModel, limits: CompileLimits | None = None) -> ProcessTree | ProcessAutomaton:
-    """Return the form of a model that the simulation plays: its tree if it consists of blocks, otherwise its automaton.
+    """Return what the simulation plays: the model's tree if it consists of blocks, otherwise its automaton.
 
     Raises ``AutomatonTooLarge`` if the model has neither.
     """
@@ -116,7 +116,7 @@ def _translation(source: Source) -> Translation:
 
 
 def _mixed_runs(translation: Translation, markings: Markings) -> str:
-    """Return the reason why a net may lack traces of its model, or an empty text if it has all traces."""
+    """Return why a net may lack traces of its model, or an empty text if it has all of them."""
     nodes = [each.node for each in translation.counters if each.is_mixing and markings.has_two(each.place)]
     return (
         f"{nodes[0]} can be entered again while it runs, and an automaton cannot keep its runs apart" if nodes else ""
@@ -124,7 +124,7 @@ def _mixed_runs(translation: Translation, markings: Markings) -> str:
 
 
 def _joined_runs(translation: Translation, markings: Markings) -> list[str]:
-    """Return a warning for each block whose concurrent runs are joined, so that the net may have additional traces."""
+    """Warn about each block that can be entered again while it runs. Its net may then have additional traces."""
     nodes = [str(each.node) for each in translation.counters if markings.has_two(each.place)]
     message = "can be entered again while it runs; read as if branches of different runs could meet"
     return [f"{node} {message}" for node in dict.fromkeys(nodes)]
@@ -170,7 +170,10 @@ def _from_net(
 
 
 def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
-    """Extend an error by the drawn elements from which no path leads to an end. The net lacks silent elements."""
+    """Add to an error the drawn elements from which no path leads to an end.
+
+    The error alone cannot name them all, because a net lacks the silent elements of a drawing.
+    """
     trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
     if not trapped:
         return error
@@ -183,7 +186,7 @@ def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
 def _automaton(
     translation: Translation, limits: CompileLimits, progress: Progress | None
 ) -> tuple[ProcessAutomaton | None, str, tuple[str, ...]]:
-    """Return the automaton of a net or None, the reason if it has none (otherwise empty), and warnings."""
+    """Return the automaton of a net, or None and the reason why it has none. Warnings come third."""
     warnings: tuple[str, ...] = ()
     try:
         markings = explore(translation.net, limits, progress)
@@ -204,7 +207,7 @@ def _with_origins(extraction: Extraction, source: Source) -> Extraction:
 
 
 def _check_model_size(source: Source, limits: CompileLimits) -> None:
-    """Reject a model with too many elements or event types, in time and memory that are linear in the limits."""
+    """Reject a model with too many elements or event types. The limits also bound the time and memory of this check."""
     types: set[str] = set()
     for count, label in enumerate(_labels(source), 1):
         if count > limits.max_elements:

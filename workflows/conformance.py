@@ -37,9 +37,9 @@ class Conformance:
         kind: The kind of the deviation, such as ``after_end`` if the trace was over before the event; None without a
             deviation.
         allowed: The event types that the model allows in place of the deviating event, sorted.
-        still_allowed: If no event leaves the model, the event types that may follow the last event, sorted.
-        broken: The constraints that the event breaks, if the model has no automaton.
-        unmet: The constraints that a complete trace would still have to satisfy, if the model has no automaton.
+        still_allowed: The event types that may follow the last event, sorted. Empty if an event leaves the model.
+        broken: The constraints that the event breaks. Empty if the model has an automaton.
+        unmet: The constraints that only more events could satisfy. Empty if the model has an automaton.
         unknown: The event types of the trace that the model never emits, sorted.
         is_exact: Whether an automaton was used. Otherwise constraints were used, which may accept too much.
     """

@@ -35,7 +35,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """A drawn flow with at least two points."""
+    """A drawn flow: a line through at least two points."""
 
     element: str
     points: tuple[Point, ...]

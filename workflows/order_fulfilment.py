@@ -41,10 +41,11 @@ _LAST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSettings:
-    """The adjustable settings of the order workflow. ``local``, ``reject`` and ``cancel`` are probabilities of
-    branches.
+    """The adjustable settings of the order workflow.
 
     Attributes:
+        local: Probability that local stock is used. ``reject`` and ``cancel`` are the probabilities of RejectOrder and
+            CancelOrder.
         quote_fail: Share of the GenerateQuote events whose price is 200 or less, independent for each event.
         invoice_fail: Share of the GenerateInvoice events whose price is 200 or less.
         quotes: Number of GenerateQuote events in an order; None means one or more, 3 on average.

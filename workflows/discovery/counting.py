@@ -86,7 +86,10 @@ def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
 def _per_first(
     seen: Occurrences, weights: Counts, holds: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]]
 ) -> Counts:
-    """Return, for each pair of types, the number of traces that have the first type and for which ``holds`` is true."""
+    """Count, for each pair of types, the traces that have the first type and for which ``holds`` is true.
+
+    ``holds`` takes the first type and the variants that have it, and returns a mask (variants, types).
+    """
     counts = np.zeros((seen.counts.shape[1],) * 2, np.int64)
     for first in range(len(counts)):
         rows = np.flatnonzero(seen.counts[:, first])
@@ -140,11 +143,10 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
 
 
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
-    """Return the begin and the end of a gap for each event: the gap after it if ``is_response``, otherwise before it.
+    """Return where the gap of each event begins and ends, as indices into ``log.codes``.
 
-    The gap after an event ends at the next event of the same type, otherwise at the end of the trace. The gap before an
-    event begins after the previous event of the same type, otherwise at the beginning of the trace. Positions are
-    indices into ``log.codes``.
+    If ``is_response``, it is the gap after the event, up to the next event of the same type or the end of the trace.
+    Otherwise it is the gap before the event, from the previous event of the same type or the begin of the trace.
     """
     events = np.arange(len(log.codes))
     order = np.argsort(group, kind="stable")

@@ -1,4 +1,4 @@
-"""A log as arrays: event types as codes, with equal traces merged, and the positions of types in each trace."""
+"""A log as arrays of type codes, in which equal traces are merged, and the positions of types in each trace."""
 
 from __future__ import annotations
 
@@ -61,10 +61,9 @@ class EncodedLog:
         return np.diff(self.starts)
 
     def blocks(self, max_cells: int) -> Iterable[EncodedLog]:
-        """Yield the log in blocks of variants. The table of variants by types of a block has at most ``max_cells``
-        cells.
+        """Yield the log in blocks of variants, to bound the memory of tables of variants by types.
 
-        A block has at least one variant, even if its table is larger.
+        The table of a block has at most ``max_cells`` cells, unless a single variant needs more.
         """
         rows = max(1, max_cells // max(1, len(self.types)))
         for first in range(0, len(self), rows):

@@ -74,7 +74,7 @@ def mine(
 
 
 def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSettings) -> Mapping[str, NDArray[np.bool_]]:
-    """Return masks of the constraints of each kind that are within the thresholds."""
+    """Return for each kind a mask of the constraints that satisfy all thresholds of ``settings``."""
     least = settings.least_traces(log.traces)
     masks = {}
     for kind, tally in tallies.items():
@@ -95,7 +95,7 @@ def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSetti
 
 
 def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: float) -> NDArray[np.bool_]:
-    """Return a mask of the constraints whose few violations would be improbable if the types were independent.
+    """Return a mask of the constraints that would probably have more violations if their types were independent.
 
     For ``e`` expected and ``k`` observed violations, the probability of ``k`` or fewer is at most ``exp(-(e - k + k
     ln(k / e)))`` (H. Chernoff, A measure of asymptotic efficiency, 1952; W. Hoeffding, Probability inequalities for
@@ -126,7 +126,7 @@ def _listed(
 def _entailed(
     log: EncodedLog, tallies: Mapping[str, Tally], constraints: Sequence[MinedConstraint]
 ) -> Iterator[MinedConstraint]:
-    """Yield the constraints that follow from the rules among the given constraints and are not given themselves."""
+    """Yield the constraints that follow from the rules among ``constraints``, but are not in ``constraints``."""
     code_of = {name: code for code, name in enumerate(log.types)}
     given_parts = {mined.part for mined in constraints}
     parts = (part for mined in constraints if isinstance(mined.part, Rule) for part in _with_what_follows(mined.part))
@@ -143,9 +143,9 @@ def _rule(kind: str, width: int) -> Callable[[str, str], Part]:
 def _consistent(
     constraints: Sequence[MinedConstraint],
 ) -> tuple[tuple[MinedConstraint, ...], tuple[MinedConstraint, ...]]:
-    """Return the constraints that some trace can keep together, and the withdrawn ones.
+    """Return the constraints that some trace can keep together, and then the constraints withdrawn for this.
 
-    Of each set of constraints that clash, the least reliable one is withdrawn.
+    Of each set of constraints that clash, the one with the least confidence and support is withdrawn.
     """
     parts_of = {mined: _with_what_follows(mined.part) for mined in constraints}
     withdrawn = []
@@ -159,7 +159,7 @@ def _consistent(
 
 
 def _with_what_follows(part: Part) -> tuple[Part, ...]:
-    """Return the constraint itself, and for a rule also the constraints that a document with the rule implies."""
+    """Return the constraint itself. For a rule, also return the constraints that follow from it in a document."""
     if not isinstance(part, Rule):
         return (part,)
     return parse_constraints(to_document(ConstraintSet.of((part,)))).constraint_set.parts

@@ -1,7 +1,7 @@
 """Selects the mined constraints that do not follow from others.
 
-Constraints are examined one after the other, and dropped if they follow from the remaining ones. A constraint is
-dropped only if the constraints that imply it have, in total, at most as many violations as the constraint itself.
+Each constraint is examined in turn, and dropped if it follows from the constraints that are left. So that no
+information is lost, these must have, in total, at most as many violations as the dropped constraint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RULES = ("response", "precedence", "alternate response", "alternate precedence"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundConstraints:
-    """The mined constraints of one kind, as their numbers of violations.
+    """The mined constraints of one kind.
 
     ``violations``, float64 (types,) or (types, types), is infinite for a constraint that was not found or has been
     dropped. The array changes in place.
@@ -37,12 +37,15 @@ class FoundConstraints:
         return np.isfinite(self.violations)
 
     def leave_out(self, least: Violations) -> None:
-        """Drop each constraint with at least ``least`` violations, the total of the constraints that imply it."""
+        """Drop each constraint with at least ``least`` violations.
+
+        ``least`` has for each constraint the total violations of the constraints that imply it, or infinity if none do.
+        """
         self.violations[self.mask & (least <= self.violations)] = np.inf
 
 
 def useful_among(constraints: Mapping[str, FoundConstraints]) -> Mapping[str, Mask]:
-    """Return masks of the constraints of each kind that do not follow from the rest."""
+    """Return for each kind a mask of the constraints that do not follow from the rest."""
     ends, always = constraints["end"].violations, constraints["existence"].violations
     width = len(ends)
     closure = _Closure(
@@ -67,7 +70,7 @@ def useful_among(constraints: Mapping[str, FoundConstraints]) -> Mapping[str, Ma
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Closure:
-    """Violations of orders and requirements, including orders and requirements that other kinds of constraints imply.
+    """The least violations of each order and requirement, whether it was found itself or follows from other kinds.
 
     ``prior`` includes the orders that follow from end events and exclusions. ``require`` includes the requirements of
     types that occur in every trace.

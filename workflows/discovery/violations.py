@@ -13,7 +13,7 @@ from constraints import Clause, ConstraintSet, End, Part, Prior, Rule, RuleAutom
 
 @dataclass(frozen=True, slots=True)
 class _Trace:
-    """A finished trace, with the indices of the first and the last event of each type."""
+    """A finished trace. ``first`` and ``last`` have the index of each type's first and last event."""
 
     types: Sequence[str]
     first: Mapping[str, int]
@@ -49,7 +49,7 @@ def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[st
 
 
 def _check(part: Part) -> _Check:
-    """Return a function that decides, by the definition of a part, whether a finished trace breaks the part."""
+    """Return a function that says whether a finished trace breaks the part."""
     if isinstance(part, Rule):
         return partial(_breaks_rule, RuleAutomaton.of(part))
     if isinstance(part, End):

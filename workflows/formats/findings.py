@@ -41,8 +41,9 @@ class Findings:
             raise self._refusal()
 
     def refusal(self, element: str, message: str) -> ModelRefused:
-        """Add a problem after which reading cannot continue, and return the error with all problems for the caller to
-        raise.
+        """Add a problem after which reading cannot continue.
+
+        Returns the error with all problems, which the caller raises.
         """
         self.refuse(element, message)
         return self._refusal()

@@ -1,4 +1,4 @@
-"""Reads mapping files, which map the tasks of a model to event types.
+"""Reads mapping files, which give the tasks of a model their event types.
 
 A mapping file is YAML or JSON. Its keys are names or ids of tasks; its values are event types, or null for a task that
 emits no event. The key ``:instances`` is a setting: whether multi-instance activities of BPMN run ``zero-or-more`` or
@@ -24,7 +24,7 @@ ONE_OR_MORE, ZERO_OR_MORE = "one-or-more", "zero-or-more"
 
 
 def read_mapping(text: str) -> dict[str, str | None]:
-    """Read a mapping file: names or ids of tasks, each with its event type, or None for a silent task.
+    """Read a mapping file. It maps names or ids of tasks to event types, or to None for silent tasks.
 
     White space in names is normalised.
 

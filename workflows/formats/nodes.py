@@ -36,8 +36,9 @@ def number_of(node: yaml.Node) -> float | None:
 
 
 def place_of(node: yaml.Node, path: str = "") -> str:
-    """Return path and line of a node in words, such as ``tree.sequence[2].xor (line 7)``, or only the line without a
-    path.
+    """Return where a node is, in words, such as ``tree.sequence[2].xor (line 7)``.
+
+    Without a path, only the line is named.
     """
     line = line_of(node)
     if line is None:

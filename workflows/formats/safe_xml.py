@@ -46,9 +46,9 @@ class _BoundExceeded(Exception):
 def parse_xml(content: bytes, limits: XmlLimits | None = None, make: Callable[..., Element] = Element) -> Element:
     """Parse an XML document and return its root. Names of elements have the form ``{namespace}local``.
 
-    ``make`` creates the elements from tag and attributes. Each element gets its line as the attribute ``LINE``. The
-    encoding is taken from the declaration, otherwise from the byte order mark, otherwise it is UTF-8. Errors give line
-    and column where they are known.
+    ``make`` is called with a tag and attributes to create each element. Each element has its line number as the
+    attribute ``LINE``. The encoding is taken from the declaration, then from the byte order mark, and else is UTF-8.
+    Errors give line and column where they are known.
     """
     most = limits or XmlLimits()
     if len(content) > most.size_bytes:
@@ -128,8 +128,9 @@ class _BoundedBuilder:
 
 
 def _feed_in_chunks(content: bytes, parser: XMLParser, limits: XmlLimits) -> None:
-    """Feed the parser in chunks, and reject long tags, because the parser scans an unfinished tag again with every
-    chunk.
+    """Feed the parser in chunks, and reject long tags.
+
+    The parser scans an unfinished tag again with every chunk, so long tags would take quadratic time.
     """
     for start in range(0, len(content), _CHUNK):
         parser.feed(content[start : start + _CHUNK])

@@ -25,8 +25,9 @@ class Labels:
 
     @property
     def least_instances(self) -> int:
-        """Least number of runs of an activity for which the model gives no number: 1 if the mapping requires one,
-        otherwise 0.
+        """Least number of runs of an activity whose number the model does not give.
+
+        It is 1 if the mapping requires a run, otherwise 0.
         """
         return int(self.mapping.get(INSTANCES) == ONE_OR_MORE)
 
@@ -39,8 +40,9 @@ class Labels:
         return event_type(self.mapping, element.id, name, name or element.id)
 
     def mapped_label(self, element: BpmnElement) -> str | None:
-        """Return the event type to which the mapping maps an element, or None if the element is silent or not in the
-        mapping.
+        """Return the event type that the mapping gives an element.
+
+        The result is None if the element is silent or not in the mapping.
         """
         return event_type(self.mapping, element.id, element.name, None)
 

@@ -40,7 +40,7 @@ _OTHER = 3
 def read_diagram(
     document: Document, process: BpmnElement, events: Mapping[str, str], findings: Findings
 ) -> Diagram | None:
-    """Read the drawing of a process with its pool and lanes, or return None if the file has no drawing of the process.
+    """Read the drawing of a process, with its pool and lanes. Return None if the file has no drawing of the process.
 
     If the file has several pages, the page that shows most elements of the process is read. ``events`` maps ids of
     elements to the event types that they emit.
@@ -150,7 +150,10 @@ def _text(element: BpmnElement) -> str:
 
 
 def _numbers(element: BpmnElement | None, names: tuple[str, ...]) -> tuple[float, ...] | None:
-    """Return attributes as numbers, or None if an attribute is missing, not a number, or too large for a drawing."""
+    """Return attributes as numbers.
+
+    The result is None if any of them is missing, not a number, or too large for a drawing.
+    """
     if element is None:
         return None
     try:

@@ -15,8 +15,8 @@ EVENT_DEFINITION = "EventDefinition"
 class Document:
     """A BPMN file with an index of its elements.
 
-    ``root`` is the tree of elements, in which elements of BPMN have names without a namespace. ``namespace`` is the
-    namespace of the root as written, or empty.
+    ``root`` is the tree of the file. In it, the names of BPMN elements have lost their namespace. ``namespace`` is the
+    namespace of the root in the file, or empty.
     """
 
     def __init__(self, content: bytes, findings: Findings) -> None:
@@ -71,7 +71,7 @@ class Document:
         return process.name or (participant.name if participant is not None else "")
 
     def definitions_of(self, event: BpmnElement) -> tuple[BpmnElement, ...]:
-        """Return the definitions of an event: first those inside the event, then the referenced ones."""
+        """Return the definitions of an event. Definitions inside the event come before those that it refers to."""
         definitions = [child for child in event if child.kind.endswith(EVENT_DEFINITION)]
         for reference in event.children("eventDefinitionRef"):
             definition = self.find((reference.text or "").strip())
@@ -81,7 +81,7 @@ class Document:
 
 
 def resolve(reference: str, identities: Container[str]) -> str | None:
-    """Return the known id to which a reference points, as written or without its prefix, or None for an unknown id."""
+    """Return the known id that a reference means, with or without its prefix, or None if no id fits."""
     return next((form for form in forms_of(reference) if form in identities), None)
 
 

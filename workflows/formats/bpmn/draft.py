@@ -13,7 +13,7 @@ MOST_STEPS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A source of flows: a node, or one of the exits of a node."""
+    """A place from which flows leave: a node, or one of its exits."""
 
     node: Node
     exit: str = ""
@@ -45,7 +45,7 @@ class GraphDraft:
         self._flows.append(Flow(id=flow or generated_id, source=source, target=target, exit=port.exit))
 
     def finish(self, findings: Findings) -> FlowGraph:
-        """Return the graph without its unreachable nodes, and add a notice for each of these that is drawn.
+        """Return the graph without its unreachable nodes. Each of them that is drawn gets a notice.
 
         Flows to missing nodes are left out, because the reader has already refused these nodes. A parallel gateway that
         waits for a flow from an unreachable node is refused.

@@ -68,9 +68,9 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def is_model_namespace(namespace: str) -> bool:
-    """Return whether a namespace denotes elements of BPMN, of any version.
+    """Return whether elements of a namespace are BPMN elements, of any version.
 
-    An empty namespace does, because some tools omit the namespace.
+    An empty namespace is accepted, because some tools omit the namespace.
     """
     return not namespace or _BPMN.fullmatch(namespace) is not None
 
@@ -129,7 +129,7 @@ class BpmnElement(Element):
 
     @property
     def is_activity(self) -> bool:
-        """Whether the element is an activity, which may have boundary events and loop markers.
+        """Whether the element is an activity, that is, may have boundary events and loop markers.
 
         Names such as ``fooTask`` count as tasks, because tools define kinds of tasks of their own.
         """

@@ -5,11 +5,11 @@ or an exit could leave a block in which nothing remains to do. In a process the 
 graph is changed:
 
 - If a block can be left at any time, its ends are removed. An activity without an outgoing flow is an end.
-- If the graph has other branches, an activity before a terminate or throwing end is moved out of the block: first the
-  other tokens of the block are removed, then the activity occurs. So no event occurs between activity and end.
+- If the graph has other branches, an activity before a terminate or throwing end is moved out of the block. First the
+  other tokens of the block are removed, then the activity occurs. So no other event comes between activity and end.
 
-Where an exclusive gateway leads from an activity to ends, its choice is moved to a gateway before the activity. A
-gateway that other nodes also reach keeps its flows if not all of the flows lead to ends.
+If an exclusive gateway leads from an activity to ends, the choice among the ends is made before the activity instead. A
+gateway that other nodes also reach keeps its flows, unless all of them lead to ends.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """The last activity of a block, which is moved out of the block.
+    """The last activity of a block, which is moved behind the block.
 
-    The block's exit ``exit`` leads to the activity. After the activity the exit ``instead`` is taken, or the graph
-    terminates if ``instead`` is empty.
+    The block is left by ``exit``, which leads to the activity. After the activity, the flow of the former exit
+    ``instead`` is taken. If ``instead`` is empty, the graph terminates.
     """
 
     exit: str
@@ -43,7 +43,7 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A graph on the path from the whole model to the current graph.
+    """What the ends of a graph depend on. There is one frame for each graph, from the whole model to the current one.
 
     Attributes:
         cutting: The interrupting exits of the block that contains the graph.
@@ -63,7 +63,7 @@ def end_at_once(graph: FlowGraph) -> FlowGraph:
 
 
 def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph, list[_Last]]:
-    """Return the graph with immediate ends, and the last activities that are to be placed after surrounding blocks."""
+    """Return the graph with immediate ends, and the last activities that belong behind a surrounding block."""
     outwards: list[_Last] = []
     parts = []
     for node in graph.nodes:
@@ -88,8 +88,8 @@ def _end_block(
 ) -> tuple[FlowGraph, list[_Last]]:
     """Make the ends of a block immediate.
 
-    Returns a graph with the block and the activities directly after it, and a list of the activities that are to be
-    placed after outer blocks.
+    Returns a graph of the block and the activities directly behind it, and then the activities that belong behind an
+    outer block.
     """
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
@@ -110,7 +110,7 @@ def _end_block(
 
 
 def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
-    """Put the content of a graph into a block, and add the activities that precede a terminate end after the block."""
+    """Put a graph into a block, so that the activities before its terminate ends can follow the block."""
     inner = replace(graph, id=f"{graph.id}#before-last")
     block = Block(graph=inner, exits=tuple(Exit(id=last.exit, is_thrown=True) for last in lasts))
     start = Node(id=f"{graph.id}#last-start", kind=NodeKind.START, described=f"start of {graph.id}")
@@ -127,9 +127,10 @@ def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
 
 
 class _Rewriting:
-    """Removes the ends that immediately follow activities. An end that also removes other branches becomes a throw.
+    """Removes the ends directly after activities from one graph.
 
-    ``frames`` are the frames of the graph and of the graphs around it.
+    An end that also removes other branches becomes a throw. ``frames`` are the frames of the graph and of the graphs
+    around it.
     """
 
     def __init__(self, graph: FlowGraph, frames: tuple[_Frame, ...]) -> None:
@@ -145,7 +146,7 @@ class _Rewriting:
         self._own = self._own_gateways() if self._ends else set()
 
     def finish(self) -> tuple[FlowGraph, list[_Last]]:
-        """Return the changed graph, and the last activities that are to be placed after blocks around it."""
+        """Return the changed graph, and the last activities that belong behind a block around it."""
         ends_by_activity = {
             activity_id: self._ends_after(activity_id)
             for activity_id in self._nodes
@@ -171,9 +172,9 @@ class _Rewriting:
 
     @staticmethod
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
-        """Add a choice before an activity that decides whether the activity is the last one, and which end follows.
+        """Let a gateway before an activity choose whether the activity is the last one, and which end follows.
 
-        Also returns the last activities that are to be placed after blocks.
+        Returns the added nodes and flows, and the last activities that belong behind a block.
         """
         identity, described = activity.id, str(activity)
         gate = Node(id=f"{identity}#choice", kind=NodeKind.EXCLUSIVE, described=described)
@@ -194,7 +195,7 @@ class _Rewriting:
         return self._nodes[node_id].kind is NodeKind.ACTIVITY
 
     def _join_ends(self) -> None:
-        """Mark exclusive gateways that lead only to plain ends as plain ends themselves."""
+        """Treat an exclusive gateway that leads only to plain ends as a plain end."""
         waiting = [node_id for node_id, end in self._ends.items() if end == _PLAIN]
         while waiting:
             for flow in self._arriving[waiting.pop()]:
@@ -205,7 +206,7 @@ class _Rewriting:
                     waiting.append(source)
 
     def _own_gateways(self) -> set[str]:
-        """Return the exclusive gateways that only activities reach, directly or through other such gateways."""
+        """Return the exclusive gateways that are reached only from activities, directly or by other such gateways."""
         gateways = {node.id for node in self._graph.nodes if node.kind is NodeKind.EXCLUSIVE}
         waiting = [
             gateway
@@ -220,7 +221,7 @@ class _Rewriting:
         return gateways
 
     def _ends_after(self, activity: str) -> list[str]:
-        """Return the ends that immediately follow an activity, as exits or as marks (see ``_end_of``)."""
+        """Return the ends directly after an activity, in the notation of ``_end_of``."""
         seen: set[str] = set()
         ends: dict[str, None] = {}
         waiting = [activity]
@@ -234,9 +235,7 @@ class _Rewriting:
         return list(ends)
 
     def _kept_flows(self, ending: set[str]) -> list[Flow]:
-        """Return the flows that remain: flows to immediate ends, and to gateways that lead only to such ends, are
-        dropped.
-        """
+        """Return the flows that are still needed when the ``ending`` activities end by themselves."""
         dropped = {flow.id for flow in self._graph.flows if self._is_dropped(flow, ending)}
         waiting = [flow.source for flow in self._graph.flows if flow.id in dropped and flow.source in self._own]
         while waiting:
@@ -259,7 +258,10 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """Return the exit of an end that must be immediate, or ``_PLAIN`` or ``_TERMINATE``, or None for any other node."""
+    """Return the kind of an end that must be immediate, or None for any other node.
+
+    The kind is ``_PLAIN``, ``_TERMINATE``, or the exit that a throw takes.
+    """
     is_left = any(frame.is_left for frame in frames)
     if node.kind is NodeKind.END:
         return _PLAIN if is_left else None

@@ -20,8 +20,8 @@ class EventReader:
     """Converts the events of levels to nodes.
 
     Attributes:
-        thrown: The exits to which events throw.
-        labels: Ids of intermediate events of the process itself, with the event types that they emit.
+        thrown: The exits that some event throws to.
+        labels: The event type of each intermediate event that emits one, by id. Only the process itself is included.
     """
 
     def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
@@ -33,7 +33,10 @@ class EventReader:
         self._compensations: dict[str, str] = {}
 
     def check_compensation(self, handlers: Sequence[str]) -> None:
-        """Reject events that start compensation if the process has compensation handlers, which would run then."""
+        """Reject events that start compensation if the process has compensation handlers.
+
+        The handlers would then run, but they are not read.
+        """
         for identity, described in self._compensations.items() if handlers else ():
             self._findings.refuse(
                 identity,
@@ -59,8 +62,9 @@ class EventReader:
             self._add_catch(draft, level, element)
 
     def _add_catch(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
-        """Add a catch event, which emits its mapped event type. An unmapped event with a name may emit its name or
-        nothing.
+        """Add a catch event, which emits its mapped event type.
+
+        An event without a mapping but with a name becomes a choice: it emits its name or nothing.
         """
         name = element.name
         if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
@@ -148,9 +152,7 @@ class EventReader:
             draft.connect(Port(node=node), prefix + targets[0], f"{node.id}#link")
 
     def _throw(self, draft: GraphDraft, level: Level, element: BpmnElement, triggers: Sequence[Trigger]) -> bool:
-        """Add an event that throws to an outer level. Return False if the event throws nothing, or if no event catches
-        it.
-        """
+        """Add an event that throws to an outer level, and return whether some event catches the throw."""
         trigger = first_of(triggers, THROWN)
         if trigger is None:
             return False
@@ -167,7 +169,7 @@ class EventReader:
         return bool(exits)
 
     def _throw_to_any(self, draft: GraphDraft, level: Level, element: BpmnElement, exits: Sequence[str]) -> None:
-        """Add a throw without a code, which several events may catch: a choice between their exits."""
+        """Add a throw without a code as a choice between all exits by which it can be caught."""
         choice = draft.add(level.scope.node(element, NodeKind.EXCLUSIVE))
         after = None
         if level.scope.flows.leaving(element.id):

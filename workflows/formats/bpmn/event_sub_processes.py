@@ -17,7 +17,7 @@ from workflows.nets.graph import Block, Exit, FlowGraph, Node, NodeKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
-    """An event sub-process as read: an exit for each start event, and its content as a node."""
+    """An event sub-process as read. ``exits`` has one exit for each start event, and ``node`` has the content."""
 
     exits: tuple[Exit, ...]
     node: Node
@@ -26,10 +26,11 @@ class Watcher:
 def watch(
     graph: FlowGraph, watchers: Sequence[Watcher], role: str, budget: Budget, findings: Findings, ending: str = ""
 ) -> FlowGraph:
-    """Wrap a graph into a block whose exits lead to event sub-processes, all interrupting or all non-interrupting.
+    """Put a graph into a block whose exits lead to event sub-processes.
 
-    If ``ending`` is not empty, the block has an exit of this id that ends the graph with its event sub-processes.
-    Without ``watchers`` and ``ending`` the graph is returned unchanged. ``role`` is part of the ids of generated nodes.
+    The ``watchers`` are all interrupting or all non-interrupting. If ``ending`` is not empty, the block also has an
+    exit of this id, which ends the graph and its event sub-processes. Without ``watchers`` and ``ending`` the graph is
+    returned unchanged. ``role`` is part of the ids of generated nodes.
     """
     if not watchers and not ending:
         return graph

@@ -22,7 +22,10 @@ class SequenceFlow:
 
 
 class FlowTable:
-    """The sequence flows of a process and its sub-processes, including flows that the file lists in another process."""
+    """The sequence flows of a process and its sub-processes.
+
+    Some of them may be written in another process of the file.
+    """
 
     def __init__(self, process: BpmnElement, document: Document, findings: Findings) -> None:
         self._findings, self._document = findings, document
@@ -68,8 +71,9 @@ class FlowTable:
             self._take(SequenceFlow(id=identity, source=source, target=target, is_conditional=_is_conditional(element)))
 
     def _end(self, element: BpmnElement, identity: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
-        """Return the source or target of a flow: as written, otherwise the only node that mentions the flow, otherwise
-        None.
+        """Return the source or target of a flow.
+
+        If the flow does not name it, it is the only node that mentions the flow, or None if there is not exactly one.
         """
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
@@ -100,7 +104,7 @@ class FlowTable:
         self._arriving[flow.target].append(flow)
 
     def _read_strays(self, elements: Iterable[BpmnElement], document: Document) -> None:
-        """Read flows that are written in another process, if both of their ends are nodes of this process only."""
+        """Read the flows that are written in another process although they connect nodes of this process."""
         seen = {id(element) for element in elements}
         for source in self._nodes:
             for element in document.flows_from(source):
@@ -115,7 +119,7 @@ class FlowTable:
                 self._take(flow)
 
     def _read_mentions(self, document: Document) -> None:
-        """Read flows without an element of their own: one node lists the flow as outgoing, and one node as incoming."""
+        """Read the flows without an element of their own, which one node lists as outgoing and one as incoming."""
         for identity in self._sources:
             if (
                 identity not in self._targets
@@ -130,7 +134,7 @@ class FlowTable:
 
 
 def _mentions(nodes: Iterable[BpmnElement], kind: str) -> dict[str, list[str]]:
-    """Return, for each flow, the nodes that list the flow as ``incoming`` or ``outgoing``, depending on ``kind``."""
+    """Return, for each flow, the nodes that list the flow under ``kind``, which is ``incoming`` or ``outgoing``."""
     mentions: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
         for mention in node.children(kind):

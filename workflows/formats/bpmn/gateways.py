@@ -1,4 +1,4 @@
-"""Connects nodes with their successors, by the meaning of several outgoing flows.
+"""Connects nodes with their successors. How several outgoing flows are taken depends on the kind of the node.
 
 - Activity or event: all flows without a condition are taken (parallel), and any number of the flows with a condition
   (inclusive). The default flow is taken if and only if no conditional flow is taken. If all flows have a condition and
@@ -25,7 +25,7 @@ KIND_OF_GATEWAY = {
 
 
 def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
-    """Connect an activity, an event or an exit with its successors, by a generated gateway if there are several.
+    """Connect an activity, an event or an exit with its successors. Several flows leave by a generated gateway.
 
     Without any flow, a start or an exit leads to a generated end. ``default`` is the id of the default flow, or empty.
     ``prefix`` is the beginning of the ids of nodes.
@@ -100,7 +100,7 @@ def _connect_all(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], p
 
 
 def _make(draft: GraphDraft, port: Port, kind: NodeKind, role: str) -> Port:
-    """Add a generated node that expresses the meaning of a port's flows, and return its port."""
+    """Add a generated node for the flows that leave a port, and return the new node's port."""
     identity = port.exit or port.node.id
     described = f"flows out of {port.node}" if kind is not NodeKind.END else f"end after {port.node}"
     return Port(node=draft.add(Node(id=f"{identity}#{role}", kind=kind, described=described)))

@@ -23,7 +23,7 @@ class ProcessScope:
     """A process or sub-process with its surroundings.
 
     Attributes:
-        prefix: Prefix of all ids in the scope: the path of the calls that lead to the scope.
+        prefix: Prefix of all ids in the scope. It names the calls that lead to the scope.
         catchers: The events around the scope that catch its throws.
         calls: The called processes from the outermost to the current one, each with its call activity in words.
         terminator: The exit that ends the scope together with its event sub-processes; empty if it has none.
@@ -110,7 +110,7 @@ class LevelReader:
         return level
 
     def _note_loose(self, level: Level) -> None:
-        """Add a notice for each activity without flows, if other nodes have flows and no start event is drawn."""
+        """Add a notice for each activity without flows, unless a start event is drawn or no node has flows."""
         kinds = {element.kind for element in level.nodes.values()}
         if "startEvent" in kinds or level.scope.element.kind == "adHocSubProcess":
             return
@@ -125,7 +125,10 @@ class LevelReader:
                 self._findings.note(identity, message)
 
     def _identified(self, scope: ProcessScope) -> list[BpmnElement]:
-        """Return the flow nodes, each with a unique id."""
+        """Return the flow nodes of a scope after giving each a unique id.
+
+        Other elements are refused, noted or skipped.
+        """
         elements = []
         for number, element in enumerate(scope.element):
             kind = element.kind
@@ -158,8 +161,9 @@ class LevelReader:
             self._findings.note(identity, f"this id is used twice; {element.described} is distinguished")
 
     def _handlers(self, scope: ProcessScope, elements: Iterable[BpmnElement]) -> set[str]:
-        """Return the ids of the nodes that serve compensation only: marked as such, or associated with a compensation
-        event.
+        """Return the ids of the nodes that serve only compensation.
+
+        Such a node is marked for compensation or associated with a compensation event, and has no flows.
         """
         triggers = {
             element.id
@@ -238,7 +242,7 @@ class LevelReader:
         return dict(caught)
 
     def _check_borders(self, level: Level) -> None:
-        """Check that every flow ends at a flow node of its own level."""
+        """Refuse each flow that leads from a node of the level to a node that is not on the level."""
         for identity in (*level.nodes, *(event.id for events in level.boundary.values() for event in events)):
             for flow in level.scope.flows.leaving(identity):
                 if flow.target not in level.nodes:

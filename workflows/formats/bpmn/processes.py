@@ -13,8 +13,8 @@ from workflows.naming import normalised
 def choose_process(document: Document, reference: str | None, findings: Findings) -> BpmnElement:
     """Return the process that a reference names by its id, by the id or name of its pool, or by its own name.
 
-    If the reference is None, the file must leave no choice: only one process has content, or one process calls all
-    others, or only one process has activities.
+    If the reference is None, the process must be evident: it alone has content, it calls all others, or it alone has
+    activities.
     """
     candidates = [process for process in document.processes if process.has_content]
     if reference is None:
@@ -97,8 +97,9 @@ def note_collaboration(document: Document, findings: Findings) -> None:
 
 
 def _find(document: Document, reference: str) -> list[BpmnElement]:
-    """Return the processes that match a reference. The first criterion with a match decides: id, pool id, pool name,
-    name.
+    """Return the processes that a reference may mean.
+
+    Ids are compared first, then ids of pools, names of pools, and names. The first comparison with a match decides.
     """
     name = normalised(reference)
     by_id = _processes_of(pool for pool in document.participants if pool.id == reference)

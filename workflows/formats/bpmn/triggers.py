@@ -22,8 +22,7 @@ _CODES = ("errorCode", "escalationCode")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """The trigger of an event, or the effect of a throwing event: its kind, such as ``message``, ``timer`` or
-    ``error``.
+    """The trigger of an event, or what an event throws. ``kind`` is, for example, ``message``, ``timer`` or ``error``.
 
     ``code`` identifies the error or escalation; empty means any. ``link`` is the name of a link.
     """
@@ -35,7 +34,10 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catcher:
-    """An event that catches throws of a kind (a key of ``THROWN``) from a level. An empty code catches any code."""
+    """An event that catches throws of a kind (a key of ``THROWN``), and the ``exit`` to which the throws lead.
+
+    An empty code catches any code.
+    """
 
     exit: str
     kind: str
@@ -54,7 +56,7 @@ class Catchers:
             self._by_kind[catcher.kind].append(catcher.exit)
 
     def find(self, trigger: Trigger) -> tuple[str, ...]:
-        """Return the exits that a throw can take, or none if no event catches it."""
+        """Return the exits to which a throw can lead. There are none if no event catches it."""
         current: Catchers | None = self
         while current is not None:
             for code in (trigger.code, ""):
@@ -94,7 +96,7 @@ def exit_of(event: BpmnElement, prefix: str, document: Document, thrown: set[str
 
 
 def first_of(triggers: Sequence[Trigger], kinds: Iterable[str]) -> Trigger | None:
-    """Return the first trigger of the first kind in ``kinds`` that occurs, or None if none occurs."""
+    """Return the first trigger whose kind comes earliest in ``kinds``, or None if no trigger has any of the kinds."""
     return next((trigger for kind in kinds for trigger in triggers if trigger.kind == kind), None)
 
 

@@ -41,7 +41,10 @@ _LEFT_OUT = {"name", "toolspecific", "graphics", "text", "finalmarkings", "varia
 
 
 class NetFindings(Findings):
-    """The findings of a net. Equal notices are listed once, and the tokens of all markings and arcs are limited."""
+    """The problems and notices of a net. Equal notices are listed once.
+
+    The tokens of all markings and arcs are counted here, because their total is limited.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +119,7 @@ class Arc:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The nodes of a net or page, by id in the order of the file, and its arcs."""
+    """The contents of a net or page: its nodes by id, in the order of the file, and its arcs."""
 
     nodes: dict[str, NetNode]
     arcs: tuple[Arc, ...]

@@ -117,9 +117,9 @@ def _check_type(net: Element, findings: NetFindings) -> None:
 
 
 def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
-    """Map each node to its own id, or, if the node is a reference, to the id of its final target.
+    """Return, for each node's id, the id of the node to which it resolves.
 
-    The id is empty if the reference is broken.
+    This is its own id or, for a reference, the id of the final target. The id is empty if the reference is broken.
     """
     links: dict[str, str] = {}
     for node in drawn.nodes.values():
@@ -142,7 +142,7 @@ def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
 
 
 def _misreference(node: NetNode, after: NetNode | None, way: set[str]) -> str:
-    """Return a message about the invalid target of a reference node, or an empty text if the target is valid."""
+    """Return what is wrong with the target of a reference node, or an empty text if it is valid."""
     if after is None:
         return "which does not exist"
     if after.kind != node.kind:
@@ -233,9 +233,10 @@ def _initial_marking(drawn: Drawn, wired: _Wired, findings: NetFindings) -> Plac
 def _final_markings(
     net: Element, part: Element, drawn: Drawn, wired: _Wired, findings: NetFindings
 ) -> tuple[Places, ...]:
-    """Return the final markings of the chosen part, otherwise of the whole net, otherwise one for each sink place.
+    """Return the final markings of the chosen part, or those of the whole net if the part has none.
 
-    A sink place has incoming arcs but no outgoing ones. Its final marking is one token in this place.
+    If the file has no final markings, each sink place gets one, with one token in this place. A sink place has incoming
+    arcs but no outgoing ones.
     """
     markings = [_read_marking(marking, drawn, wired, findings) for marking in _given_markings(part)]
     if not markings and part is not net:
@@ -268,7 +269,10 @@ def _given_markings(part: Element) -> list[Element]:
 def _read_marking(
     marking: Element, drawn: Drawn, wired: _Wired, findings: NetFindings, outside: Set[str] = frozenset()
 ) -> Places:
-    """Return the tokens of a final marking. Tokens in places ``outside`` the chosen page are left out."""
+    """Return the tokens of a final marking.
+
+    ``outside`` are the places that are not on the chosen page. Their tokens are left out.
+    """
     counts: Counter[int] = Counter()
     for entry in (entry for entry in marking if local(entry) == "place"):
         identity = entry.get("idref", "")
@@ -302,7 +306,7 @@ def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: NetFindin
 
 
 def _draw_net(drawn: Drawn, labels: Mapping[str, str | None]) -> Diagram | None:
-    """Return the drawing of a net, or None unless all nodes are drawn on one page, each at a different position."""
+    """Return the drawing of a net. The result is None unless all nodes are on one page, each at its own position."""
     nodes = drawn.nodes.values()
     spots = {(node.spot.x, node.spot.y) for node in nodes if node.spot is not None}
     if not nodes or len(spots) < len(nodes) or len({node.page for node in nodes}) > 1:

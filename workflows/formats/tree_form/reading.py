@@ -170,7 +170,10 @@ class _Reader:
         return tuple(self.node(item, place) for item, place in self._items(entry, path)) or (Silent(),)
 
     def _xor(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
-        """Return an exclusive choice. Branches without a probability share the remaining probability equally."""
+        """Return an exclusive choice.
+
+        Branches without a probability share equally what the other probabilities leave.
+        """
         branches = [self._branch(*item) for item in self._items(entry, path)]
         probabilities = [branch.probability for branch in branches if branch.probability is not None]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
@@ -209,7 +212,7 @@ class _Reader:
         return Loop(body=body, redo=redo, repetitions=repetitions, again=again, origin=place)
 
     def _rounds(self, entry: yaml.Node, path: str) -> tuple[int | None, float]:
-        """Return the settings of a loop: the number of repetitions, or None and the probability of another round."""
+        """Return the settings of a loop: the number of repetitions or None, and the probability of another round."""
         if keys_of(entry) not in (["repetitions"], ["again"]):
             self._refused(path, entry, "a loop's settings are {repetitions: 3} or {again: 0.5}")
             return None, 0.5
