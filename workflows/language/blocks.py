@@ -1,4 +1,4 @@
-"""Operations on languages, each given by its minimal automaton. ``most`` is the limit of the number of states."""
+"""Operations on languages. Each language is given by its minimal automaton, which may have at most ``most`` states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def one_event(name: str) -> ProcessAutomaton:
 
 
 def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the concatenation: a word of each part, in order."""
+    """Return the words that consist of one word of each part, in the order of the parts."""
     if len(parts) == 1:
         return parts[0]
     _check_length(sum(map(_shortest_length, parts)), most)
@@ -35,7 +35,7 @@ def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAu
 
 
 def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the union: a word of any branch."""
+    """Return the words of all branches together."""
     if len(branches) == 1:
         return branches[0]
     union, begins = side_by_side(branches)
@@ -43,7 +43,7 @@ def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """Return the loop: a word of the body, then any number of times a word of ``redo`` and a word of the body."""
+    """Return the words of a loop: a word of the body, then any number of pairs of a ``redo`` word and a body word."""
     union, (first, second) = side_by_side((body, redo))
     is_body = np.arange(len(union)) < second
     ends = np.flatnonzero(union.accepting)
@@ -52,10 +52,7 @@ def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -
 
 
 def repetition(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most: int) -> ProcessAutomaton:
-    """Return the repetition: ``count`` words of the body, with a word of ``redo`` between each two of them.
-
-    It is built by doubling.
-    """
+    """Return the words that consist of ``count`` words of the body, with a word of ``redo`` between each two."""
     _check_length(count * _shortest_length(body) + (count - 1) * _shortest_length(redo), most)
     automaton, power = body, one_after_another((redo, body), most)
     rounds = count - 1
@@ -69,7 +66,7 @@ def repetition(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most:
 
 
 def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the shuffle: a word of each branch, in any interleaving.
+    """Return the words that interleave one word of each branch in any way.
 
     The product of branches without common letters is already minimal, so its size is known in advance. Branches with
     common letters are combined and determinised one after the other.
@@ -91,9 +88,10 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
 
 
 def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the inclusive choice: a word of each of one or more branches, in any interleaving.
+    """Return the words that interleave one word of each of some branches.
 
-    It is built as the interleaving of optional branches. The empty word is removed unless a branch contains it.
+    At least one branch takes part. The branches are made optional and interleaved. Then the empty word is removed
+    unless a branch contains it.
     """
     if len(branches) == 1:
         return branches[0]
@@ -127,8 +125,8 @@ def _has_short_words(body: ProcessAutomaton) -> bool:
 def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
     """Return whether two instances of the same word may alternate step by step.
 
-    A shortest word is tested for each first letter. If the test fails, some interleaving is not a sequential repetition
-    of the body.
+    This is tested on one shortest word for each first letter. If the test fails, some interleaving is not a sequential
+    repetition of the body.
     """
     for letter in body.allowed(0):
         state = body.step(0, letter)
@@ -195,7 +193,7 @@ def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
 
 
 def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the interleaving of branches with common letters."""
+    """Return the interleaving of branches that may have letters in common."""
     automaton, *others = sorted(branches, key=len)
     for branch in others:
         if len(automaton) * len(branch) > 4 * most:
@@ -239,7 +237,7 @@ def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def _product(first: ProcessAutomaton, second: ProcessAutomaton) -> ProcessAutomaton:
-    """Return the interleaving of two automata without common letters."""
+    """Return the interleaving of two automata that have no letter in common."""
     letters = tuple(sorted(first.letters + second.letters))
     codes = {letter: code for code, letter in enumerate(letters)}
     height, width = len(first), len(second)

@@ -57,13 +57,12 @@ def _table(moves: Moves) -> NDArray[np.int64]:
 
 
 def _class_table(classes: Numbers, table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the transition table with classes in place of states."""
+    """Return the transition table in which each state is replaced by its class."""
     return np.append(classes, NOWHERE)[table]
 
 
 def _refined(moves: Moves, classes: Numbers) -> Numbers:
-    """Return the coarsest refinement of the given classes in which each letter leads from a class to one class or
-    nowhere.
+    """Refine the classes until all states of a class have the same moves. A move is a letter and the class it leads to.
 
     Moves are sorted by state and letter.
     """

@@ -41,7 +41,7 @@ class Moves:
         return Adjacency.of(self.targets, self.sources, len(self))
 
     def silent(self) -> Adjacency:
-        """Return the targets of the silent moves from each state."""
+        """Return the states to which silent moves lead from each state."""
         is_silent = self.labels == SILENT
         return Adjacency.of(self.sources[is_silent], self.targets[is_silent], len(self))
 
@@ -83,9 +83,9 @@ def moves_of(automaton: ProcessAutomaton) -> Moves:
 
 
 def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
-    """Return the disjoint union of automata, and the index of each automaton's first state in it.
+    """Put automata side by side into one, and return it with the index of each automaton's first state.
 
-    Words begin in the first automaton.
+    Words begin in the first automaton. The caller adds the moves between them.
     """
     letters = tuple(sorted({letter for part in parts for letter in part.letters}))
     codes = {letter: code for code, letter in enumerate(letters)}

@@ -19,7 +19,10 @@ def automaton_of(markings: Markings, limits: CompileLimits) -> ProcessAutomaton:
 
 
 def _moves_of(markings: Markings) -> Moves:
-    """Return the markings from which a trace can complete as states, and silent steps as silent moves."""
+    """Return the net's markings as states and its silent steps as silent moves.
+
+    Only markings from which a trace can complete become states.
+    """
     letters = tuple(sorted(markings.net.labels))
     codes = {letter: code for code, letter in enumerate(letters)}
     labels = np.array(

@@ -50,14 +50,14 @@ def trimmed(moves: Moves) -> Moves:
 
 
 def _accepting_silently(moves: Moves) -> Moves:
-    """Mark a state as accepting if silent moves lead from there to an accepting state."""
+    """Make each state accepting from which silent moves lead to an accepting state."""
     is_silent = moves.labels == SILENT
     back = Adjacency.of(moves.targets[is_silent], moves.sources[is_silent], len(moves))
     return replace(moves, accepting=back.reached(np.flatnonzero(moves.accepting)))
 
 
 def _without_detours(moves: Moves) -> Moves:
-    """Merge each state whose only move is silent with the target of this move."""
+    """Replace each state by the next one if its only move is silent and it does not accept."""
     states = len(moves)
     ways = np.bincount(moves.sources, minlength=states)
     is_silent = (moves.labels == SILENT) & (ways[moves.sources] == 1) & ~moves.accepting[moves.sources]
@@ -105,7 +105,10 @@ def _merged(moves: Moves) -> Moves:
 
 
 def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.random.Generator) -> Numbers:
-    """Split classes repeatedly by the least and the greatest hash of each state's moves, until no class splits."""
+    """Split classes by a quick hash until none splits any more.
+
+    The hash of a state uses only the least and the greatest hash of its moves, so some classes may stay too large.
+    """
     has_moves = np.flatnonzero(np.diff(offsets) > 0)
     begins = offsets[:-1][has_moves]
     is_silent = moves.labels == SILENT
@@ -131,7 +134,7 @@ def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.
 
 
 def split(class_moves: _ClassMoves, classes: Numbers, random: np.random.Generator) -> Numbers:
-    """Split each class into the states that have the same hash of all their moves."""
+    """Split each class by the hash of all moves of its states."""
     sources, labels, targets = class_moves
     count = int(classes.max()) + 1
     offsets = offsets_of(sources, len(classes))
@@ -148,7 +151,7 @@ def _weights(random: np.random.Generator, count: int) -> NDArray[np.uint64]:
 
 
 def is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
-    """Return whether all states of a class have the same moves, with targets given as classes."""
+    """Return whether all states of a class have the same moves. A move leads to a class."""
     sources, labels, targets = class_moves
     offsets = offsets_of(sources, len(classes))
     _, first = np.unique(classes, return_index=True)
@@ -160,7 +163,10 @@ def is_stable(class_moves: _ClassMoves, classes: Numbers) -> bool:
 
 
 def _class_moves(moves: Moves, classes: Numbers, count: int) -> _ClassMoves:
-    """Return the distinct moves (state, label + 1, target class) in order, without silent moves within a class."""
+    """Return the distinct moves between classes as (state, label + 1, target class), sorted.
+
+    Silent moves within a class are left out.
+    """
     after = classes[moves.targets]
     counts = (moves.labels != SILENT) | (after != classes[moves.sources])
     width = len(moves.letters) + 1

@@ -32,7 +32,7 @@ _Key: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sets:
-    """Numbered sets of states. One array holds the members of all sets, one set after the other."""
+    """Many sets of states with their ``numbers``. One array holds the members of all sets, one set after the other."""
 
     numbers: Numbers
     offsets: Numbers
@@ -70,8 +70,9 @@ def check_size(states: int, max_states: int) -> None:
 
 
 def _plain(moves: Moves) -> ProcessAutomaton | None:
-    """Return the automaton without silent moves, or None if this automaton is nondeterministic or the closures are too
-    large.
+    """Return the automaton without its silent moves, if this makes it deterministic.
+
+    The result is None if it does not, or if too many states are connected by silent moves.
     """
     states, width = len(moves), max(1, len(moves.letters))
     if len(moves.initial) != 1:
@@ -100,7 +101,7 @@ def _plain(moves: Moves) -> ProcessAutomaton | None:
 
 
 def _closures(silent: Adjacency, most: int) -> tuple[Numbers, Numbers]:
-    """Return the silent closures as sorted pairs: a state, and a state that silent moves reach from there, or itself.
+    """Return all pairs of a state and a state that it reaches by silent moves, including itself, sorted.
 
     The result is empty if there are more than ``most`` pairs.
     """
@@ -163,7 +164,9 @@ class _Determinisation:
         self._edges.append((sets.numbers[ways // width], ways % width, self._number(reached, len(ways))))
 
     def _closed(self, keys: Numbers) -> Numbers:
-        """Extend sets by silent moves, and then keep only the members that have events or accept.
+        """Add to each set the states that its members reach by silent moves.
+
+        Then keep the members that have events or accept.
 
         Sets are given as sorted keys: set * states + member.
         """
@@ -183,7 +186,7 @@ class _Determinisation:
         return keys[self._is_solid[keys % states]]
 
     def _number(self, keys: Numbers, groups: int) -> Numbers:
-        """Return the indices of sets that are given by sorted keys, and queue the new sets."""
+        """Return the number of each set, and queue the sets that are new. ``keys`` is sorted, as in ``_closed``."""
         self._spend(len(keys))
         group, members = np.divmod(keys, len(self._moves))
         offsets = offsets_of(group, groups)

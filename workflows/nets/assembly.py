@@ -12,7 +12,7 @@ MOST_STEPS = 50_000
 
 
 class Assembly:
-    """A net under construction. Places are given as descriptions in words, and numbered in the order of addition.
+    """A net under construction. ``places`` has a description of each place in words, in the order of addition.
 
     Attributes:
         bookkeeping: Places whose tokens only mirror the state of other places.
@@ -33,9 +33,7 @@ class Assembly:
         return len(self.places) - 1
 
     def step(self, transition: Transition) -> None:
-        """Add a transition, whose places may be in any order. A net with more than ``MOST_STEPS`` transitions is
-        refused.
-        """
+        """Add a transition, whose places may be in any order. More than ``MOST_STEPS`` transitions are refused."""
         self.transitions.append(
             replace(
                 transition,
@@ -83,8 +81,9 @@ def fuse_silent(net: WorkflowNet) -> WorkflowNet:
 
 
 class _Fusion:
-    """A net during the fusion of silent steps, with an index of the steps that fill, take from, empty or watch each
-    place.
+    """A net during the fusion of silent steps.
+
+    For each place it knows the steps that fill, take from, empty or watch it.
     """
 
     def __init__(self, net: WorkflowNet) -> None:
@@ -113,8 +112,7 @@ class _Fusion:
         return self._renumbered()
 
     def _push_on(self, name: int, step: Transition) -> set[int] | None:
-        """Remove a silent step with a single input. The steps that fill this input then fill the outputs of the removed
-        step.
+        """Remove a silent step with a single input. The steps before it then fill its outputs directly.
 
         Returns the steps to examine again, or None if the fusion is not allowed.
         """
@@ -133,8 +131,7 @@ class _Fusion:
         return makers | {taker for other in step.outputs for taker in self._takers[other]}
 
     def _pull_back(self, name: int, step: Transition) -> set[int] | None:
-        """Remove a silent step with a single output. The steps that take this output then take the inputs of the
-        removed step.
+        """Remove a silent step with a single output. The steps after it then take its inputs directly.
 
         Returns the steps to examine again, or None if the fusion is not allowed.
         """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 def components(first: list[int], target: list[int]) -> list[int]:
-    """Return, for each node, the index of its strongly connected component.
+    """Return the index of each node's strongly connected component.
 
-    An edge leads to a component with the same or a lower index. ``target`` lists the target nodes of all edges, grouped
-    by source. ``first`` gives the index of each node's first edge, and finally the number of edges. The algorithm is R.
-    E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion.
+    An edge leads to a component with the same or a lower index. ``target`` lists the targets of all edges, grouped by
+    source. ``first[node]`` is the index of the node's first edge, and the last entry is the number of edges. The
+    algorithm is R. E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion.
     """
     nodes = len(first) - 1
     component, met, low = [-1] * nodes, [-1] * nodes, [0] * nodes

@@ -1,10 +1,10 @@
 """Finds silent steps that may be taken first, so that other orders of steps need not be explored.
 
 An eager group is a set of silent transitions with the same inputs. No other transition takes from these places, and
-whenever a trace is complete, one of the places is empty. Where a group is enabled, every continuation to an end fires a
-step of the group at some time (or empties these places), and if the step fires at once instead, the events are the
-same. So only the group needs to be explored. It is a stubborn set (A. Valmari, Stubborn sets for reduced state space
-generation, 1989), which preserves the language and the existence of paths that cannot reach an end.
+whenever a trace is complete, one of the places is empty. So once a group is enabled, every continuation to an end fires
+one of its steps at some time, or empties the places. If the step fires at once instead, the events are the same. So
+only the group needs to be explored. It is a stubborn set (A. Valmari, Stubborn sets for reduced state space generation,
+1989), which preserves the language and the existence of paths that cannot reach an end.
 
 A step that fires first brings a trace nearer to its end, unless another step empties the places of the group instead.
 In this case a cycle of silent steps could continue forever and hide all other transitions. So groups that form such a
@@ -24,7 +24,7 @@ _NONE = -1
 
 
 def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
-    """Return the index of each transition's eager group, or -1 without a group. Smaller groups have lower indices."""
+    """Return the index of each transition's eager group, or -1 if it is in none. Smaller groups have lower indices."""
     consumers: defaultdict[int, list[int]] = defaultdict(list)
     for number, transition in enumerate(net.transitions):
         for place in set(transition.inputs):
@@ -49,7 +49,7 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
 
 
 def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
-    """Return whether firing these silent steps early makes no difference to the other transitions.
+    """Return whether the silent steps ``members`` may fire at once without affecting the ``others``.
 
     A transition of ``others`` that empties some of the steps' places must empty all of them. A transition that waits
     for an output to be empty must also wait for an input to be empty.
@@ -67,7 +67,10 @@ def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
 
 
 def _without_endless(net: WorkflowNet, groups: list[list[int]], others: list[Transition]) -> list[list[int]]:
-    """Return the groups, except those that can be emptied and whose steps lead only to each other, in a cycle."""
+    """Return the groups without those that could fire forever.
+
+    Such groups can be emptied by ``others``, and their steps lead in a cycle only to each other.
+    """
     emptied = frozenset(place for other in others for place in other.resets)
     endless = [members for members in groups if not emptied.isdisjoint(net.transitions[members[0]].inputs)]
     while True:

@@ -76,7 +76,7 @@ def _drawn(graph: FlowGraph) -> TreeNet | None:
 
 
 class _Drawing:
-    """Converts a graph to a net of steps. ``is_complete`` is true if the net expresses every part of the graph."""
+    """Converts a graph to a ``TreeNet``. ``is_complete`` says whether the net expresses every part of the graph."""
 
     def __init__(self, graph: FlowGraph) -> None:
         self.net = TreeNet()
@@ -106,7 +106,7 @@ class _Drawing:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
     def _next(self, flows: tuple[Flow, ...]) -> int | None:
-        """Return the place after a node that has at most one outgoing flow."""
+        """Return the place to which the only outgoing flow of a node leads, or None if there is no flow."""
         return self._place_of(flows[0]) if flows else None
 
     def _put_node(self, node: Node) -> bool:
@@ -178,8 +178,9 @@ class _Drawing:
         return True
 
     def _put_chance(self, place: int, target: int | None) -> int:
-        """Add a non-interrupting exit, which is taken when the block begins, or never. Return the place where the block
-        begins.
+        """Add a non-interrupting exit of a block, and return the place where the block begins.
+
+        Whether the exit is taken is decided when the block begins.
         """
         begin, chance = self.net.place(""), self.net.place("")
         self.net.add(TreeTransition(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
@@ -190,7 +191,7 @@ class _Drawing:
     def _put_open_block(
         self, node: Node, block: Block, place: int, target: int | None, leaving: Iterable[Exit]
     ) -> bool:
-        """Add the steps of a block that can be left while it runs, and return whether the net can express the block.
+        """Add the steps of a block that can be left while it runs. Return False if the net cannot express the block.
 
         The block must have one token at a time. If it can be left at any time, each step may have at most one event.
         """
@@ -212,7 +213,8 @@ class _Drawing:
     def _copy(self, inner: TreeNet, place: int, target: int | None, thrown: dict[str, int | None]) -> list[int]:
         """Insert the net of a block between two places, and return its places except the first.
 
-        ``thrown`` maps the signals of the block's own exits to their targets. Throws to exits of outer blocks are kept.
+        ``thrown`` maps the signals of the block's own exits to the places where they lead. Throws to exits of outer
+        blocks are kept.
         """
         number = {inner.source: place}
         for step in inner.steps.values():
@@ -243,7 +245,7 @@ def _has_activity(node: Node) -> bool:
 
 
 def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessTree | None:
-    """Return the tree of a repeated block, or None if it has too many alternatives to write out."""
+    """Return the tree of a repeated block. The result is None if it has too many alternatives to write out."""
     if repeat is None:
         return tree
     runs = _Runs(tree, repeat.is_parallel and not normal_forms.is_short(tree), origin)
@@ -262,7 +264,7 @@ def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessT
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Builds trees for several runs of a block, sequential or concurrent."""
+    """Builds trees for several runs of a block, which follow each other or are concurrent."""
 
     body: ProcessTree
     is_parallel: bool
@@ -276,9 +278,7 @@ class _Runs:
         return Loop(body=self.body, origin=self.origin)
 
     def exactly(self, count: int, more: ProcessTree = normal_forms.NOTHING) -> ProcessTree:
-        """Return the tree of ``count`` runs, with ``more`` after the runs, or concurrent to them if they are
-        concurrent.
-        """
+        """Return the tree of ``count`` runs and ``more``, which follow each other or are concurrent as the runs are."""
         if self.is_parallel:
             return normal_forms.parallel((*((self.body,) * count), more), self.origin)
         runs = self.body if count == 1 else normal_forms.NOTHING

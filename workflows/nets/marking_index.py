@@ -13,7 +13,7 @@ _HALF = np.uint64(32)
 
 
 class MarkingIndex:
-    """Assigns a number to each distinct marking, in the order of first addition. A marking has ``words`` words."""
+    """Gives each distinct marking a number, in the order of addition. A marking is an array of ``words`` words."""
 
     def __init__(self, words: int) -> None:
         self._rows = np.zeros((1 << 10, words), np.uint64)
@@ -51,7 +51,10 @@ class MarkingIndex:
         return numbers
 
     def _claim(self, claimed: NDArray[np.int64], markings: Words, slots: NDArray[np.int64]) -> None:
-        """Assign each free slot to the first of the markings that claim it."""
+        """Add the markings at the indices ``claimed`` that are new.
+
+        Of equal claims on a slot of the table, the first one wins.
+        """
         _, first = np.unique(slots[claimed], return_index=True)
         winners = claimed[np.sort(first)]
         end = self._count + len(winners)

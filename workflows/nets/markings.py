@@ -161,7 +161,11 @@ class _Search:
         return True
 
     def _refuse(self) -> NoReturn:
-        """Stop the search at the limit. The net is reported as unsound if its largest marking proves it unbounded."""
+        """Stop the search at the limit of markings.
+
+        If the largest marking proves that the net is unbounded, ``UnsoundWorkflow`` is raised, else
+        ``AutomatonTooLarge``.
+        """
         largest = self._growth.largest(len(self._index))
         if largest is not None:
             self._check_growth(largest)
@@ -171,7 +175,7 @@ class _Search:
         )
 
     def _keep_eager(self, enabled: Flags) -> Flags:
-        """Disable all transitions except one eager group in each marking that enables any eager group.
+        """In each marking that enables an eager group, disable all transitions outside one such group.
 
         Returns the mask of these markings.
         """
@@ -196,7 +200,10 @@ class _Search:
         self._step_count += len(transitions)
 
     def _check_growth(self, marking: int) -> None:
-        """Reject the net if this marking contains an earlier one on its path: the path can then repeat forever."""
+        """Reject the net if the path to a marking can repeat forever.
+
+        This is so if an earlier marking on the path has no more tokens on any place than this one.
+        """
         found_by, offsets = np.concatenate(self._found_by), self._offsets()
         tokens = self._packing.tokens(self._index.rows[marking])
         step = int(found_by[marking])
@@ -234,7 +241,7 @@ class _Search:
 
 
 class _Growth:
-    """Detects markings with more tokens than all earlier markings, which indicate an unbounded net.
+    """Finds markings that have more tokens than all earlier ones, because these may show that a net is unbounded.
 
     In a net with resets or waits, a marking that contains an earlier one proves nothing. For such a net only the field
     width bounds the tokens.
@@ -257,13 +264,16 @@ class _Growth:
         self._totals[targets] = self._totals[sources] + self._gains[transitions]
 
     def largest(self, count: int) -> int | None:
-        """Return the marking with the most tokens among the first ``count``, or None if its size proves nothing."""
+        """Return the marking with the most tokens among the first ``count``.
+
+        The result is None for nets with resets or waits.
+        """
         return int(self._totals[:count].argmax()) if self._is_monotone else None
 
     def grown(self, begin: int, is_passing: Flags) -> int | None:
         """Return the marking with the most tokens from ``begin`` on, or None if an earlier one has at least as many.
 
-        Markings in ``is_passing`` are ignored, because eager steps leave them at once.
+        Markings in the mask ``is_passing`` are ignored, because eager steps leave them at once.
         """
         if not self._is_monotone or is_passing.all():
             return None

@@ -15,10 +15,11 @@ Places: TypeAlias = tuple[int, ...]  # sorted indices of places; a place with se
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A transition, which is silent if it has no label. ``element`` describes the model's element in words.
+    """A transition of a net. It emits the event ``label``, or is silent if ``label`` is None.
 
     A transition is enabled when each place of ``inputs`` has its tokens and each place of ``waits`` is empty. Firing
-    takes the inputs, then empties ``resets``, then adds ``outputs``.
+    takes the inputs, then empties ``resets``, then adds ``outputs``. ``element`` describes the model's element in
+    words.
     """
 
     inputs: Places
@@ -33,7 +34,8 @@ class Transition:
 class WorkflowNet:
     """A net with its initial marking, its final markings, and a description of each place in words.
 
-    A trace is complete when the tokens are exactly those of a final marking. ``((),)`` means that no token is left.
+    A trace is complete when the tokens are exactly those of a final marking. The final markings ``((),)`` mean that no
+    token may be left.
     """
 
     places: tuple[str, ...]

@@ -46,7 +46,7 @@ class Packing:
         return np.array(words, np.uint64)
 
     def pack(self, places: Places) -> Words:
-        """Return the marking with one token for each mention of a place, limited to ``most`` per place."""
+        """Return the marking that has a token for each mention of a place, but at most ``most`` tokens per place."""
         return self.fields((place, min(places.count(place), self.most)) for place in set(places))
 
     def guards(self) -> Words:
@@ -73,8 +73,8 @@ class PackedTransitions:
 
     Attributes:
         guards: (words,), the guard bits of all fields.
-        kept: The fields that are not emptied.
-        waits: The fields that must be empty.
+        kept: All bits of the fields that a transition does not empty.
+        waits: All bits of the fields that must be empty.
         can_fire: (transitions,), a mask of the transitions whose inputs fit the fields.
     """
 

@@ -25,10 +25,9 @@ Tokens = frozenset[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeTransition:
-    """A transition (a step) that performs a trace of a process tree.
+    """A transition (a step) that performs a trace of a process tree between taking and putting its tokens.
 
     Attributes:
-        tree: The process tree. The step performs one of its traces between taking and putting tokens.
         is_open_join: Whether the step takes a token from each filled input, as soon as no empty input can get a token.
         is_open_split: Whether the step puts tokens on any one or more of its outputs, instead of all.
         signal: If not empty, the step also ends other steps, as a terminate or throw does. The caller interprets the
@@ -52,9 +51,7 @@ class TreeTransition:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A branch from a split to a join or to an end: its first place, its only step if any, its last place, and its
-    tree.
-    """
+    """What lies between a split and a join or end: the first and last place, the tree, and the only step if any."""
 
     begin: int
     step: int | None
@@ -63,7 +60,9 @@ class _Branch:
 
 
 class TreeNet:
-    """A net of steps. A trace begins with one token on ``source`` and ends with one token on ``sink``.
+    """A net of steps that is reduced by rules.
+
+    A trace begins with one token on ``source`` and ends with one on ``sink``.
 
     If ``sink`` is None, a trace ends with no token. No step puts a token on ``source``. ``words`` has, for each place,
     the description of the gateway there, or an empty text.
@@ -101,7 +100,9 @@ class TreeNet:
         self._set_step(name, step)
 
     def tree(self) -> ProcessTree | None:
-        """Return the tree of the only step if it leads from source to sink, or None if the net is not fully reduced.
+        """Return the tree of the whole net.
+
+        The result is None unless the net is reduced to one step from source to sink.
 
         Without a sink, the step must put no token.
         """
@@ -269,8 +270,9 @@ class TreeNet:
         return True
 
     def _run_beside(self, place: int) -> bool:
-        """Rule: branches of one split with a common join, or with ends of their own, become parallel or an inclusive
-        choice.
+        """Rule: branches of one split become a parallel block or an inclusive choice.
+
+        All of them lead to one join, or each has an end of its own.
         """
         near = self._makers[place] | self._takers[place]
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
@@ -300,10 +302,9 @@ class TreeNet:
         return False
 
     def _branch_from(self, place: int) -> tuple[int | None, _Branch] | None:
-        """Return the join and the branch that begin at an output of a split, or None if the branch is more than one
-        link.
+        """Return the join to which a branch leads and the branch. The branch begins at ``place``, an output of a split.
 
-        For a branch with an end of its own, the join is None.
+        The join is None if the branch ends by itself. The result is None if the branch is more than one link.
         """
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place == self.sink:
             return None
@@ -338,7 +339,7 @@ class TreeNet:
         self.link(begin, end, tree)
 
     def _merge_inputs(self, place: int) -> bool:
-        """Rule: two inputs of an inclusive join are merged if a choice fills exactly one of them."""
+        """Rule: two inputs of an inclusive join become one if a choice fills exactly one of them."""
         for name in sorted(self._takers[place]):
             if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or not self.steps[name].is_open_join:
                 return False
@@ -357,7 +358,7 @@ class TreeNet:
         return False
 
     def _gather_splits(self, place: int) -> bool:
-        """Rule: if each selection of branches to a join has a split of its own, the splits become an inclusive choice.
+        """Rule: splits become an inclusive choice if each non-empty selection of branches to a join has its own split.
 
         If the empty selection is also possible, they become parallel optional branches instead.
         """
@@ -392,8 +393,9 @@ class TreeNet:
         return False
 
     def _chosen_by(self, name: int) -> tuple[int, Tokens] | None:
-        """Return the join of a silent split and the first places of the branches that it does not skip, or None
-        otherwise.
+        """Return the join to which a silent split leads, and the first places of the branches that it does not skip.
+
+        The result is None if the split has another form.
         """
         step = self.steps[name]
         if len(step.inputs) > 1 or len(step.outputs) < 2 or step.is_open_split or not isinstance(step.tree, Silent):
@@ -416,7 +418,7 @@ class TreeNet:
         return join, frozenset(place for end, place in ends.items() if end != place)
 
     def _is_closed(self, join: int, family: dict[int, Tokens]) -> bool:
-        """Return whether only the splits in ``family``, and their branches, fill the inputs of the join."""
+        """Return whether nothing else fills the inputs of the join than the splits in ``family`` and their branches."""
         branches: set[int] = set()
         for begin in frozenset().union(*family.values()):
             if not self._makers[begin] <= family.keys():
@@ -427,7 +429,7 @@ class TreeNet:
         return all(self._makers[end] <= allowed and self._takers[end] == {join} for end in inputs)
 
     def _share_split(self, place: int) -> bool:
-        """Rule: if several steps fill the same places, and no other step does, the steps get one common split."""
+        """Rule: if the same steps, and only these, fill several places, they get one common split to these places."""
         makers = self._makers[place]
         if len(makers) < 2 or any(self.steps[name].is_open_split for name in makers):
             return False
@@ -443,7 +445,7 @@ class TreeNet:
         return True
 
     def _share_join(self, place: int) -> bool:
-        """Rule: if several steps take from the same places, and no other step does, the steps get one common join."""
+        """Rule: if the same steps, and only these, take from several places, they get one common join of the places."""
         takers = self._takers[place]
         if len(takers) < 2 or any(self.steps[name].is_open_join for name in takers) or place == self.sink:
             return False
@@ -459,7 +461,7 @@ class TreeNet:
         return True
 
     def _split_further(self, place: int) -> bool:
-        """Rule: a branch that only splits again is merged into the split before it."""
+        """Rule: if an output of a split leads only to another split, the second split is merged into the first."""
         names = self._between(place)
         if names is None:
             return False
@@ -473,7 +475,7 @@ class TreeNet:
         return True
 
     def _join_further(self, place: int) -> bool:
-        """Rule: a join that leads only to another join is merged into the second join."""
+        """Rule: if a join leads only to another join, the first join is merged into the second."""
         names = self._between(place)
         if names is None:
             return False
@@ -487,7 +489,10 @@ class TreeNet:
         return True
 
     def _between(self, place: int) -> tuple[int, int] | None:
-        """Return the only step before a place and the only step after it, or None unless both steps are plain."""
+        """Return the only step that fills a place and the only step with this place as an input.
+
+        The result is None if there are more, or if one of them is not plain.
+        """
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return None
         (first,), (second,) = self._makers[place], self._takers[place]
@@ -522,7 +527,7 @@ class TreeNet:
         self._wake(step.outputs)
 
     def _wake(self, places: Iterable[int]) -> None:
-        """Queue places for another examination after a change of their steps."""
+        """Let the rules be tried again at places whose steps have changed."""
         for place in places:
             if place not in self._is_waiting:
                 self._is_waiting.add(place)

@@ -1,4 +1,4 @@
-"""Warns about nets that can complete but are not sound: paths that get stuck, events that never occur.
+"""Warns about nets that can complete but are not sound, because paths get stuck or events never occur.
 
 The checks follow W. M. P. van der Aalst, Workflow verification: finding control-flow errors using Petri-net-based
 techniques, 2000.
@@ -22,7 +22,7 @@ _MOST_STUCK = 3
 
 
 def check(markings: Markings) -> tuple[str, ...]:
-    """Return warnings that name the faulty elements of a net, or none for a sound net.
+    """Return warnings that name the faulty elements of a net. A sound net gets none.
 
     A net without complete traces is refused.
     """
@@ -59,7 +59,10 @@ def _dead(markings: Markings) -> list[str]:
 
 
 def _stuck(markings: Markings) -> list[str]:
-    """Return warnings for paths that cannot reach an end, the shortest first, one for each set of waiting elements."""
+    """Return warnings for the markings from which no end can be reached, the nearest first.
+
+    There is one warning for each set of elements that wait there. If tokens circulate instead, there is one for these.
+    """
     is_lost = ~markings.completes
     if not is_lost.any():
         return []
@@ -77,9 +80,7 @@ def _stuck(markings: Markings) -> list[str]:
 
 
 def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
-    """Return the warning for tokens that circulate forever: the circulating elements, and the path to the first
-    marking.
-    """
+    """Return the warning for tokens that circulate forever. It names the elements and how the tokens get there."""
     component = np.array(components(markings.offsets.tolist(), markings.targets.tolist()), np.int64)
     leaves = component[markings.sources] != component[markings.targets]
     is_left = np.zeros(int(component.max()) + 1, np.bool_)

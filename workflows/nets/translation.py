@@ -1,9 +1,9 @@
 """Translates flow graphs to nets.
 
 Flows become places. If a node takes one token from any incoming flow, its incoming flows share one place. Blocks are
-inlined:
+replaced by the nets of their graphs:
 
-- A graph that always has exactly one token passes on this token.
+- A graph that always has exactly one token is complete when its token reaches an end. The token leads on from there.
 - Any other graph that folds to a process tree is replaced by the net of the tree, unless it can be left at any time.
 - For any other graph, a step that waits until all places of the graph are empty completes the graph.
 
@@ -40,8 +40,8 @@ MOST_COPIES = 20
 class RunCounter:
     """A place that has one token for each current run of the block ``node``.
 
-    If the place has two tokens, the net can have traces that the graph does not have. If ``is_mixing``, steps of the
-    block wait for empty places or empty places themselves, so the net can also lack traces of the graph.
+    If the place has two tokens, the net can have traces that the graph does not have. If also ``is_mixing``, some steps
+    of the block wait until places are empty, or remove their tokens. So the net can lack traces of the graph, too.
     """
 
     place: int
@@ -93,9 +93,7 @@ def is_single(graph: FlowGraph) -> bool:
 
 
 def is_single_throughout(graph: FlowGraph) -> bool:
-    """Return whether ``is_single`` holds for a graph and for all blocks in the graph, and that no block has concurrent
-    runs.
-    """
+    """Return whether ``is_single`` holds for a graph and all blocks in it, none of which may have concurrent runs."""
     return is_single(graph) and all(
         is_single_throughout(node.block.graph) and not (node.block.repeat and node.block.repeat.is_parallel)
         for node in graph.nodes
@@ -104,7 +102,7 @@ def is_single_throughout(graph: FlowGraph) -> bool:
 
 
 def _keeps_apart(block: Block) -> bool:
-    """Return whether runs of a block never interact: each run has a single token, and no gateway joins tokens."""
+    """Return whether runs of a block never affect each other: each has a single token, and no gateway joins tokens."""
     gateways = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return (
         is_single_throughout(block.graph)
@@ -119,7 +117,7 @@ _Begins = list[tuple[str, Places]]  # alternatives to begin a graph: an element 
 
 @dataclass(slots=True)
 class _Frame:
-    """A block that is being inlined.
+    """A block that is being replaced by its net.
 
     Attributes:
         exits: The places that each exit fills.
@@ -141,7 +139,7 @@ class _Way:
     Attributes:
         done: Places that get a token when a token of the run ends.
         running: A place that is filled during the run, if a step waits for the end of the run; otherwise None.
-        after: With ``running``, the places that get a token after a terminate.
+        after: Places that get a token when a terminate ends the run. Only used if ``running`` is given.
     """
 
     done: Places = ()
@@ -151,13 +149,13 @@ class _Way:
 
     @property
     def is_left_anywhere(self) -> bool:
-        """Whether a surrounding block can be left at any time, and therefore from every place of the run."""
+        """Whether a surrounding block can be left at any time. If so, the run can be left from each of its places."""
         blocks = [frame.node.block for frame in self.frames if frame.node.block]
         return any(not leaves.is_thrown for block in blocks for leaves in block.exits)
 
 
 class _Translator:
-    """Inlines the runs of blocks into one net."""
+    """Adds the nets of all blocks to one net, for each run of a block."""
 
     def __init__(self) -> None:
         self.assembly = Assembly()
@@ -183,7 +181,10 @@ class _Translator:
         return self._one_by_one(node, block.graph, self._bounded(node, repeat), way)
 
     def _bounded(self, node: Node, repeat: Repeat) -> Repeat:
-        """Return the repetition, or an open one, with a notice, if it needs more than ``MOST_COPIES`` copies."""
+        """Return the repetition, or one without a largest number if more than ``MOST_COPIES`` copies were needed.
+
+        A notice says that the larger numbers are not counted.
+        """
         if max(repeat.least, repeat.most or 0) <= MOST_COPIES:
             return repeat
         least = min(repeat.least, MOST_COPIES)
@@ -212,9 +213,9 @@ class _Translator:
         return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
 
     def _one_by_one(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add copies of a run in sequence, from the last copy to the first.
+        """Add runs that follow each other, each as a copy of the graph. The last copy is added first.
 
-        If the number of runs is open, the last copy may repeat.
+        If the number of runs has no limit, the last copy may repeat.
         """
         begins: _Begins = []
         for count in range(repeat.least or 1 if repeat.most is None else repeat.most, 0, -1):
@@ -248,8 +249,8 @@ class _Translator:
     def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
         """Add any number of concurrent runs, read as their activities in any order, any number of times.
 
-        A net cannot distinguish concurrent runs, so the order within a run is lost. If one run is required, this run
-        keeps its order.
+        A net cannot tell concurrent runs apart, so the order within a run is lost. If at least one run is required, one
+        run keeps its order.
         """
         message = "runs any number of times at once; read as any of its activities, any number of times, in any order"
         self.notices.append((node.id, message if not repeat.least else f"{message}, beside one run"))
@@ -270,7 +271,7 @@ class _Translator:
 
 
 class _Scope:
-    """One run of a graph. The translator adds the blocks of the graph."""
+    """Adds one run of a graph to the net. The translator adds the blocks of the graph."""
 
     def __init__(self, translator: _Translator, graph: FlowGraph, way: _Way) -> None:
         self._translator = translator
@@ -287,7 +288,7 @@ class _Scope:
             self._put_places(node)
 
     def add_steps(self) -> _Begins:
-        """Add the steps of all nodes, and return the alternatives to begin the graph."""
+        """Add the steps of all nodes. Return for each start the places that must be filled to begin the graph there."""
         for node in self._graph.nodes:
             self._put_node(node)
         for node in self._graph.nodes:
@@ -319,7 +320,10 @@ class _Scope:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
     def _out(self, node: Node, leaves: str = "") -> Places:
-        """Return the places that a node or an exit fills: its outgoing flows, or ``_done`` if it has none."""
+        """Return the places that a node fills, or its exit if ``leaves`` is given.
+
+        Without outgoing flows, they are ``_done``.
+        """
         return tuple(map(self._place_of, self._ways.out_of(node, leaves))) or self._done
 
     def _step(
@@ -414,7 +418,10 @@ class _Scope:
         return self._assembly.place(words, is_bookkeeping=True)
 
     def _put_exits(self, block: Block, frame: _Frame, places: range, chances: dict[str, int]) -> None:
-        """Add the steps that leave a block: the throws, and the exits that any token of the block can take."""
+        """Add the steps by which a block is left.
+
+        Throws fire at their nodes, other exits take any token of the block.
+        """
         is_plain = is_single_throughout(block.graph) and not chances
         is_plain = is_plain and not (block.repeat and block.repeat.is_parallel)
         is_plain = is_plain and (frame.is_alone or _keeps_apart(block))

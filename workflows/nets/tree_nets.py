@@ -83,7 +83,7 @@ def _put_inclusive(assembly: Assembly, tree: InclusiveChoice, source: int, sink:
 
 
 def _put_instances(assembly: Assembly, tree: Instances, source: int, sink: int) -> None:
-    """Add concurrent instances as a loop, which is equivalent if each instance has at most one event."""
+    """Add concurrent instances as a loop. Both have the same traces if each instance has at most one event."""
     if not is_short(tree.body):
         names = activity_names(tree)
         raise UnderivableWorkflow(
@@ -94,7 +94,7 @@ def _put_instances(assembly: Assembly, tree: Instances, source: int, sink: int) 
 
 
 def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
-    """Add one split for each selection of branches."""
+    """Add an inclusive choice by one split for each non-empty selection of branches."""
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"
     for choice in product((True, False), repeat=len(ends)):
@@ -105,8 +105,9 @@ def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: in
 
 
 def _put_one_by_one(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
-    """Add steps that decide branch after branch. If no branch was taken before (place ``none``), the last one is
-    required.
+    """Add an inclusive choice by steps that decide branch after branch.
+
+    While no branch has been taken, the token stays on the places ``none``. From there, the last branch is required.
     """
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"

@@ -44,7 +44,7 @@ class Ways:
         return tuple(self._incoming.get(node.id, ()))
 
     def out_of(self, node: Node, leaves: str = "") -> tuple[Flow, ...]:
-        """Return the outgoing flows of a node, or the outgoing flows of its exit ``leaves``."""
+        """Return the outgoing flows of a node when it is done, or those of its exit ``leaves``."""
         return tuple(self._outgoing.get((node.id, leaves), ()))
 
     def all_out_of(self, node: Node) -> tuple[Flow, ...]:
@@ -64,7 +64,10 @@ class Ways:
         return tuple(node for node in self.nodes.values() if node.id in seen)
 
     def heading_for(self, gateway: Node) -> dict[str, frozenset[str]]:
-        """Map each flow to the incoming flows of a gateway that a token on it can reach without passing the gateway."""
+        """Return, for each flow, the incoming flows of a gateway that a token on the flow can reach.
+
+        Paths that pass the gateway do not count.
+        """
         heading: dict[str, set[str]] = defaultdict(set)
         for incoming in self.into(gateway):
             waiting = [incoming]
@@ -87,12 +90,15 @@ def iterate_nodes(graph: FlowGraph) -> Iterator[Node]:
 
 
 def thrown_in(graph: FlowGraph) -> frozenset[str]:
-    """Return the ids of the exits that nodes of a graph, or of blocks in it, throw."""
+    """Return the ids of all exits to which some node of a graph, or of a block in it, throws."""
     return frozenset(node.throws for node in iterate_nodes(graph) if node.kind is NodeKind.THROW)
 
 
 def find_exit(blocks: tuple[Node, ...], exit_id: str) -> tuple[Node, Exit] | None:
-    """Return the innermost block that has an exit, and the exit, or None. The outermost of the ``blocks`` is first."""
+    """Return the innermost block that has the exit ``exit_id``, and the exit. The first of ``blocks`` is the outermost.
+
+    The result is None if no block has the exit.
+    """
     for node in reversed(blocks):
         for leaves in node.block.exits if node.block else ():
             if leaves.id == exit_id:
