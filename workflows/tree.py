@@ -97,8 +97,8 @@ class InclusiveChoice:
 class Loop:
     """A trace of ``body``, then any number of times a trace of ``redo`` and another trace of ``body``.
 
-    If the model fixes the number of bodies, ``repetitions`` is this number. Otherwise ``again`` is the probability of
-    one more round after each round.
+    If the model fixes how often ``body`` occurs, ``repetitions`` is this number. Otherwise ``again`` is the probability
+    of one more round after each round.
     """
 
     body: ProcessTree

@@ -39,9 +39,9 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A flow between two boxes, which are given by their indices.
+    """A flow from the box at index ``source`` to the box at index ``target``.
 
-    ``port`` is the number of the exit by which the flow leaves its source, counted from 1, or 0 without an exit.
+    ``port`` is the number of the exit by which the flow leaves its source, counted from 1. It is 0 if there is no exit.
     """
 
     element: str
@@ -78,7 +78,7 @@ def small_box(element: str, kind: str, label: str = "") -> Box:
 
 
 def room_of(box: Box) -> tuple[float, float]:
-    """Return the width and height by which the text below a box exceeds the box."""
+    """Return how much the text below a box is wider than the box, and how far it reaches below the box."""
     shape = Shape(element="", kind=box.kind, label=box.label, x=0.0, y=0.0, width=box.width, height=box.height)
     label = label_below(shape)
     if label is None:

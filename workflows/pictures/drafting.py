@@ -79,7 +79,7 @@ class _Growing:
     arrows: list[Arrow] = field(default_factory=list)
 
     def add(self, box: Box, ends: _Ends) -> _Ends:
-        """Add a box and the arrows to it from open ends, and return the open end of the box."""
+        """Add a box and arrows that lead from the open ``ends`` to it. Return its open end."""
         self.boxes.append(box)
         self.join(ends, len(self.boxes) - 1)
         return [(len(self.boxes) - 1, "")]
@@ -106,7 +106,7 @@ def _of_tree(tree: ProcessTree) -> PictureDraft:
 
 
 def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
-    """Add the boxes of a tree after the given open ends, and return the open ends of the tree."""
+    """Add the boxes of a tree after the open ``ends``. Return the open ends from which the next box continues."""
     match tree:
         case Activity(name):
             return growing.add(task_box(growing.name("task"), name, event=name), ends)
@@ -220,7 +220,6 @@ def _of_net(net: WorkflowNet) -> PictureDraft:
 
 
 def _entering(element: str, kind: str, places: Places, target: int) -> Iterator[Arrow]:
-    """Yield the arcs of one kind that lead from places to a transition."""
     for place in dict.fromkeys(places):
         yield Arrow(
             element=f"{element}-{kind}-{place + 1}",

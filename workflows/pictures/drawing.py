@@ -61,7 +61,7 @@ def _marks(highlighted: Mapping[str, int] | Collection[str], expected: Collectio
 
 
 def _is_usual(diagram: Diagram) -> bool:
-    """Return whether a drawing can be shown unchanged."""
+    """Return whether a drawing is small enough to be shown unchanged."""
     if not diagram.shapes or len(diagram.shapes) + len(diagram.edges) > MAX_ELEMENTS:
         return False
     places = [value for shape in diagram.shapes for value in (shape.x, shape.y, shape.width, shape.height)]
@@ -92,9 +92,7 @@ def _mark(shape: Shape, marks: Mapping[str, Mark]) -> Mark:
 
 
 def _holds(area: Shape, other: Shape) -> bool:
-    """Return whether an area contains a shape. A pool contains only lanes, other areas all shapes except boundary
-    events.
-    """
+    """Return whether a shape lies in an area. A pool holds only lanes, and no area holds boundary events."""
     if area.kind == "pool" and other.kind != "lane":
         return False
     x, y = other.centre

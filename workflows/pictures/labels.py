@@ -45,8 +45,9 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A text at a position. ``at`` is its vertical middle and, depending on ``anchor``, its horizontal start, middle or
-    end.
+    """A text at a position.
+
+    ``at`` is the middle of its height. Across, it is the start, middle or end of the text, as ``anchor`` says.
     """
 
     lines: tuple[str, ...]
@@ -62,12 +63,12 @@ class Label:
 
 
 def label_below(shape: Shape) -> Label | None:
-    """Return the label below a shape, or None if the text of the shape is inside or empty."""
+    """Return the label below a shape, or None if the shape has no text or shows it inside."""
     return next(_places(shape), None)
 
 
 def outside_labels(diagram: Diagram) -> dict[int, Label]:
-    """Return the labels that are outside their shapes, by the index of the shape."""
+    """Return, by the index of its shape, each label that is drawn outside its shape."""
     below = {index: label for index, shape in enumerate(diagram.shapes) if (label := label_below(shape)) is not None}
     if len(below) > _LARGEST:
         return below
@@ -83,7 +84,7 @@ def outside_labels(diagram: Diagram) -> dict[int, Label]:
 
 
 def _free(places: Sequence[Label], obstacles: Sequence[Rectangle]) -> Label:
-    """Return the first label without overlaps, or the label with the fewest overlaps."""
+    """Return the first of some possible labels that overlaps no obstacle, or the one with the fewest overlaps."""
     meetings = []
     for label in places:
         rectangle = label.rectangle
@@ -123,7 +124,7 @@ def _covered(shape: Shape) -> Rectangle:
 
 
 def _heading(shape: Shape) -> Rectangle:
-    """Return the area of the name of a sub-process or group."""
+    """Return the area where the name of a sub-process or group is drawn."""
     middle, half = (
         shape.x + shape.width / 2,
         min(shape.width, width_of(shape.label[:MOST_LETTERS], LABEL_SIZE + 1.0)) / 2,
@@ -139,7 +140,7 @@ def _lines(diagram: Diagram) -> Iterator[Rectangle]:
 
 
 def extent(diagram: Diagram, labels: Iterable[Label] | None = None) -> Rectangle:
-    """Return the smallest rectangle that contains all shapes, lines and labels, or a default rectangle without any.
+    """Return the smallest rectangle that contains all shapes, lines and labels. An empty drawing gets a default size.
 
     If ``labels`` is None, all outside labels are assumed to be below their shapes.
     """

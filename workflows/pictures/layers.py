@@ -21,7 +21,9 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layered:
-    """A draft in layers. Its nodes are the boxes, by index, followed by the crossings of long arrows with layers.
+    """A draft whose nodes are arranged in layers. A node is a box, or a point where a long arrow crosses a layer.
+
+    Boxes have the first numbers, by their index, and crossings have the numbers after these.
 
     Attributes:
         layers: The nodes of each layer from top to bottom; layers from left to right.
@@ -136,7 +138,7 @@ def _ordered(layer_of: Sequence[int], links: Sequence[Link]) -> tuple[tuple[int,
 
 
 def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
-    """Return the nodes in the order of a depth-first walk, which keeps branches together."""
+    """Return the nodes in the order of a depth-first walk. This order keeps the nodes of a branch together."""
     _, after = neighbours(len(layer_of), links)
     order: dict[int, None] = {}
     for root in sorted(range(len(layer_of)), key=lambda number: layer_of[number]):
@@ -150,7 +152,7 @@ def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
 
 
 def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the linked nodes before each node, and the linked nodes after each node."""
+    """Return two lists: for each node, the nodes from which links lead to it, and the nodes to which its links lead."""
     before: list[list[int]] = [[] for _ in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
     for first, second in links:
@@ -160,8 +162,9 @@ def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list
 
 
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
-    """Order a layer by the mean position of each node's neighbours in ``fixed``. Nodes without neighbours keep their
-    place.
+    """Sort a layer by the mean position of each node's neighbours in the layer ``fixed``.
+
+    Nodes without neighbours stay about where they are.
     """
     place = {number: index for index, number in enumerate(fixed)}
     position = {number: index * len(fixed) / len(layer) for index, number in enumerate(layer)}

@@ -42,7 +42,7 @@ class _Placed:
     back: dict[Arrow, tuple[float, float]]
 
     def edges(self, number: int) -> tuple[float, float]:
-        """Return the left and right edge of a box, or of the layer that a long arrow crosses."""
+        """Return the left and right edge of a node. A crossing of a long arrow is as wide as its layer."""
         layer = self.layers.layer_of[number]
         if number >= len(self.draft.boxes):
             return self.left[layer], self.left[layer] + self.width[layer]
@@ -62,7 +62,7 @@ def laid_out(draft: PictureDraft) -> Diagram:
 
 
 def moved(diagram: Diagram, right: float, down: float) -> Diagram:
-    """Return the drawing, shifted to the right and down."""
+    """Return the drawing, moved to the right and down by these distances."""
     return Diagram(
         shapes=tuple(replace(shape, x=shape.x + right, y=shape.y + down) for shape in diagram.shapes),
         edges=tuple(
@@ -72,7 +72,7 @@ def moved(diagram: Diagram, right: float, down: float) -> Diagram:
 
 
 def _hops(draft: PictureDraft, layers: Layered, middle: Sequence[float]) -> list[list[Hop]]:
-    """Return the hops of each channel. Channel ``n`` is the space after layer ``n``."""
+    """Return the pieces of forward arrows in each channel. Channel ``n`` is the space after layer ``n``."""
     channels: list[list[Hop]] = [[] for _ in layers.layers]
     for arrow, chain in layers.chains:
         for first, second in pairwise(chain):
@@ -88,7 +88,7 @@ def _hop(draft: PictureDraft, layers: Layered, middle: Sequence[float], arrow: A
 
 
 def _port_offset(draft: PictureDraft, arrow: Arrow) -> float:
-    """Return the distance from the middle of the source box down to the arrow's port, or 0 if the arrow has no port."""
+    """Return how far the arrow's port is below the middle of the source box, or 0 if the arrow has no port."""
     return port_height(draft.boxes[arrow.source].height, arrow.port) if arrow.port else 0.0
 
 
@@ -99,7 +99,7 @@ def port_height(height: float, port: int) -> float:
 
 @dataclass(slots=True)
 class _Tracks:
-    """Assigns x coordinates to the vertical parts of arrows, from left to right."""
+    """Gives the vertical parts of arrows their x coordinates, from left to right."""
 
     x: float = 0.0
     hops: dict[Hop, float] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class _Tracks:
     enter: dict[Arrow, float] = field(default_factory=dict)
 
     def take(self, hops: Sequence[Hop], leaving: Sequence[Arrow], entering: Sequence[Arrow]) -> None:
-        """Assign the vertical lines of a channel: first to forward arrows, then to backward arrows."""
+        """Assign the vertical lines of the next channel. Forward arrows come before backward arrows."""
         tracks = tracks_of(hops)
         self.hops.update({hop: self.x + track * _BETWEEN_TRACKS for hop, track in tracks.items()})
         self.x += (max(tracks.values(), default=-1) + 1) * _BETWEEN_TRACKS
@@ -118,7 +118,7 @@ class _Tracks:
 
 
 def _columns(draft: PictureDraft, layers: Layered, middle: Sequence[float]) -> _Placed:
-    """Place the layers, with room between them for the vertical parts of arrows."""
+    """Place the layers from left to right. Between two layers there is room for the vertical parts of arrows."""
     channels = [[], *_hops(draft, layers, middle)]
     leaving: list[list[Arrow]] = [[] for _ in channels]
     entering: list[list[Arrow]] = [[] for _ in channels]

@@ -1,4 +1,4 @@
-"""Draws flows as lines with round corners and an arrowhead."""
+"""Draws flows as lines that have round corners and an arrowhead."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def line(edge: Edge) -> Iterator[str]:
 
 
 def line_label(edge: Edge) -> Iterator[str]:
-    """Yield the text of a flow, above the first horizontal part that is long enough, or beside the longest part."""
+    """Yield the text of a flow.
+
+    It is above the first horizontal part that is long enough, or beside the longest part.
+    """
     if not edge.label or len(edge.points) < 2:
         return
     lines = wrapped(edge.label, 120.0, _LABEL_SIZE, 2)
@@ -38,9 +41,9 @@ def line_label(edge: Edge) -> Iterator[str]:
 
 
 def _labelled_part(points: Sequence[Point], width: float) -> tuple[Point, Point]:
-    """Return the part of a line beside which its text is drawn.
+    """Return the part of a line that gets the text.
 
-    The first part of a bent line is avoided, because other flows often share this part.
+    The first part of a bent line is avoided, because other flows often share it.
     """
     parts = list(pairwise(points))
     for first, second in parts[1:] or parts:

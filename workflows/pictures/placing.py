@@ -43,9 +43,9 @@ def heights(draft: PictureDraft, layers: Layered) -> list[float]:
 
 
 def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
-    """Return the extents of each node above and below its middle.
+    """Return the space that each node needs above its middle, and the space below.
 
-    An extent includes the text of a box, and half of the space to the next node.
+    The space includes the text of a box, and half of the distance to the next node.
     """
     above, below = [_ARROW_SPACE] * count, [_ARROW_SPACE] * count
     for number, box in enumerate(draft.boxes):
@@ -55,7 +55,7 @@ def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
 
 
 class _Column:
-    """A layer whose members are moved one after the other. A member that has been moved remains fixed."""
+    """A layer whose members are moved one after the other. Once moved, a member keeps its height."""
 
     def __init__(
         self, layer: Sequence[int], middle: list[float], above: Sequence[float], below: Sequence[float]
@@ -82,11 +82,14 @@ class _Column:
             self._push(index, step)
 
     def _limit(self, fixed: int, index: int) -> float:
-        """Return the position of a member at the least distance from a fixed member."""
+        """Return the height at which a member is as close as allowed to a fixed member."""
         return self._middle[self._layer[fixed]] + self._offsets[index] - self._offsets[fixed]
 
     def _push(self, index: int, step: int) -> None:
-        """Push away the members that are too close to a moved member, one after the other, in direction ``step``."""
+        """Push away the members that are too close to a moved member.
+
+        They are above it if ``step`` is -1, else below.
+        """
         at = index
         while 0 <= at + step < len(self._layer):
             limit = self._limit(at, at + step)

@@ -15,10 +15,10 @@ _BETWEEN_LANES = 14.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """A piece of an arrow through one channel, from node ``first`` to node ``second``.
+    """The piece of an arrow in one channel, from node ``first`` to node ``second``.
 
-    A channel is the space between two layers; ``channel`` is the index of the layer on its left. The piece leads from
-    the height ``rise`` to the height ``fall``.
+    A channel is the space between two layers; ``channel`` is the index of the layer on its left. The piece begins at
+    the height ``rise`` and ends at the height ``fall``.
     """
 
     first: int
@@ -29,12 +29,12 @@ class Hop:
 
     @property
     def is_level(self) -> bool:
-        """Whether the hop is horizontal, so that it needs no vertical line (track)."""
+        """Whether the piece is horizontal. If so, it needs no vertical line (track)."""
         return abs(self.rise - self.fall) < _LEVEL
 
 
 def tracks_of(hops: Sequence[Hop]) -> dict[Hop, int]:
-    """Assign tracks to the hops of a channel. Tracks are vertical lines, counted from the left.
+    """Assign a track to each hop of a channel. Tracks are vertical lines, counted from the left.
 
     Hops that leave the same box, or enter the same box, share a track. Downward hops are assigned from the lowest one
     on, and upward hops from the highest one on, so that they do not cross each other.
@@ -66,7 +66,7 @@ def _turn(group: Sequence[Hop]) -> tuple[bool, float]:
 
 
 def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]) -> dict[Arrow, float]:
-    """Return the height of the horizontal part of each backward arrow, below all boxes and shorter backward arrows."""
+    """Return the height at which each backward arrow runs back, below all boxes and shorter backward arrows."""
     lanes: dict[Arrow, float] = {}
     occupied_spans: list[tuple[int, int, float]] = []
     spans: Mapping[Arrow, tuple[int, int]] = {

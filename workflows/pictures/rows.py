@@ -22,7 +22,7 @@ _AROUND = 16.0
 
 @dataclass(frozen=True, slots=True)
 class _Break:
-    """A break between two rows, at a position between shapes where a single arrow runs horizontally."""
+    """A break between two rows, where only one arrow crosses, horizontally, from left to right."""
 
     x: float
     edge: int
@@ -55,9 +55,10 @@ def _breaks(diagram: Diagram) -> list[_Break]:
 
 
 def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
-    """Return the non-vertical pieces of arrows: left end, right end, arrow, piece, and whether the piece runs right.
+    """Return the pieces of arrows that are not vertical, to find where few arrows cross.
 
-    Arrow and piece are indices. A piece runs to the right only if it is horizontal.
+    Each piece has its left end, its right end, the index of the arrow, the index of the piece, and whether it runs
+    horizontally to the right.
     """
     return [
         (min(x1, x2), max(x1, x2), number, place, y1 == y2 and x1 < x2)
@@ -68,7 +69,7 @@ def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
 
 
 def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
-    """Return the horizontal gaps between shapes and the texts below them, from the first shape to the last."""
+    """Return the horizontal ranges in which there is neither a shape nor a text below a shape."""
     covered = []
     for shape in shapes:
         label = label_below(shape)
@@ -85,7 +86,9 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """Return the breaks to use. A row ends at the last break within its width, or else at the next break.
+    """Return the breaks to use.
+
+    A row ends at the last break within its width. If there is none, it ends at the next one.
 
     No row is shorter than half of the usual width.
     """
@@ -125,7 +128,7 @@ class _Rows:
         return point[0] - begin + self._left, point[1] + row * self._height
 
     def _with_detours(self, number: int, edge: Edge) -> tuple[Point, ...]:
-        """Return the points of an arrow, with a detour wherever the arrow leads from row to row."""
+        """Return the points of an arrow in rows. Where it changes rows, it gets a detour around them."""
         row_of_piece = {row_break.piece: row for row, row_break in enumerate(self._breaks) if row_break.edge == number}
         points: list[Point] = []
         for place, point in enumerate(edge.points):
@@ -135,7 +138,10 @@ class _Rows:
         return tuple(points)
 
     def _around(self, row: int, height: float) -> list[Point]:
-        """Return the points of an arrow from the end of a row, at a given height, to the beginning of the next row."""
+        """Return the points by which an arrow leads from the end of a row to the beginning of the next row.
+
+        ``height`` is the height of the arrow before the rows were broken.
+        """
         right, y = self._moved((self._at[row], height), row)
         right, left = right + _AROUND, self._left - _AROUND
         between = self._bottom + row * self._height + _BETWEEN / 2

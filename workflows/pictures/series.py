@@ -1,4 +1,4 @@
-"""Draws numbers over time: one panel for each value, one line for each series."""
+"""Draws numbers over time. A picture has one panel for each value, and a panel has one line for each series."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LEAST_SPAN = 1e-300  # parts of a smaller span would be 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A value over time for each series. The most important series is first."""
+    """One value over time, with a line for each series. The most important series comes first."""
 
     title: str
     series: Mapping[str, Points]

@@ -19,7 +19,7 @@ _BAND = 28.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The highlight of a shape.
+    """How a shape is highlighted.
 
     Attributes:
         is_seen: Whether the event of the shape has occurred.
@@ -33,7 +33,7 @@ class Mark:
 
     @property
     def words(self) -> str:
-        """The highlight in words, to follow a label; empty if nothing is highlighted."""
+        """The highlight in words, such as ``(seen 2 times)``, to follow a label. Empty if nothing is highlighted."""
         seen = f"seen {self.times} times" if self.times > 1 else "seen once" if self.times else "seen"
         highlights = [seen] * self.is_seen + ["may come next"] * self.is_expected
         return f" ({', '.join(highlights)})" if highlights else ""
@@ -95,7 +95,7 @@ def _inside(shape: Shape, role: str, *, has_inner: bool) -> Iterator[str]:
 
 
 def _fitted(shape: Shape, role: str, *, anchor: str = "middle") -> str:
-    """Return the text in the middle of a shape, in the largest font size that fits, or cut if no size fits."""
+    """Return the text in the middle of a shape, in the largest font size that fits. If none fits, the text is cut."""
     width = max(10.0, shape.width - (16.0 if shape.width >= _WIDE else 10.0))
     size = _TEXT
     while True:
@@ -109,8 +109,9 @@ def _fitted(shape: Shape, role: str, *, anchor: str = "middle") -> str:
 
 
 def _band_label(shape: Shape, role: str) -> str:
-    """Return the name of a pool or lane, vertical at the left edge, or horizontal at the upper edge if the shape is
-    upright.
+    """Return the name of a pool or lane, written vertically at the left edge.
+
+    Upright shapes have it at the upper edge.
     """
     if shape.height > shape.width:
         lines = wrapped(shape.label, max(20.0, shape.width - 16.0), _TEXT, 1)

@@ -53,7 +53,7 @@ def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
 
 
 def is_whole(text: str, width: float, height: float, size: float) -> bool:
-    """Return whether a text fits without a cut and without a break inside a word."""
+    """Return whether a text fits without being cut and without a line break inside a word."""
     pieces = _BREAKS.split(shortened(text, MOST_LETTERS))
     if any(width_of(piece.rstrip(), size) > width for piece in pieces):
         return False

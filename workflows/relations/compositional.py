@@ -22,8 +22,7 @@ _ALL = 7
 
 
 def extraction_of_tree(tree: ProcessTree) -> Extraction:
-    """Return the constraints that hold on every trace of a tree, whose labels may repeat. The result is sound and
-    complete.
+    """Return exactly the constraints that hold on every trace of a tree. Labels of the tree may repeat.
 
     Orders are found between leaves, and then transferred to the names of the leaves. Joint occurrence is decided for
     all sets of up to three names. With more than ``MAX_TYPES`` names only sets of up to two are examined, and a warning
@@ -74,7 +73,7 @@ def relations_of_outline(outline: Outline) -> RelationTable:
 
 
 def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
-    """Return a mask of the groups for which some trace has exactly the given subset of the group."""
+    """Return a mask of the groups of which some trace has exactly the members in ``subset``."""
     holds: NDArray[np.bool_] = (groups.families >> subset) & 1 == 1
     return holds
 
@@ -82,8 +81,8 @@ def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
 def _long_clauses(outline: Outline, events: tuple[str, ...]) -> Iterator[Clause]:
     """Yield the clauses over three types that do not follow from a shorter clause.
 
-    Such a clause says that three types never occur in one trace, though any two of them can. Or two types that can
-    occur together require the third, though neither type alone requires it.
+    Such a clause says that three types never occur in one trace, though any two of them can. Or it says that two types,
+    which can occur together, require the third, though neither type alone requires it.
     """
     triples = GroupFamilies(outline, events, 3)
     apart = ~_has(triples, _ALL)

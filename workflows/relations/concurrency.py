@@ -90,7 +90,10 @@ class _Concurrency:
 
 
 def common(beside: Sequence[int], places: Places, everything: int) -> int:
-    """Return the places that may be marked together with each of the given places, or all places if none are given."""
+    """Return the places that may be marked together with every one of ``places``.
+
+    ``everything`` is the set of all places.
+    """
     for place in set(places):
         everything &= beside[place]
     return everything

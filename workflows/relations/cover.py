@@ -60,9 +60,9 @@ class _Occurrence:
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
-        """Return the closure of a set of types: all types that occur in every trace which contains the set.
+        """Return all types that occur in every trace that contains the given types, including these.
 
-        The rule ``without`` is not applied.
+        The rule ``without`` is not applied, so that the caller can check whether it follows from the others.
         """
         closed = self._base | self.always | types
         waiting = closed & ~self._base
@@ -79,15 +79,16 @@ class _Occurrence:
         return closed
 
     def is_impossible(self, types: int, without: int = 0) -> bool:
-        """Return whether no trace has all types of a closed set."""
+        """Return whether no trace has all types of a closed set. The exclusion ``without`` is not applied."""
         return any(self.excludes[place] & types for place in members(types)) or any(
             ban & ~types == 0 and ban != without for ban in self._bans
         )
 
     def _reduce_requires(self, extraction: Extraction) -> None:
-        """Keep existence clauses, and the requirements along each ring and from each ring to the nearest other rings.
+        """Keep existence clauses, and enough requirements to imply all others.
 
-        A ring is a set of types that require each other.
+        These lead along each ring, and from each ring to the nearest other rings. A ring is a set of types that require
+        each other.
         """
         for part in self._parts:
             if isinstance(part, Clause) and not part.body:
@@ -102,7 +103,7 @@ class _Occurrence:
                     self._require(ring[0], rings[other][0])
 
     def _rings(self, extraction: Extraction) -> dict[int, list[int]]:
-        """Return the rings, each under the set of types that its members require, including the ring itself.
+        """Return the rings. The key of a ring is the set of all types that its members require, including themselves.
 
         Types that occur in every trace are left out.
         """
@@ -143,7 +144,7 @@ class _Occurrence:
                 self.requires[trigger] |= bit
 
     def _reduce_exclusives(self, extraction: Extraction, ends: frozenset[str]) -> None:
-        """Drop exclusions that follow from other constraints, and exclusions between two end events."""
+        """Keep the exclusions that do not follow from other constraints. Those between two end events always follow."""
         pairs = [pair for pair in extraction.exclusive if not ends.issuperset(pair)]
         for first, second in extraction.exclusive:
             self._exclude(first, second)
@@ -169,10 +170,10 @@ class _Occurrence:
 
 
 def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, str]]:
-    """Return the orders that cannot be left out.
+    """Return the orders that do not follow from other constraints.
 
-    An order can be left out if it follows from exclusions, from end events, or from a chain of orders through types
-    that must occur.
+    An order follows from an exclusion of its types, from an end event, or from a chain of orders through types that
+    must occur.
     """
     places = occurrence.places
     ends, apart = frozenset(extraction.end), frozenset(extraction.exclusive)
@@ -198,7 +199,7 @@ def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, 
 
 
 def _leads(after: list[int], first: int, last: int, through: int) -> bool:
-    """Return whether a chain of orders leads from one type to another, through types in ``through`` only."""
+    """Return whether orders lead from type ``first`` to type ``last`` through types in ``through`` only."""
     reached, waiting = 0, after[first] & through
     while waiting:
         if waiting & last:

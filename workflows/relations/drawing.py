@@ -1,7 +1,7 @@
-"""Explains the origins of constraints by paths through the drawing of a model that is not made of blocks.
+"""Explains by paths through a drawing why constraints hold, for models that are not made of blocks.
 
-The explanations are true of the drawing: a gateway at which the paths to two tasks part, or a task that every path
-passes. If paths alone do not show why a constraint holds, the origin names the elements and the method of extraction.
+Each explanation names a gateway where the paths to two tasks part, or a task that every path passes. It is true of the
+drawing. If paths alone do not show why a constraint holds, the origin names the elements and the method of extraction.
 """
 
 from __future__ import annotations
@@ -87,8 +87,9 @@ class Drawing:
                 return ""
 
     def restate(self, constraint: Constraint, reason: str) -> str:
-        """Return the origin of a constraint that paths do not explain: the elements that emit its types, then
-        ``reason``.
+        """Return the constraint in words that name the elements of the model, followed by ``reason``.
+
+        This is the origin of a constraint that paths do not explain.
         """
         if not all(name in self._labels for name in constraint.names):
             return ""
@@ -122,7 +123,7 @@ class Drawing:
         return self._parting(earlier, later)
 
     def _parting(self, first: str, second: str) -> str:
-        """Describe the nearest node at which the paths to two types part. The text is empty if no such node exists."""
+        """Describe the nearest node at which the paths to two types part. The text is empty if there is none."""
         if self._leads(first, second) or self._leads(second, first):
             return ""
         first_distances = self._distances(self._labels[first], self._before)
@@ -185,7 +186,7 @@ class _Opening:
         self._inside: list[list[int]] = []
 
     def open(self, graph: FlowGraph, done: int | None) -> list[int]:
-        """Add a graph whose last nodes lead to ``done``, and return its starts."""
+        """Add a graph whose last nodes lead to the node ``done``, and return the nodes at which the graph starts."""
         entries: dict[str, int] = {}
         leaves: dict[tuple[str, str], list[int]] = {}
         for node in graph.nodes:
@@ -206,7 +207,10 @@ class _Opening:
         return [entries[node.id] for node in graph.nodes if node.kind is NodeKind.START]
 
     def _open_block(self, identity: str, entry: int, block: Block) -> dict[tuple[str, str], list[int]]:
-        """Add the graph of a block, and return for each of its exits the nodes from which the exit leaves."""
+        """Add the graph of a block behind the node ``entry``.
+
+        Return the nodes from which each exit leaves the block.
+        """
         done = self._drawing.add("")
         inside = [entry]
         self._inside.append(inside)
@@ -221,7 +225,7 @@ class _Opening:
 
 
 def lazily(draw: Callable[[], Drawing], extraction: Extraction) -> Origins:
-    """Return origins from a drawing that is built when the first origin is requested."""
+    """Return the origins of an extraction. ``draw`` is called when the first origin is requested."""
     drawings: list[Drawing] = []
 
     def explain(constraint: Constraint) -> str:

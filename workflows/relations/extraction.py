@@ -26,10 +26,10 @@ class Extraction:
 
     Attributes:
         events: The event types that occur in some complete trace, sorted.
-        prior: (A, B) if no B is ever followed by an A, sorted. (A, A) means that A occurs at most once. Types that
-            never occur together are listed in both orders.
-        exclusive: (A, B) if no trace has both, where A precedes B in the alphabet; sorted.
-        require: (A, B) for two different types if every trace with an A has a B; sorted.
+        prior: The pairs (A, B) for which no B is ever followed by an A, sorted. The pair (A, A) means that A occurs at
+            most once. Types that never occur together are listed in both orders.
+        exclusive: The pairs (A, B) of types that no trace has both. A precedes B in the alphabet. Sorted.
+        require: The pairs (A, B) of different types for which every trace with an A has a B, sorted.
         horn: The clauses that pairs cannot express and that do not follow from a shorter clause: types that always
             occur (empty body), two types that together require a third, three types that never occur together. Sorted
             by body and head.
@@ -60,8 +60,9 @@ class Extraction:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """Return the document that ``forestall constraints --output json`` prints. Members may be added, but never
-        changed.
+        """Return the document that ``forestall constraints --output json`` prints.
+
+        New versions may add members, but never change the meaning of existing ones.
         """
         return {
             "prior": [list(pair) for pair in self.prior],

@@ -30,7 +30,7 @@ Families = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class _BlockFamilies:
-    """The families of a block, for the groups that have a member in the block. ``groups`` are ascending indices."""
+    """The families of a block. ``groups`` are the indices of the groups that have a member in the block, ascending."""
 
     groups: Numbers
     families: Families
@@ -94,7 +94,7 @@ class GroupFamilies:
                 return self._looped(body, redo, again, is_open=count is None)
 
     def _together(self, parts: Iterable[_BlockFamilies]) -> _BlockFamilies:
-        """Return the families of parts that all occur, and whose choices are independent of each other."""
+        """Return the families of a block whose parts all occur, with independent choices."""
         whole, touched = self._blank()
         for part in parts:
             whole[part.groups] = unions(self._size)[whole[part.groups], part.families]
@@ -103,7 +103,7 @@ class GroupFamilies:
         return _BlockFamilies(groups, whole[groups])
 
     def _either(self, parts: list[_BlockFamilies], *, is_inclusive: bool) -> _BlockFamilies:
-        """Return the families of a choice of exactly one part, or of one or more parts if the choice is inclusive."""
+        """Return the families of a choice between parts: exactly one occurs, or one or more if ``is_inclusive``."""
         whole, touched = self._blank()
         whole[:] = 0
         for part in parts:
@@ -143,7 +143,7 @@ class GroupFamilies:
 
 @cache
 def unions(size: int) -> Families:
-    """Return a table (families, families) with the family of all unions of a subset from each of two families."""
+    """Return a table that gives, for two families, the family of all unions of one subset from each."""
     subsets = range(1 << size)
     families = np.arange(1 << (1 << size))
     table = np.zeros((len(families), len(families)), np.uint8)

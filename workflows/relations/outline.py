@@ -15,7 +15,7 @@ NO_BLOCK = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A node of a tree.
+    """A node of a tree, in an outline.
 
     Attributes:
         parts: Indices of the inner blocks in the outline, from left to right. A loop has its body, then its redo part.
@@ -76,8 +76,9 @@ class Outline:
             place = self.blocks[place].parent
 
     def orders(self) -> NDArray[np.bool_]:
-        """Return a mask (leaves, leaves): whether some trace has an event of the first leaf, and later one of the
-        second.
+        """Return a mask (leaves, leaves).
+
+        It is true if some trace has an event of the first leaf and later one of the second.
 
         The result is exact, because choices in different blocks are independent, and every leaf occurs in some trace.
         """

@@ -15,7 +15,10 @@ _MOST_EXAMINED = 64  # largest number of pairs of leaves to examine; a repeated 
 
 
 class Origins(Mapping[Constraint, str]):
-    """Maps constraints to their origins in words. ``explain`` computes an origin on request, empty if none is known."""
+    """The origin of each constraint, in words. It is computed by ``explain`` when it is asked for.
+
+    A constraint for which ``explain`` returns an empty text has no origin.
+    """
 
     def __init__(self, extraction: Extraction, explain: Callable[[Constraint], str]) -> None:
         self._extraction = extraction
@@ -63,7 +66,7 @@ class TreeExplanation:
                 return self._meeting(list(constraint.names))
 
     def _meeting(self, names: list[str]) -> str:
-        """Describe the smallest common blocks of leaves of several types, and the effect of each block."""
+        """Describe, for each pair of the names, the smallest block with both, and how the block relates them."""
         pairs = (
             pair
             for first, second in combinations(names, 2)
@@ -111,9 +114,9 @@ class TreeExplanation:
         return _listed([words for words in reasons if words])
 
     def _companion(self, leaf: int, required: str) -> str:
-        """Describe the smallest block around a leaf in which the required type always occurs.
+        """Describe the smallest block around a leaf in which a type occurs in any case.
 
-        The text is empty if no block satisfies this.
+        The text is empty if there is none.
         """
         for place in self._outline.ancestors(leaf):
             if required in self._certain_of(place):
@@ -122,7 +125,7 @@ class TreeExplanation:
         return ""
 
     def _certainty(self, name: str) -> str:
-        """Describe the smallest block with all leaves of a type. The type occurs whenever this block does."""
+        """Describe the smallest block that has all leaves of a type. The type occurs whenever the block runs."""
         leaves = self._leaves[name]
         block = self._common(leaves[0], leaves[-1])
         if isinstance(block.node, Activity):
@@ -130,7 +133,7 @@ class TreeExplanation:
         return f"every way through {described(block)} has {name}"
 
     def _certain_of(self, place: int) -> frozenset[str]:
-        """Return the types that occur whenever a block does."""
+        """Return the types that occur whenever the block at index ``place`` runs."""
         if not self._certain:
             for block in self._outline.blocks:
                 self._certain.append(self._certain_in(block))

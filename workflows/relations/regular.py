@@ -4,8 +4,8 @@ Sets of event types are propagated over the states of the automaton:
 
 - Forward from the start: each state receives the types that occur in some word to the state, and the types that are
   absent from some word to the state.
-- For clauses over three types, also forward: each state receives two sets for each type T. They contain the types that
-  are absent from some word with T, and the types that occur before T in some word.
+- For clauses over three types, also forward: for each type T, a state receives the types that are absent from some word
+  with T, and the types that occur before T in some word.
 - Backward from the accepting states: each state receives the types that are absent from some word that leads from the
   state to the end.
 """
@@ -53,7 +53,7 @@ class _Edges:
 
 
 def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
-    """Return the constraints that hold on every word of an automaton. The result is sound and complete.
+    """Return exactly the constraints that hold on every word of an automaton.
 
     All states must be reachable. Letters without an edge are not events. Clauses over three types need memory for each
     state and each pair of types. Beyond ``MAX_WORDS`` they are left out, and a warning is added.
@@ -85,7 +85,7 @@ def _single_bits(count: int, words: int) -> Bits:
 
 
 def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) -> Bits:
-    """Return the sets that are propagated forward, as an array (states, rows, words)."""
+    """Return the sets that reach each state from the start, as an array (states, rows, words)."""
     count = len(edges.events)
     values = np.zeros((len(automaton), rows, bits.shape[1]), np.uint64)
     values[0, _AVOIDS] = _union(bits)
@@ -107,7 +107,7 @@ def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) 
 
 
 def _backward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits) -> Bits:
-    """Return, as an array (states, words), the types that are absent from some word from each state to the end."""
+    """Return for each state the types that are absent from some word from the state to the end, as (states, words)."""
     order = np.argsort(edges.target, kind="stable")
     source, letter, target = edges.source[order], edges.letter[order], edges.target[order]
     values = np.zeros((len(automaton), bits.shape[1]), np.uint64)
@@ -164,7 +164,7 @@ def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: 
 
 
 def _apart(table: RelationTable, together: Relation) -> Iterator[Clause]:
-    """Yield a clause for each three types that never occur together, though any two of them do."""
+    """Yield a clause for any three types that never occur together although each two of them do."""
     meets = table.meets & ~np.eye(len(table.events), dtype=np.bool_)
     holds = ~together & meets[:, :, None] & meets[:, None, :] & meets[None, :, :]
     for group in np.argwhere(holds).tolist():

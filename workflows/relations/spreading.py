@@ -45,11 +45,11 @@ class Graph:
 def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
     """Propagate values along edges until no value changes. ``values``, (nodes, ...), is changed in place.
 
-    Nodes of low level are processed first, so each node is processed once if the graph has no cycle. Edges of nodes in
-    ``begin`` are followed at the beginning. Other edges are followed when the value of their source has changed.
+    Edges of nodes in ``begin`` are followed at the beginning. Other edges are followed when the value of their source
+    has changed. Nodes of low level come first, so each node is processed once if the graph has no cycle.
 
-    ``carry`` takes the values of the sources of a block of edges, and the indices of these edges, and returns the
-    values for their targets. It may overwrite its first argument.
+    ``carry`` gets the values of the sources of some edges, and the indices of these edges. It returns the values for
+    their targets, and may overwrite its first argument.
     """
     waiting: dict[int, list[Numbers]] = {}
     for level, nodes in _by_level(graph, begin):
@@ -70,7 +70,7 @@ def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
 
 
 def _unite(values: Bits, targets: Numbers, carried: Bits) -> Numbers:
-    """Add the carried values to the values of their targets, and return the nodes whose value has changed."""
+    """Unite the carried values with those of their targets. Return the nodes whose values have changed."""
     order = np.argsort(targets, kind="stable")
     nodes, starts = np.unique(targets[order], return_index=True)
     before = values[nodes]

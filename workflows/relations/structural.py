@@ -1,9 +1,9 @@
 """Derives constraints of a net from its structure. The result is sound for every net, but not complete.
 
-An event may follow another one only if a path for tokens leads from one step to the other, or if both steps may be
-concurrent. A trace may lack an event type only if the steps with other labels can complete a trace, as far as single
-places show (``useful_steps``). Inhibitor arcs are ignored, and reset arcs may remove tokens but need not. Both allow
-more traces, never fewer.
+An event may follow another one only if tokens can move from one step to the other, or if both steps may be concurrent.
+A trace may lack an event type only if the other steps can complete a trace, as far as single places show
+(``useful_steps``). Inhibitor arcs are ignored, and reset arcs may remove tokens but need not. Both allow more traces,
+never fewer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def extraction_of_structure(net: WorkflowNet) -> Extraction:
 
 
 def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Relation:
-    """Return a mask (A, B): whether the structure allows an A and later a B."""
+    """Return a mask (A, B) of the pairs of types for which the structure allows an A and later a B."""
     beside = _beside(net, steps)
     ahead = ways_ahead(net, steps)
     members = [bits_of(group) for group in groups]
@@ -59,9 +59,9 @@ def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Rel
 
 
 def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
-    """Return, for each step, the steps that may be concurrent with it, as bits.
+    """Return, for each step, a mask of the steps that may happen at the same time.
 
-    A step is in its own set if two of its firings may be concurrent.
+    The mask contains the step itself if two of its firings may be concurrent.
     """
     transitions = [net.transitions[step] for step in steps]
     places = concurrency(len(net.places), net.initial, transitions)
@@ -75,7 +75,7 @@ def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
 
 
 def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
-    """Return two masks that follow from the structure of a net.
+    """Return two masks: which types a trace with a given type may lack, and which types any trace may lack.
 
     The first, (A, B), is true if an A may occur without a B. The second, (B,), is true if a trace may have no B.
     """

@@ -19,13 +19,13 @@ MOST_LONG = 5_000  # limit of clauses over three types, because comparing them t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationTable:
-    """Relations between the event types of a model. Every type occurs in some trace.
+    """Relations between the event types of a model. Each of the types occurs in some trace.
 
     Attributes:
         events: The types, in the order of rows and columns.
-        follows: (A, B): some trace has an A, and later a B.
-        lacks: (A, B): some trace has an A and no B; false on the diagonal.
-        optional: The types that are absent from some trace.
+        follows: Mask (A, B), true if some trace has an A, and later a B.
+        lacks: Mask (A, B), true if some trace has an A and no B. It is false on the diagonal.
+        optional: Mask of the types that are absent from some trace.
     """
 
     events: tuple[str, ...]
@@ -36,7 +36,7 @@ class RelationTable:
 
     @property
     def meets(self) -> Relation:
-        """A mask (A, B): whether some trace has both types. The mask is symmetric, and true on the diagonal."""
+        """Mask (A, B), true if some trace has both types. It is symmetric, and true on the diagonal."""
         return self.follows | self.follows.T | np.eye(len(self.events), dtype=np.bool_)
 
     @property
@@ -84,9 +84,9 @@ class RelationTable:
         )
 
     def with_long_clauses(self, clauses: Iterable[Clause]) -> tuple[RelationTable, tuple[str, ...]]:
-        """Return the table with long clauses and no warning.
+        """Return the table with the long ``clauses``, and no warning.
 
-        If there are more than ``MOST_LONG`` clauses, return the unchanged table and a warning.
+        If there are more than ``MOST_LONG`` clauses, they are left out, and a warning comes with the unchanged table.
         """
         long_clauses = tuple(islice(clauses, MOST_LONG + 1))
         if len(long_clauses) <= MOST_LONG:

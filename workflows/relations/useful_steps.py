@@ -1,9 +1,9 @@
 """Finds the steps of a net that can belong to a complete trace, as far as single places show.
 
 In a complete trace, every token that a step takes is an initial token or was added by another step. Every token that a
-step adds remains until the end, or another step takes or resets it. So a step is excluded if the remaining steps cannot
-provide its tokens, or cannot remove its outputs. An excluded step is in no complete trace. A step that is not excluded
-may be useless nevertheless.
+step adds remains until the end, or another step takes or resets it. So a step is excluded if the other steps cannot
+provide its tokens, or cannot remove its outputs. An excluded step is in no complete trace. But a step that is not
+excluded may be in none either.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workflows.nets.net import Places, Transition, WorkflowNet
 
 
 def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
-    """Return the steps that can belong to a complete trace of allowed steps, or None if no such trace is possible."""
+    """Return the steps that can belong to a complete trace of ``allowed`` steps, or None if there is no such trace."""
     steps = frozenset(allowed)
     endings = frozenset(place for final in net.finals for place in final)
     while True:
@@ -40,9 +40,10 @@ def _closure(
     gives: Callable[[Transition], Places],
     begin: frozenset[int],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the steps whose needed places can all be provided, and all places that can be provided.
+    """Return the steps that can happen if places are only filled, never emptied, and the places that they fill.
 
-    A place is provided if it is in ``begin``, or if a step of the result gives it.
+    At first the places in ``begin`` are filled. A step happens when the places that it needs are filled, and fills the
+    places that it gives.
     """
     missing = {step: set(needs(net.transitions[step])) for step in steps}
     waiting_for: dict[int, list[int]] = {}
@@ -71,7 +72,7 @@ def _closure(
 
 
 def ways_ahead(net: WorkflowNet, steps: Sequence[int]) -> dict[int, int]:
-    """Return, for each step, the steps (as bits) that its output tokens can reach through the given steps."""
+    """Return for each step a mask of the steps that its tokens can reach, directly or through other ``steps``."""
     readers: dict[int, list[int]] = {}
     for step in steps:
         for place in set(net.transitions[step].inputs):

@@ -14,7 +14,7 @@ from workflows.tree import Activity
 
 
 class SimulatedEvent(NamedTuple):
-    """A future event of a simulated trace. ``offset_us`` is its time since the beginning of the trace.
+    """An event of a simulated trace that is not in the stream yet. ``offset_us`` is its time since the trace began.
 
     Without durations, ``offset_us`` is 0. If ``is_copy``, the event repeats the previous event, with the same
     attributes.
@@ -27,15 +27,15 @@ class SimulatedEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSettings:
-    """The probabilities of disturbances, each per event.
+    """The probabilities with which an event is disturbed.
 
     Attributes:
         swapped: The event is swapped with the next event of its trace. Of overlapping pairs only the first is swapped.
         duplicated: The event is repeated as the next event of its trace, with the same attributes, a later time and a
             new id.
         late: The event arrives after newer events of the stream. Its time is unchanged.
-        lateness_us: The longest time for which an event is held back, which bounds the out-of-orderness. The time is
-            uniform. If no other event overtakes an event in this time, the event does not count as late.
+        lateness_us: The longest time for which an event is held back. The actual time is uniform. If no other event
+            overtakes an event in this time, the event does not count as late.
     """
 
     missing: float = 0.0

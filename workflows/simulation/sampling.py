@@ -75,7 +75,7 @@ class _Sampling:
                 return self._in_turn(self._again((tree.redo, tree.body), tree.repetitions, tree.again), start_us)
 
     def _again(self, parts: tuple[ProcessTree, ...], rounds: int | None, share: float) -> Iterator[ProcessTree]:
-        """Yield the parts in the order of execution: first the last part, then all parts in each further round.
+        """Yield the parts of a loop in the order of execution: the last part, then all parts for each further round.
 
         ``rounds`` is the number of rounds. If it is None, each further round has probability ``share``.
         """
@@ -120,7 +120,7 @@ class _Sampling:
         return merged, max(end_us for _, end_us in sampled)
 
     def _merged(self, unfinished: list[TimedTrace]) -> TimedTrace:
-        """Return a random interleaving of traces, each of which is given in reverse order."""
+        """Interleave traces at random. Each of them is given in reverse order, and is emptied."""
         merged: TimedTrace = []
         while unfinished:
             place = int(self.rng.random() * len(unfinished))

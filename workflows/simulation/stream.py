@@ -34,11 +34,11 @@ class SimulationSettings:
     """The size, time and keys of a simulated stream.
 
     Attributes:
-        concurrent: Number of traces that are open at the same time, fewer near the end. With durations, the largest
-            number.
+        concurrent: Number of traces that are open at the same time, fewer near the end. With durations, it is the
+            largest number.
         start_us: Time before the first event, microseconds since 1970 UTC.
-        interval_us: Mean time between two events of the stream, or, with durations, between the beginnings of two
-            traces. Times rise strictly.
+        interval_us: Mean time between two events of the stream. With durations, it is the mean time between the
+            beginnings of two traces. Times rise strictly.
         key_prefix: The keys of the traces are ``<prefix>1``, ``<prefix>2``, ... in the order in which the traces begin.
             The ids of their events are ``<key>:1``, ``<key>:2``, ...
     """
@@ -56,7 +56,7 @@ class SimulationSettings:
 
 
 class _DataSource:
-    """Draws the attributes of events, in blocks for each activity."""
+    """Draws the attributes of events. They are drawn in blocks for each activity, to save time."""
 
     def __init__(self, rng: Generator) -> None:
         self._rng = rng
@@ -81,7 +81,10 @@ class _DataSource:
 
 @dataclass(slots=True)
 class _OpenTrace:
-    """A trace that has begun, with its remaining steps in reverse order, and the attributes of its last event."""
+    """A trace that has begun.
+
+    ``remaining`` has its future events, the last one first, and ``data`` its last attributes.
+    """
 
     key: str
     remaining: list[SimulatedEvent]
@@ -133,7 +136,10 @@ def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -
 
 
 def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """Yield the time, trace and step of each event of a stream whose activities have no durations."""
+    """Yield the time, trace and step of each event, by choosing an open trace at random.
+
+    Activities have no durations.
+    """
     spread_us = 2 * settings.interval_us - 1
     time_us = settings.start_us
     open_traces = list(islice(waiting, settings.concurrent))
@@ -153,7 +159,7 @@ def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng
 
 
 def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """Yield the time, trace and step of each event of a stream whose activities have durations."""
+    """Yield the time, trace and step of each event, by the times within the traces. Activities have durations."""
     due: list[_Due] = []
     last_us = start_us = settings.start_us
     for rank, trace in enumerate(waiting):
@@ -171,7 +177,7 @@ def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, r
 
 
 def _pop_next(due: list[_Due], last_us: int) -> _Emission:
-    """Return the next event of all open traces, later than the previous event, and queue its trace again."""
+    """Return the earliest event of all open traces, later than ``last_us``, and put its trace back into the queue."""
     time_us, rank, start_us, trace = heapq.heappop(due)
     step = trace.remaining.pop()
     if trace.remaining:
