@@ -194,7 +194,7 @@ def _endings(client: Client) -> dict[str, int]:
 
 
 def _examples(client: Client, most: int = 5) -> tuple[str, ...]:
-    """Return one early termination in words for each reason, at most ``most``."""
+    """Return examples of early terminations in words, at most ``most``, with one for each pattern and reason."""
     examples: dict[str, str] = {}
     for ending in client.endings.list(most=500):
         text = f"{ending['pattern']} {ending['key']}: {ending['reason']}"

@@ -129,15 +129,15 @@ _TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the variable of bash, and the
 
 @cache
 def commands() -> Mapping[str, str]:
-    """Return the summary of each command in the overall help, which equals the first line of the command's own help."""
+    """Return the one-line summary of every command, by name. The overall help lists these summaries."""
     return _FIXED | {plural: f"{plural.capitalize()} of the running service." for plural in _kinds()}
 
 
 @cache
 def _kinds() -> Mapping[str, DocumentKind]:
-    """Return the kinds of operators by command group.
+    """Return every kind of operator that has a command group, by the name of the group.
 
-    They are imported late, because they import Arrow, which most calls do not need.
+    The kinds are imported late, because they import Arrow, which most calls do not need.
     """
     from shards import DOCUMENT_KINDS  # noqa: PLC0415
 
@@ -191,7 +191,7 @@ def _rename(group: typer.Typer, renamed: Mapping[str, str]) -> None:
 
 
 def called_app() -> typer.Typer:
-    """Build the application with the command with which this process was called."""
+    """Build the application with only the command that this process was started with."""
     # house: allow environment: shells pass the text to complete in variables, which are no settings
     return _app_for(sys.argv[1:], os.environ)
 
@@ -218,7 +218,10 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """Build the application with only the command that is called or completed, otherwise a listing of all commands."""
+    """Build the application with only the command in ``arguments``, or the command whose words a shell completes.
+
+    If no command is recognised, the application lists all commands.
+    """
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in commands() else listing()
@@ -326,9 +329,9 @@ _IN_WHOLE = re.compile(rf"({'|'.join(map(re.escape, _WHOLE))})(?![\w/{{?])")
 
 
 def as_commands(message: str, groups: Set[str]) -> str:
-    """Replace the API operations in a message by the equivalent commands, if these exist.
+    """Replace API operations in a message, such as ``DELETE /v1/joins/j``, by the equivalent commands.
 
-    ``groups`` are the command groups.
+    An operation without a command in one of the ``groups`` is left unchanged.
     """
 
     def command(operation: re.Match[str]) -> str:

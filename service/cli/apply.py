@@ -82,7 +82,10 @@ def apply(
 
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
-    """Return notices about document members without effect, by the name of the new or changed operator."""
+    """Return the notices about new and changed operators, by name.
+
+    An example is a notice about a document member that has no effect.
+    """
     changes = (
         change for change in plan.work if isinstance(change.kind, Operators) and not change.kind.kind.has_own_resource
     )
@@ -118,7 +121,7 @@ def _confirm(streams: Sequence[str]) -> None:
 
 
 def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> None:
-    """Print the results that the changes add and lose in event files."""
+    """Match event files before and after the changes of the plan, and print the added and lost results."""
     project = comparison.after
     files = files_of(against, project)
     with waiting_on() as waiting:

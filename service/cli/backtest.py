@@ -140,7 +140,11 @@ def backtest(
 
 
 def _begin(context: typer.Context) -> None:
-    """Install the signal handler. Then run a backtest of a project, or check that patterns and events are given."""
+    """Install the signal handler before the backtest.
+
+    With ``--project``, run the backtest of the project and end the command. Otherwise check that patterns and events
+    are given.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # the exit also stops Spark
     options = context.params
     if options["project"] is None:
@@ -180,15 +184,19 @@ def _run_project(options: Mapping[str, Any]) -> None:
 
 
 def _results_of(result: BacktestResult, variant: str, plan: RunPlan) -> Results:
-    """Return the listed results of a variant. For another variant than the tested one, only suspensions are listed."""
+    """Return the results of one variant of a backtest, by kind.
+
+    The variants are the tested version and the versions that it is compared with. For the latter, only suspensions are
+    listed.
+    """
     places = {kind: kind if variant == TESTED else f"{kind}.{variant}" for kind in RESULT_KINDS}
     return results_of(plan, ((kind, body) for kind, place in places.items() for body in result.rows.get(place, ())))
 
 
 def _require_unsuspended(result: BacktestResult, projects: Sequence[tuple[Path, LocalProject]]) -> None:
-    """Raise an error if operators were suspended, as in ``forestall run``.
+    """Raise an error if an operator was suspended, because the results are then incomplete.
 
-    If there are two projects, the error names the folder of each.
+    If two projects are compared, the error names the folder of each.
     """
     errors: list[OperatorSuspended] = []
     for variant, (folder, project) in zip((TESTED, AGAINST), projects, strict=False):
@@ -201,9 +209,9 @@ def _require_unsuspended(result: BacktestResult, projects: Sequence[tuple[Path, 
 
 
 def _notices(project: LocalProject, histories: Mapping[str, History], result: BacktestResult) -> dict[str, list[str]]:
-    """Return notices by operator, as ``forestall run`` gives them.
+    """Return the notices of a project and of its backtest, by operator.
 
-    Notices about events are included only if this process has read the events.
+    Notices about events are included only if the files are so small that this process reads them, and not Spark.
     """
     unkeyed = unkeyed_of(project.plan, _counts(result))
     if not is_small(histories):  # Spark has read the events
@@ -224,7 +232,7 @@ def _counts(result: BacktestResult) -> dict[str, dict[str, int | None]]:
 
 
 def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
-    """Return the measured lateness of streams and the measurements of operators, as ``forestall run`` does."""
+    """Return the measured lateness of streams and the measurements of waiting operators, for the summary of the run."""
     counts = _counts(result)
     changes = [
         decision
@@ -245,7 +253,7 @@ def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
 
 
 def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> History:
-    """Return the event file of a stream of a project, read as ``forestall run`` reads it."""
+    """Return the event file at ``path``, with the reader options that follow from the stream's declaration."""
     if not path.is_file():
         raise FileUnreadable(f"{path} is not a file; name one event file for each stream", file=str(path))
     options = reading_of_stream(declaration)
@@ -258,7 +266,7 @@ def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> His
 
 
 def _history(options: Mapping[str, Any], key_form: KeyForm | None, declaration: StreamDeclaration) -> History:
-    """Return the event files that the options name, with their reader options."""
+    """Return the event files of the call, with the reader options that the command line and the declaration give."""
     defaults = reading_of(key_form, options["times"], declaration, lifecycle=options["lifecycle"])
     reader_options = merged_options(replace(defaults, duplicates="keep"), options)
     return History(
@@ -269,7 +277,10 @@ def _history(options: Mapping[str, Any], key_form: KeyForm | None, declaration: 
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
-    """Refuse other options than ``allowed`` with ``--project``, because the project's documents have their values."""
+    """Refuse every given option that is not in ``allowed``.
+
+    A backtest with ``--project`` calls this, because the project's documents contain the values of the other options.
+    """
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
         if source is not None and source.name == "COMMANDLINE" and option.name not in allowed:
@@ -301,7 +312,10 @@ def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output:
 
 
 def _check(question: Question) -> None:
-    """Reject options and patterns that cannot be run, and print notices of probable mistakes, before the run."""
+    """Check options and patterns before the run, and print notices of probable mistakes.
+
+    Raises an error if the backtest cannot be run.
+    """
     comparisons = {
         "--compare-pruning": question.compares_pruning,
         "--compare-constraints": question.compares_constraints,
@@ -343,7 +357,7 @@ def _require_empty(folder: Path | None) -> None:
 def _tried_patterns(
     paths: list[Path], key: KeyForm | None, declaration: StreamDeclaration, suppress: str | None
 ) -> tuple[TriedPattern, ...]:
-    """Read pattern files. Each pattern must be correlated by the key of the events."""
+    """Read the patterns to test from files. Every pattern must be correlated by ``key``."""
     patterns = read_pattern_files(paths)
     require_keys(patterns, key)
     suppression = suppress_of(suppress)

@@ -195,9 +195,10 @@ _Plain.yaml_implicit_resolvers = {}
 
 
 def _for_people(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
-    """Return a document for users: member names in words, without empty members, with users' names and texts unchanged.
+    """Convert a document for users: replace ``_`` in member names by spaces, and leave out empty members.
 
-    ``are_names``: users chose the names of the members.
+    Names and texts that users wrote stay as they are. If ``are_names``, users chose the names of this document's
+    members.
     """
     return {
         name if are_names else name.replace("_", " "): _for_people(value, are_names=not are_names and name in _OF_NAMES)

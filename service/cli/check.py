@@ -147,7 +147,10 @@ def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstrain
 def _clashing(
     parsed: ParsedConstraints, clash: ContradictoryConstraints, past: PastViolations | None
 ) -> dict[str, Any]:
-    """Return the JSON report on a contradictory constraint set. Its patterns are not analysed."""
+    """Return the JSON report on a constraint set whose constraints contradict each other.
+
+    The patterns are not analysed, so the report contains none.
+    """
     return {
         **set_document(parsed.constraint_set),
         "notices": list(parsed.notices),
@@ -174,7 +177,10 @@ def _pattern_document(pattern: Pattern, query: Query, inspection: PatternInspect
 
 
 def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
-    """Return warnings about probable mistakes. No stream is known, so its transactions are assumed to end."""
+    """Return warnings about probable mistakes in a pattern.
+
+    The command knows no stream, so it assumes that transactions end.
+    """
     notices = TraceEnds(has_trace_end=True).warnings_of(pattern)
     return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
 

@@ -32,7 +32,7 @@ def suppress_of(text: str | None) -> dict[str, Any] | None:
 
 
 def _grouped(text: str | None) -> tuple[str | None, list[str]]:
-    """Split an option at ``by`` into the text before it and the names after it."""
+    """Split an option of the form ``TEXT by NAME,NAME`` into the text and the list of names."""
     head, _, by = (text or "").partition(" by ")
     return None if text is None else head, [name.strip() for name in by.split(",") if name.strip()]
 
@@ -56,7 +56,7 @@ Resolves = Annotated[
 
 
 def quiet_of(suppress: str | None, incident: str | None, resolves: str | None) -> dict[str, Any]:
-    """Convert the options to the pattern's members ``suppress``, ``incident`` and ``resolves``."""
+    """Convert the options ``--suppress``, ``--incident`` and ``--resolves`` to members of a pattern."""
     first, by = _grouped(incident)
     name, values = _grouped(resolves)
     return {

@@ -1,7 +1,9 @@
-"""Typer's commands and groups with direct conversion, plain metavars, and no repetition of single-valued options.
+"""Faster commands and groups for typer: values are converted directly, and the help shows plain metavars.
 
 Typer converts every value with pydantic, even absent values, which takes a tenth of a command's start-up time. Here
 text, paths, choices and defaults are converted directly. Typer converts all other values and raises every error.
+
+An option that takes one value must not be repeated.
 
 An option without its own metavar shows FILE for a path, N for a whole number, SHARE for a number from 0 to 1, and
 nothing for a flag. Any other option shows its name in capitals. Units and forms (DURATION, NAME=PATH) are given with
@@ -51,7 +53,10 @@ def converted_directly(params: list[Any]) -> list[Any]:
 
 
 class _DirectConversion:
-    """Converts a parameter's values as typer's converter does. Typer calls it as a factory, so it returns itself."""
+    """A converter of a parameter's values that gives the same results as typer's converter, but faster.
+
+    Typer expects a factory of converters. Therefore a call of this object returns the object.
+    """
 
     def __init__(self, typers: Callable[[], Any]) -> None:
         self._typers = typers
@@ -93,7 +98,7 @@ _BY_TYPE = {bool: "", Path: "FILE", int: "N"}
 
 
 class PlainCommand(TyperCommand):
-    """A command whose options have the metavars of this module. Single-valued options must not be repeated."""
+    """A command whose help shows the metavars of this module, and which refuses repeated single-valued options."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -137,7 +142,10 @@ def _commands_of(app: typer.Typer) -> Iterator[typer.models.CommandInfo]:
 
 
 def _takes_one(option: TyperOption) -> bool:
-    """Return whether an option is single-valued, so that click would silently keep only its last value."""
+    """Return whether an option takes only one value.
+
+    If such an option is repeated, click silently keeps the last value.
+    """
     return not option.multiple and not option.count and (not option.is_flag or bool(option.secondary_opts))
 
 

@@ -121,7 +121,10 @@ def with_options(options: Options) -> Callable[[Command], Command]:
 
 
 def merged_options(options: ReaderOptions, arguments: Mapping[str, Any]) -> ReaderOptions:
-    """Merge reader options with a command's options. An option that is not at its default takes precedence."""
+    """Merge the reader options of a stream with the options of a command.
+
+    An option that the user gave takes precedence.
+    """
     clock = options.clock
     named: dict[str, Any] = {"zone": arguments.get("assume_zone"), "format": arguments.get("time_format")}
     if (unit := arguments.get("time_unit")) not in (None, "auto"):
@@ -164,7 +167,10 @@ def delimiter_of(written: str | None) -> str | None:
 
 
 def _columns(defaults: Columns, arguments: Mapping[str, Any]) -> Columns:
-    """Replace the columns that options name. Empty column names are refused later, when the columns are read."""
+    """Return ``defaults`` with the columns that the command's options name.
+
+    Empty column names are refused later, when the columns are read.
+    """
     ids, attributes = arguments.get("id_column"), arguments.get("attributes")
     named = {"type": arguments.get("type_column"), "time": arguments.get("time_column")}
     columns: dict[str, Any] = {name: value for name, value in named.items() if value is not None}

@@ -163,7 +163,10 @@ def _mapping(arguments: Mapping[str, Any]) -> ReaderOptions | None:
 
 
 def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
-    """Return the columns to read from a stream's files, by the stream's mapping or, without one, by the usual names."""
+    """Return which columns a feed reads from the files of a stream.
+
+    The columns are those of the stream's mapping. Without a mapping, they have the usual names.
+    """
     defaults = RowLayout()
     key = declaration.key
     mapping = declaration.mapping
@@ -207,7 +210,10 @@ def _checked_name(name: str | None, default_name: str) -> str:
 
 
 def _run(name: str, stream: str, source: str, make_source: _MakeSource, tell: Tell, *, is_once: bool) -> None:
-    """Run a feed. ``source`` describes the input in words. With ``is_once``, the feed ends after the current input."""
+    """Run a feed until it is stopped, or with ``is_once``, until the input that exists now is in the log.
+
+    ``source`` describes the input in words.
+    """
     check_java()
     settings = load_settings()
     configure_logs(settings.log_level)

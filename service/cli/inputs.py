@@ -167,7 +167,7 @@ def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
 def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] | None = None) -> EventBatch:
     """Read the events of a file as columns, with a progress bar.
 
-    ``read`` has the attributes to read, or is None for all.
+    Only the attributes in ``read`` are read. None means all attributes.
     """
     from streams.readers import read_batch  # noqa: PLC0415
 
@@ -178,7 +178,10 @@ def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] |
 
 
 def _with_notices(path: Path, options: ReaderOptions) -> ReaderOptions:
-    """Extend reader options to print notices about dropped events and about how the file is read."""
+    """Return the reader options with functions that print notices.
+
+    The notices tell how the file is read and how many repeated events are dropped.
+    """
     also_report = options.on_dropped
 
     def tell(count: int) -> None:
@@ -193,9 +196,9 @@ def _with_notices(path: Path, options: ReaderOptions) -> ReaderOptions:
 
 
 def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm | None:
-    """Read the correlation key from options, or return None without options.
+    """Return the correlation key that a command's options describe, or None if there are no options.
 
-    An option is PATH, given once, or TYPE=PATH for each event type.
+    The options are a single PATH, or a TYPE=PATH for each event type.
     """
     if not options:
         return None
@@ -215,7 +218,10 @@ def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
 
 
 def further_keys(options: Sequence[str] | None, option: str = "--further-key") -> dict[str, KeyForm]:
-    """Return further keys by name, from options NAME=PATH, or NAME:TYPE=PATH for each event type."""
+    """Return the further keys that a command's options describe, by name.
+
+    An option is NAME=PATH, or NAME:TYPE=PATH for one event type.
+    """
     keys: dict[str, KeyForm] = {}
     for full_name, path in pairs_of(
         options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option
@@ -229,7 +235,11 @@ def further_keys(options: Sequence[str] | None, option: str = "--further-key") -
 
 
 def pairs_of(options: Sequence[str], fault: str, what: str, option: str) -> Iterator[tuple[str, str]]:
-    """Split options of the form NAME=PATH. Repeated names are refused."""
+    """Yield the name and the path of each option of the form NAME=PATH.
+
+    Raises an error if a name is repeated, or with the text ``fault`` if an option has another form. ``what`` describes
+    the names in errors.
+    """
     names: set[str] = set()
     for text in options:
         name, sign, path = text.partition("=")

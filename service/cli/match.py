@@ -201,19 +201,22 @@ def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
 
 
 def event_time(lateness: Any, late: Late, idle_timeout: float | None) -> StreamDeclaration:
-    """Return a stream declaration from the options of event time. ``lateness`` is in its JSON form."""
+    """Return the declaration of a stream with the event-time options of a command. ``lateness`` is in its JSON form."""
     members = {"lateness": lateness, "late": late, "idle_timeout": idle_timeout}
     return StreamDeclaration.from_json({"name": "file", "key": "key", **members})
 
 
 def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
-    """Return the reader options for a file. If a lateness is given, events keep the order of the file."""
+    """Return the options with which a file is read. If ``timing`` has a lateness, events keep the order of the file."""
     keeps_order = timing.lateness is not None
     return ReaderOptions(key=key, times=times, keeps_order=keeps_order, lifecycle=lifecycle)
 
 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
-    """Join the constraint sets of a file and a model. Also returns the use of the model, or None without a model."""
+    """Return the constraints of a file joined with those of a model, and how the model is used.
+
+    The second part is None if no model is chosen.
+    """
     own_set = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own_set, None
@@ -312,7 +315,7 @@ def _print_matches(say: Callable[[str], None], report: StreamReport) -> None:
 
 
 def _remarks(body: Mapping[str, Any]) -> str:
-    """Return the remarks printed after a match, for example that constraints decided it."""
+    """Return remarks for the line of a result, for example "decided by the constraints"."""
     remarks = {
         "decided by the constraints": body.get("decided_by") == "constraint",
         "deviating": "deviating" in body,
@@ -331,7 +334,7 @@ def _print_timeouts(say: Callable[[str], None], report: StreamReport) -> None:
 
 
 def _key_of(body: Mapping[str, Any]) -> str:
-    """Return the key of a result, followed by the rows that its pattern reads."""
+    """Return the key of a result. If the pattern reads rows of tables, the rows follow the key."""
     from service.runs.results import row_text  # noqa: PLC0415
 
     return f"{body['key']} {row_text(body)}".rstrip() if "row" in body else str(body["key"])

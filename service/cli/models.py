@@ -37,7 +37,10 @@ def read_content(path: Path, most_bytes: int = MAX_MODEL_BYTES, what: str = "mod
 
 
 def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[ConstraintSet, WorkflowUse]:
-    """Join a hand-written constraint set, if any, with the constraints of a model. Prints notices."""
+    """Join the constraints of a model with ``own``, a set that a user wrote, and print notices about the model.
+
+    Returns the joined set, and how the model is used.
+    """
     from service.runs import followed_model  # noqa: PLC0415 - other readers of models do not need it
 
     model = read_model_file(choice.path, choice.map_file, choice.process)

@@ -1,4 +1,4 @@
-"""Commands for operators: state changes for every kind, and the whole group for kinds registered as documents."""
+"""Commands for operators: the actions that change an operator's state, and the groups of kinds that have documents."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
 def operator_commands(
     singular: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False, is_plotted: bool = False
 ) -> typer.Typer:
-    """Build the command group for a kind of operator that is registered as documents.
+    """Build the command group of a kind of operator whose definitions are documents.
 
-    ``plural`` is also the name of the kind in the API. ``is_asked`` and ``is_plotted`` add the commands ``ask`` and
-    ``plot``.
+    ``plural`` is the name of the kind in the API. The group has the command ``ask`` if ``is_asked``, and ``plot`` if
+    ``is_plotted``.
     """
     app = Commands(help=f"{plural.capitalize()} of the running service.")
     resource = Resource(path=f"/{plural}", one=singular, listed=f"the {plural}, by name", table=Table(columns))
@@ -62,7 +62,10 @@ def operator_commands(
 
 
 def kept_state(operator: Mapping[str, Any]) -> dict[str, str]:
-    """Return the member ``state`` with which the next version of a draft or paused operator keeps this state."""
+    """Return the member ``state`` that keeps a draft or paused operator in this state when its next version is added.
+
+    Operators in other states need no such member.
+    """
     return {"state": operator["state"]} if operator["state"] in ("draft", "paused") else {}
 
 

@@ -83,13 +83,14 @@ class Tell(Protocol):
     """A function that prints a progress event of a command."""
 
     def __call__(self, event: str, sentence: str, **fields: Any) -> None:
-        """Print an event: name and fields for programs, or the sentence, which has markup, for users."""
+        """Print an event. Programs get its name and its fields, and users get the sentence, which may have markup."""
 
 
 def telling(*, is_json: bool) -> Tell:
-    """Return a function that prints sentences on standard error, or JSON lines on standard output.
+    """Return a function that prints the progress of a command.
 
-    Write errors are ignored.
+    With ``is_json``, it prints JSON lines on standard output. Otherwise it prints sentences on standard error. Write
+    errors are ignored.
     """
     clock = SystemClock()
 

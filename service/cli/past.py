@@ -33,8 +33,8 @@ def read_log(
 ) -> PastLog:
     """Read the traces of an event file. Every trace counts as finished.
 
-    If no key is given, the file names the key. In XES files, types are name+transition with ``lifecycle``, or follow
-    ``classifier``. After one of ``end_events``, a later event of the same key begins another trace.
+    If no key is given, the file names the key. In XES files, the type of an event is its name and its transition if
+    ``lifecycle``, or follows from ``classifier``. An event after one of ``end_events`` begins another trace of its key.
     """
     events = read_event_file(path, ReaderOptions(key=key, times=times, lifecycle=lifecycle, classifier=classifier))
     has_times = times != "line"
@@ -45,10 +45,10 @@ def read_log(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastViolations:
-    """The number of past traces that break each part of a constraint set, or None where it is unknown.
+    """How many past traces break each part of a constraint set. A number is None if it is unknown.
 
-    ``source`` is ``log`` if the counts are from a log that was read, and ``mined`` if they are from the document.
-    ``traces`` is None if unknown.
+    ``source`` says where the numbers come from: ``log`` if a log was read, and ``mined`` if the constraint document
+    contains them. ``traces`` is the number of all traces.
     """
 
     source: str

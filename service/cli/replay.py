@@ -115,7 +115,10 @@ def declaration_in(client: Client, stream: str) -> StreamDeclaration:
 def _file(
     client: Client | None, source: tuple[str, Path], base: ReaderOptions, arguments: Mapping[str, Any]
 ) -> EventFile:
-    """Read a file by its stream's mapping and by the options, which override it. No client: no mapping is used."""
+    """Read a file of events for a stream. The options take precedence over the stream's mapping.
+
+    If ``client`` is None, the mapping is unknown and not used.
+    """
     name, path = source
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     defaults = reading_of(declared)
@@ -168,7 +171,10 @@ def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, k
 
 
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
-    """Split the events of each file into requests, without reordering. The next request has the oldest unsent event."""
+    """Yield the requests in which events are sent: a file and a range of its events, in the order of the file.
+
+    The next request begins with the oldest event of all files that is not yet sent.
+    """
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
         number = min(open_files, key=lambda index: files[index].events[nexts[index]].time_us)
@@ -202,10 +208,11 @@ def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
 
 
 def _sources(file: EventFile, *, keeps: bool) -> list[str]:
-    """Return the source of each event.
+    """Return the source with which each event of a file is sent.
 
-    If the stream already has an event with this source and id, the new event counts as a repetition, unless ``keeps``.
-    All files share one source. If an event's id is a position in its file, its source is the file's digest instead.
+    The stream drops an event if it already has an event with the same source and id. Usually all files share one
+    source, so an event that is sent twice is dropped. If the id of an event is a position in its file, the digest of
+    the file is the source. With ``keeps``, every event gets its own source, so none is dropped.
     """
     if keeps:
         run = uuid4().hex

@@ -34,7 +34,7 @@ def _unchanged(document: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of a list, each ``member`` or ``member:heading``. ``shaped`` prepares an item for users."""
+    """The columns of a printed list, each ``member`` or ``member:heading``. ``shaped`` prepares an item for users."""
 
     columns: tuple[str, ...]
     shaped: Shaping = _unchanged
@@ -57,7 +57,7 @@ class Resource:
     Attributes:
         listed: Description of the list and its order, such as ``the joins, by name``.
         detailed: Prepares a single resource for users.
-        identified: Finds the id of a resource by the name that a user gave. None: the path contains the name itself.
+        identified: Finds the id of a resource by the name that a user gave. It is None if the path contains the name.
     """
 
     path: str
@@ -93,7 +93,7 @@ def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
 
 
 def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list") -> None:
-    """Add the command ``list``, or ``name``, for paged results of which the service keeps only the latest."""
+    """Add a command that lists paged results. The service keeps only the latest of these results."""
 
     @app.command(name, help=f"List {resource.listed}.")
     def list_latest(client: Caller, stream: OfStream = None, after: After = None, limit: AtMost = 20) -> None:
@@ -101,7 +101,7 @@ def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list")
 
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
-    """Add the command ``show``, by name or id. ``what`` describes its output."""
+    """Add the command ``show`` for a resource, named by the user. The help says ``Show`` and ``what``."""
     name_argument = argument_of(resource)
 
     @app.command("show", help=f"Show {what}.")
@@ -111,7 +111,7 @@ def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
 
 
 def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "delete") -> None:
-    """Add the command ``delete`` or another verb, by name or id. ``what`` describes its effect."""
+    """Add the command ``delete`` for a resource, or another ``verb``. The help text is ``what``."""
     name_argument = argument_of(resource)
 
     @app.command(verb, help=what)

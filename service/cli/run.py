@@ -87,9 +87,9 @@ def run(
 def suspended(
     suspensions: Sequence[Mapping[str, Any]], project: LocalProject, *, prefix: str = ""
 ) -> OperatorSuspended:
-    """Make the error about suspended operators, of the class for the first operator's kind.
+    """Return the error about suspended operators. Its class belongs to the kind of the first operator.
 
-    If several shards suspend the same operator, the error has only its first reason. Every reason begins with
+    The message has one reason per operator, even if several shards suspended the operator. Every reason begins with
     ``prefix``.
     """
     kinds = {operator.name: KINDS_BY_NAME[operator.kind] for _, operator in project.plan.variant("").operators}
@@ -100,7 +100,7 @@ def suspended(
 
 
 def _measured(ran: InlineRun) -> dict[str, Any]:
-    """Return the measured lateness of streams, the measurements of operators, and the late events and dead letters."""
+    """Return what was measured in a run, for its summary: lateness, waiting operators, late events, dead letters."""
     stats = measured_stats(ran.measured, ran.waiting)
     return stats | {
         name: number for name, number in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if number
@@ -108,7 +108,7 @@ def _measured(ran: InlineRun) -> dict[str, Any]:
 
 
 def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the measured lateness of streams and the measurements of operators, as members of ``stats``."""
+    """Return two members of a run's summary: the lateness of streams, and the measurements of waiting operators."""
     stats: dict[str, Any] = {}
     if lateness:
         stats["lateness"] = {name: asdict(measured) for name, measured in lateness.items()}
@@ -185,13 +185,16 @@ def _incident_line(incident: Mapping[str, Any]) -> str:
 
 
 def _words(body: Mapping[str, Any]) -> list[str]:
-    """Return the words of a result's line: stream, time if any, bound events or reason, and columns of RETURN."""
+    """Return the words of a result's line.
+
+    The words are its stream, its time if any, the bound events or the reason, and the columns of RETURN.
+    """
     times = [str(body[name]) for name in ("end", "due", "time") if name in body]
     return [body["stream"], *times[:1], line_of(body, {}, has_keys=True), *_values(body.get("returns", {}))]
 
 
 def _values(columns: Mapping[str, Any]) -> list[str]:
-    """Return columns and their values as one word of a line, or nothing without columns."""
+    """Return the columns of RETURN with their values as one word, or nothing if there are no columns."""
     return [" ".join(words_of(columns))] if columns else []
 
 

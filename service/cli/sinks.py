@@ -31,10 +31,10 @@ add_show(sinks, _SINKS, "a sink, and the state of its deliveries")
 
 
 def _with_shared(*further: str, login_help: str = "") -> Callable[[Command], Command]:
-    """Return a decorator that replaces the parameter ``shared`` by options.
+    """Return a decorator that replaces the parameter ``shared`` of a command by the options of all kinds of sinks.
 
-    These are the options of all kinds of sinks and the options ``further``. ``login_help`` is the help text of the
-    option for the file with the password. If it is empty, there is no such option.
+    ``further`` names additional options. If ``login_help`` is not empty, there is another option for the file with the
+    password, and this is its help text.
     """
     names = ("stream", "pattern", "key", "min_severity", "kind", "name", *further)
     options = {name: RECEIVER_OPTIONS[name] for name in names}

@@ -122,7 +122,7 @@ def _read(client: Client, over_s: float) -> dict[str, Any]:
 
 
 def _disorder(client: Client, stream: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of a stream's waiting events, late events, and events without a usable key.
+    """Return how many events of a stream wait, are late, or have no usable key.
 
     For a derived stream, ``held_back_by`` is the reason why its events wait.
     """

@@ -23,7 +23,7 @@ _SEVERAL = ("key", "column_types")
 
 
 def _for_each_stream(name: str, kind: Any) -> Any:
-    """Make the option for one file an option for the files of several streams."""
+    """Return a repeatable option ``[STREAM=]VALUE`` that replaces the option for a single file."""
     option = kind.__metadata__[0]
     metavar = option.metavar or "|".join(get_args(kind.__origin__))
     text = f"{option.help.removesuffix(' Repeatable.')} STREAM=…: only for this stream. Repeatable."
@@ -37,9 +37,9 @@ STREAM_OPTIONS: Options = {name: (_for_each_stream(name, kind), None) for name, 
 def readings(
     declared: Mapping[str, StreamDeclaration], names: Collection[str], arguments: Mapping[str, Any]
 ) -> dict[str, ReaderOptions]:
-    """Return the reader options of each stream's file.
+    """Return the reader options for each stream's file.
 
-    The declaration's mapping gives the defaults, and the options take precedence.
+    The declaration of the stream gives the defaults, and the options of the command take precedence.
     """
     option_values: dict[str, dict[str, Any]] = {name: {} for name in names}
     for parameter in STREAM_OPTIONS:

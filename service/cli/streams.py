@@ -69,7 +69,7 @@ Quiet = Annotated[
 
 
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a stream with its keys in words. A measured lateness is shown as ``auto``."""
+    """Return a stream as one row of a list. Its keys are in words, and a measured lateness is shown as ``auto``."""
     further = {name: key_text(key) for name, key in document["keys"].items()}
     declared = document["lateness"]
     lateness = declared and (AUTO if declared["mode"] == AUTO else declared["seconds"])
@@ -77,7 +77,10 @@ def _shaped(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _detailed(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a stream with its keys in words, all members of ``lateness``, and ``measured_lateness`` if known."""
+    """Return a stream as ``show`` prints it, with all members of ``lateness``.
+
+    Its keys are in words. The measured lateness is left out if there is none.
+    """
     measured = document["measured_lateness"]
     members = {name: value for name, value in (document["lateness"] or {}).items() if value is not None}
     detail = {**_shaped(document), "lateness": members or None}

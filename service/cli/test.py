@@ -110,5 +110,5 @@ def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
 
 
 def printable_lines(outcome: Outcome) -> str:
-    """Return the differences of an outcome, without characters that XML does not allow."""
+    """Return the expected and the actual lines of a test, without characters that XML does not allow."""
     return "\n".join(printable(line) for line in outcome.side_by_side())

@@ -22,7 +22,7 @@ class Bar(Protocol):
     """A progress bar, such as rich's."""
 
     def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
-        """Show a title, or a share from 0 to 1. None leaves either unchanged."""
+        """Show a new title, and move the bar to a share from 0 to 1. A parameter that is None changes nothing."""
         ...
 
 
@@ -53,7 +53,10 @@ class Waiting:
 
 @contextmanager
 def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
-    """Show what the command waits for until the block ends, on a text stream (default: standard error)."""
+    """Yield a ``Waiting`` that shows what the command waits for, on ``stream`` or by default on standard error.
+
+    At the end of the block, the text is removed.
+    """
     out = stream or sys.stderr
     if not out.isatty():
         yield Waiting(lambda text: _print_line(text, out), LINES_REST_S)
@@ -102,7 +105,10 @@ def _print_line(text: str, out: IO[str]) -> None:
 
 
 def waiting_in(bar: Bar, task: Any, *, is_shown: bool) -> Waiting:
-    """Show what the command waits for, as the title of a visible bar, otherwise as lines on standard error."""
+    """Return a ``Waiting`` whose texts users can see while a command waits.
+
+    If the bar is visible, a text is the title of the bar. Otherwise, it is a line on standard error.
+    """
     if is_shown:
         return Waiting(lambda text: bar.update(task, description=text), 0.0)
     return Waiting(lambda text: _print_line(text, sys.stderr), LINES_REST_S)

@@ -28,7 +28,7 @@ WebhookId = Annotated[str, typer.Argument(help="Id or name of the webhook, as 'f
 
 
 def id_of(client: Client, name: str, path: str = "/webhooks") -> str:
-    """Return the id of a webhook, or of another receiver, by its id or name."""
+    """Return the id of the webhook, or other receiver, that has this name or id."""
     listed = client.get(path)["items"]
     named = [webhook["id"] for webhook in listed if webhook["name"] == name]
     return name if not named or any(webhook["id"] == name for webhook in listed) else str(named[0])
@@ -82,7 +82,7 @@ RECEIVER_OPTIONS: Options = {
 
 
 def secret_option(help_text: str) -> Options:
-    """Return the option for the file with the secret of a receiver, which each kind of receiver uses differently."""
+    """Return the option for the file with a receiver's secret. Each kind of receiver gives its own help text."""
     return {"secret_file": (Annotated[Path | None, typer.Option(metavar="FILE", help=help_text)], None)}
 
 
