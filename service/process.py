@@ -68,7 +68,11 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
 
 
 def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
-    """Return a function that touches the process's file in ``folder``. An old file means that the process hangs."""
+    """Return a function with which a process shows regularly that it is alive.
+
+    The function touches the file ``name`` in ``folder``. If the file becomes old, the process hangs. If ``folder`` is
+    None, the function does nothing.
+    """
     if folder is None:
         return lambda: None
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +88,10 @@ def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
 
 @contextmanager
 def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[None]:
-    """Run a function in a thread while the block runs. At the end, set the function's event and wait for the thread."""
+    """Run ``work`` in a thread while the block runs.
+
+    ``work`` gets an event that is set when the block ends. Then the block waits for the thread.
+    """
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
     thread.start()
@@ -97,7 +104,11 @@ def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[Non
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Delay SIGTERM and SIGINT until the block ends, because their exceptions could leave a started process running."""
+    """Delay SIGTERM and SIGINT until the block ends.
+
+    The block starts a process. An exception from a signal could end the block before the process is known, so that the
+    process would continue to run.
+    """
     held: list[int] = []
     handlers = {
         number: signal.signal(number, lambda signal_number, _: held.append(signal_number)) for number in _SIGNALS
@@ -121,7 +132,10 @@ def end_with_parent(parent: int) -> None:
 
 
 def _watch(parent: int) -> None:
-    """Send SIGTERM to this process once its parent has ended or, in a forked process, the fork server."""
+    """Send SIGTERM to this process once its parent has ended.
+
+    A forked process has two parents: the process that started it, and the fork server. The end of either counts.
+    """
     starter, pause = parent_process(), threading.Event()
     forker = parent if starter is None else os.getppid()
     while os.getppid() == forker and (starter is None or starter.is_alive()):

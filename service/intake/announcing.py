@@ -43,7 +43,7 @@ class Announcing:
         return (f"the range finishes nothing: {', and '.join(advice)}",)
 
     def _finishes(self, declaration: StreamDeclaration, by: str) -> bool:
-        """Return whether an active operator on the stream uses ranges of finished keys.
+        """Return whether an active operator on the stream has a use for the message that a range of keys is finished.
 
         ``by`` is the name of a further key, or empty for the correlation key.
         """
@@ -64,7 +64,10 @@ class Announcing:
         self._stores.announcements.append(stream, end, end.key)
 
     def _require_near(self, declaration: StreamDeclaration, subject: str, *times_us: int | None) -> None:
-        """Refuse times later than an event of the stream may have at present."""
+        """Raise an error if a time is later than the latest time that an event of the stream may have at present.
+
+        ``subject`` is the announcement in words.
+        """
         latest_us = latest_of(declaration, self._clock.now_us())
         for time_us in times_us:
             if time_us is not None and time_us > latest_us:

@@ -77,8 +77,8 @@ class StepBudget:
 class EventSchema:
     """A compiled schema (draft 2020-12) for the attributes of one event type.
 
-    With ``is_stored``, an earlier release may have accepted the schema, so limits are not checked. An invalid or
-    unsupported schema raises ``SchemaRefused`` with the place and the reason.
+    An invalid or unsupported schema raises ``SchemaRefused`` with the place and the reason. With ``is_stored``, the
+    limit of the cost is not checked, because an earlier release may have accepted the schema.
     """
 
     def __init__(self, schema: object, *, is_stored: bool = False) -> None:
@@ -121,7 +121,7 @@ class EventSchema:
         raise EventBreaksSchema(f"{listed} (schema of the type {event.type!r}, version {version})")
 
     def _faults(self, event: Event, extent: Extent) -> Iterable[str]:
-        """Return the first faults of an event, in words. For a large event, return only one, to limit memory."""
+        """Return the first faults of an event, in words. For a large event, return at most one, to limit memory."""
         if self._parts * (extent.values + extent.characters) <= _MOST_LISTED:
             return [_sentence(fault) for fault in islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS)]
         if self._collects:
@@ -144,7 +144,10 @@ def _refuse_retrieval(uri: str) -> NoReturn:
 
 
 def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
-    """Check the size and the references of a schema. Returns the schema and the plan of its cost."""
+    """Check the size and the references of a schema, and return the schema with the plan of its check.
+
+    The plan tells how many steps the check of an event may need.
+    """
     if not isinstance(schema, dict):
         raise SchemaRefused("a schema must be a JSON object")
     try:

@@ -1,11 +1,11 @@
 """Feeds: inputs besides the API. Each row of a feed enters the event log exactly once.
 
 A feed has a name, its own folder in the data folder (``feeds/<name>``), and a mark in Redis: the row that it reads
-next. The script that appends rows also advances the mark. So a micro-batch that is repeated after a crash continues
-after the last row in the log.
+next. The script that appends rows advances the mark in the same transaction. So a micro-batch that is repeated after a
+crash continues after the last row in the log.
 
-The mark records which checkpoint numbers the micro-batches. If mark and checkpoint do not agree, the feed refuses to
-continue, because it would lose or duplicate events.
+The checkpoint numbers the micro-batches, and the mark records which checkpoint this is. If mark and checkpoint do not
+agree, the feed refuses to continue, because it would lose or duplicate events.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _ADVICE = "to read everything from the beginning, run the feed under another --n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """A feed that this process may run. ``checkpoint`` is the id of the feed's checkpoint, stored in ``folder``."""
+    """A feed that this process may run.
+
+    Its ``folder`` contains a checkpoint, and ``checkpoint`` is the id of this checkpoint.
+    """
 
     name: str
     stream: str
@@ -53,7 +56,7 @@ class FeedProgress:
     Attributes:
         duplicates: Events that were dropped because an earlier event of the stream has the same id.
         repeated: Rows that were skipped because they were already in the log.
-        waiting: The error because of which the feed waits, or empty if it does not wait.
+        waiting: The error that the feed retries at present. It is empty if the feed does not wait.
     """
 
     accepted: int = 0

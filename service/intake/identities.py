@@ -18,14 +18,14 @@ def without_repetitions(
     declaration: StreamDeclaration,
     origins: Sequence[Mapping[str, Any]] | None,
 ) -> tuple[EventBatch, Sequence[bytes | None]]:
-    """Drop the repeated events of a batch. Returns the remaining events and the digests of their identities.
+    """Drop the repeated events of a batch. Return the remaining events and the digest of each one's identity.
 
     ``batch`` contains the events of ``objects`` except the rows ``rejected``. A CloudEvent is identified by its source
     and id, a plain object by its id. If the stream keeps repeated events, no digests are returned.
 
-    If a feed made the id of an event from its place in a file or a topic (``origins``), the event has no identity, and
-    its digest is None. The feed reads each row only once, and another folder or cluster may have files or topics with
-    the same name.
+    ``origins`` says where a feed read the events. If the feed made the id of an event from its place in a file or a
+    topic, the event has no identity, and its digest is None. The feed reads each row only once, and another folder or
+    cluster may have files or topics with the same name.
     """
     if declaration.duplicates == "keep":
         return batch, ()

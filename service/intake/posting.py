@@ -53,7 +53,10 @@ class RejectedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """An event that a feed could not read: the reason, and the text for its dead letter."""
+    """A row of a feed from which no event could be read.
+
+    ``detail`` is the reason, and ``text`` is the text of the row for its dead letter.
+    """
 
     detail: str
     text: str
@@ -61,9 +64,10 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPart:
-    """Rows of a feed that are appended together: the step of the feed's mark, and the origin of each row.
+    """The mark and the origins of rows that a feed appends together.
 
-    A dead letter of a row shows the row's origin.
+    ``step`` advances the feed's mark in the log. ``origins`` has the origin of each row, which the dead letter of a row
+    shows.
     """
 
     step: FeedStep
@@ -95,11 +99,11 @@ class _Letters:
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """The compiled schema of each event type, with its version.
+    """The compiled schema of each event type of a stream, with the version of the schema.
 
     ``version`` counts the schema changes of the whole stream. It is read before the schemas, so a schema may be newer.
-    ``since_ms`` is the time of the stream's declaration, because a stream that is declared again counts from the
-    beginning. ``most_steps`` limits the total steps of all checks of a request.
+    The count begins again if the stream is deleted and declared again. Therefore ``since_ms`` is the time of the
+    stream's declaration. ``most_steps`` limits the total steps of all checks of a request.
     """
 
     since_ms: int
@@ -110,7 +114,10 @@ class _Schemas:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules for a request's events besides the stream's declaration. Without ``schemas``, no schema is checked."""
+    """The rules, besides the stream's declaration, by which the events of a request are judged.
+
+    If ``schemas`` is None, no schema is checked.
+    """
 
     shape: EventShape
     schemas: _Schemas | None
@@ -197,7 +204,7 @@ class Intake:
         return _outcome(submission, self._log.append_events(submission), len(valid_events), rejected)
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
-        """Return the events of a batch that the intake would reject. Nothing is appended."""
+        """Return the events of a batch that the intake would reject, without appending the batch."""
         record = self._registry.stream_with_schemas(stream)
         require_posted(record.declaration)
         rules = _Rules(shape, self._checks(record), self._clock.now_us())
@@ -292,7 +299,10 @@ def most_ahead(latest_us: int) -> str:
 
 
 def _outcome(submission: Submission, receipt: Receipt, valid: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
-    """Return the report on a request that is in the log. ``valid`` is the number of its valid events."""
+    """Return the report on a request that is in the log. ``valid`` is the number of its valid events.
+
+    If an earlier request appended the batch, the result is the report on that request.
+    """
     key = submission.idempotency_key
     if receipt.fingerprint != submission.fingerprint:
         raise _reused(key)
@@ -352,7 +362,11 @@ def _writable(value: object, levels: int) -> object:
 
 
 def _letter_members(value: object) -> dict[str, Any]:
-    """Return the members of a dead letter that hold the event: its text, and whether the text is complete JSON."""
+    """Return the members of a dead letter for an event that could not be processed.
+
+    ``event`` is the event as text, which is cut if it is too long. ``whole`` says whether the text is the complete
+    JSON.
+    """
     text = value.text if isinstance(value, Unreadable) else _encoded(value).decode()
     is_short = len(text) <= _KEPT_CHARS
     is_whole = is_short and not isinstance(value, Unreadable) and _is_written_whole(value)

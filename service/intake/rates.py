@@ -37,7 +37,7 @@ class TokenBuckets:
 
     A full bucket contains ``burst`` tokens, and ``per_s`` tokens are added per second. At most 10,000 buckets are kept.
     If there are more, the least recently used bucket is evicted, and a later request under its name gets a full bucket.
-    ``now`` is a monotonic clock in seconds.
+    ``now`` returns the seconds of a monotonic clock.
     """
 
     def __init__(self, per_s: float, burst: int, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -58,7 +58,7 @@ class TokenBuckets:
         return self._allowance(level, is_granted=is_granted)
 
     def look(self, name: str) -> Allowance:
-        """Return whether a token is available, and when, without removing one."""
+        """Return whether a token is available now, and after how many seconds otherwise. No token is removed."""
         with self._lock:
             level = self._level(name, self._now())
         return self._allowance(level, is_granted=level >= 1)

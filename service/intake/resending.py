@@ -18,7 +18,10 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The outcomes of resending dead letters, by id, in order. ``left`` is the number of letters still not accepted."""
+    """The outcomes of resending dead letters, by the id of the letter, in the order of resending.
+
+    ``left`` is the number of letters that match the request and are not accepted yet.
+    """
 
     outcomes: Mapping[str, ReplayOutcome]
     left: int

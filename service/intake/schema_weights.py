@@ -45,9 +45,10 @@ _STATES_OF_A_CLASS = 8
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """The cost of checking a part of a schema, and the number of ``parts`` in it, including the targets of references.
+    """The cost of checking a part of a schema, in steps per checked value and in steps per character.
 
-    The cost is given in steps per checked value, and in steps per character of the texts and names in checked values.
+    The characters are those of all texts and names in the checked values. ``parts`` is the number of parts inside the
+    part, including the targets of its references.
     """
 
     parts: int = 1
@@ -116,7 +117,7 @@ def extent_of(value: object, plan: Plan) -> Extent:
 
 
 def regex_states(pattern: str) -> int:
-    """Return the approximate number of automaton states of a regular expression, with counted repetitions expanded."""
+    """Return about how many states the automaton of a regular expression has. Counted repetitions are expanded."""
     groups: list[tuple[int, int]] = []
     total = last = 0
     for atom in _ATOM.findall(pattern):
@@ -250,7 +251,7 @@ def _object_weight(part: Mapping[str, Any], inner: Weight) -> Weight:
 
 
 def _patterns_of(part: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the regular expressions of a schema object, without the regular expressions of its parts."""
+    """Yield the regular expressions that a schema object contains itself. Those of nested schemas are left out."""
     if isinstance(pattern := part.get("pattern"), str):
         yield pattern
     if isinstance(patterns := part.get("patternProperties"), Mapping):

@@ -13,7 +13,10 @@ _METHODS = frozenset(method.value for method in HTTPMethod)  # any other method 
 
 
 class HttpTimes:
-    """A histogram of response times by method, route (with the names of its parameters) and status."""
+    """A histogram of response times by method, route and status.
+
+    A route contains the names of its parameters instead of their values.
+    """
 
     def __init__(self) -> None:
         name, meaning = "forestall_http_request_seconds", "Until the answer to a request begins."

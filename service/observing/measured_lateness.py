@@ -49,6 +49,9 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
 
 
 def as_in_force(stores: Stores, declaration: StreamDeclaration) -> StreamDeclaration:
-    """Return a declaration with the current bound in place of ``auto``, for matching past events again."""
+    """Return a declaration for matching past events again.
+
+    If its lateness is ``auto``, use the current bound instead.
+    """
     measured = measured_lateness(stores, declaration)
     return declaration if measured is None else replace(declaration, lateness=measured.bound_us / _SECOND_US)

@@ -46,7 +46,7 @@ def render_metrics(stores: Stores, limits: Limits, clock: Clock, more: Iterable[
 
 
 class _ReadMetrics(Collector):
-    """A collector of metrics that were read in advance, so that an error of a store reaches the caller."""
+    """A collector of metrics that are already read, so that the caller gets the error of a store."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -166,7 +166,10 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
 
 
 def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, labels: tuple[str, ...]) -> Metric:
-    """Return a counter metric from the counts of a store, summed over all fields that are not labels."""
+    """Return a counter metric from the counts of a store.
+
+    The counts are summed over all fields that are not in ``labels``.
+    """
     sums: Counter[tuple[str, ...]] = Counter()
     for count in counts:
         sums[tuple(count[label] for label in labels)] += count["count"]

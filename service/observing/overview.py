@@ -21,7 +21,7 @@ _WITHOUT_KEY = tuple(f"{kind.name}_without_key" for kind in DOCUMENT_KINDS)  # c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOverview:
-    """The state of a stream over all reporting shards. A value is None if no shard reported it.
+    """The state of a stream over all shards that have reported. A value is None if no shard reported it.
 
     ``watermark_us`` is the watermark of the slowest shard, and ``lag_s`` is its distance from the wall clock. ``held``
     counts the events bound in partial matches, and ``without_key`` the events that lack a usable key for an operator.
@@ -163,8 +163,7 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
 class SkippedBacklog:
     """The backlog that an operator skips if it is paused now.
 
-    ``events`` is the number of skipped events. ``after`` has, for each shard, the last matched position before the
-    backlog.
+    ``events`` is the number of skipped events. ``after`` has, for each shard, the position of the last matched entry.
     """
 
     events: int
@@ -178,7 +177,7 @@ def skipped_by(stores: Stores) -> SkippedBacklog:
 
 
 def missing_parts(stores: Stores, settings: Settings, clock: Clock, last_us: int | None = None) -> list[str]:
-    """Return the missing parts of the service, in words. The list is empty if the service is ready.
+    """Return why the service is not ready, in words: each missing part and its state. An empty list means ready.
 
     ``last_us`` is the time of the last heartbeat. By default, it is read from Redis.
     """

@@ -56,9 +56,9 @@ def _shards(stores: Stores) -> list[Document]:
 
 
 def _lag_s(position: str, end: str) -> float:
-    """Return by how much one position of the log is older than the newest, in seconds.
+    """Return by how many seconds the entry at ``position`` is older than the entry at ``end``.
 
-    A position begins with its time in milliseconds.
+    A position of the log begins with the time of its entry in milliseconds.
     """
     reached, newest = (int(entry.partition("-")[0]) for entry in (position, end))
     return max(0, newest - reached) / _MS if reached else 0.0

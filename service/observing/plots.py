@@ -32,9 +32,9 @@ def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
 
 
 def series_of(events: Sequence[Mapping[str, Any]], by: Sequence[str], value: str) -> dict[str, list[tuple[int, float]]]:
-    """Return the times and values of one attribute for each group, keyed by the group as text.
+    """Return the times and values of one attribute of events, by group.
 
-    The group with the most values is first.
+    The attributes in ``by`` make the group, which is a text in the result. The group with the most values is first.
     """
     by_group: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for event in events:

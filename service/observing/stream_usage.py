@@ -14,9 +14,10 @@ from streams import StreamDeclaration, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """The operators that feed or read a stream, and its measured lateness, if any.
+    """The operators that feed or read a stream.
 
-    ``waits_for`` is the reason why events of the stream wait, in words, or None if no events wait.
+    ``waits_for`` is the reason why events of the stream wait, in words, or None if no events wait. ``lateness`` is the
+    measured lateness of the stream, if any.
     """
 
     uses: Sequence[StreamUse]
@@ -61,7 +62,7 @@ def waiting_reason(stream: str, producers: Sequence[OperatorPart], reports: Sequ
 
 
 def _times(producers: Sequence[OperatorPart], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
-    """Yield a sortable tuple for each stream that the producers read and each shard.
+    """Yield, for each shard and each stream that the producers read, a tuple that sorts by event time.
 
     The tuple says whether the watermark is known, and contains the watermark, the stream and the shard.
     """

@@ -42,7 +42,7 @@ def session_options(settings: Settings) -> SessionOptions:
 
 
 def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> JobOptions:
-    """Return the inputs and folders of the pipeline for a layout of the log.
+    """Return the inputs and folders of the pipeline, for the current layout of the log.
 
     At most ``tasks`` tasks read at the same time.
     """

@@ -39,4 +39,7 @@ def _share_server() -> None:
 
 
 def _nothing_to_start() -> None:
-    """Do nothing. The fork server is running, because this process ends with it (``end_with_parent``)."""
+    """Do nothing, in place of the function of ``multiprocessing`` that starts a fork server.
+
+    The fork server is running, because this process ends with it (``end_with_parent``).
+    """

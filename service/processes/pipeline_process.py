@@ -113,9 +113,9 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
 
 
 def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:
-    """Return a function that stores the state of executors, at most every few seconds.
+    """Return a function that stores the state of Spark's executors, at most every few seconds.
 
-    Unless ``is_needed``, the function does nothing.
+    If ``is_needed`` is False, the function does nothing.
     """
     due = [0.0]
 

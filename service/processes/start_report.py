@@ -1,7 +1,7 @@
 """The pipeline's reports about itself: its heartbeat, or its current task while it has no heartbeat.
 
-Spark waits for its Java and Python processes without a limit. Therefore a phase may have a limit. If the phase makes no
-progress for this time, the whole process ends, and the supervisor restarts it.
+Spark may wait forever for its Java and Python processes. Therefore a phase of the start may have a time limit. If the
+phase makes no progress for this time, the whole process ends, and the supervisor restarts it.
 """
 
 from __future__ import annotations
@@ -44,20 +44,23 @@ class StartReport:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, phase: str, limit_s: float | None = None) -> None:
-        """Report a new phase, such as "starting Spark". The process ends after ``limit_s`` without progress."""
+        """Report that a new phase of the start begins, such as "starting Spark".
+
+        The process ends after ``limit_s`` without progress.
+        """
         with self._lock:
             self._phase, self._limit_s, self._progress = phase, limit_s, time.monotonic()
             self._say()
 
     def compiling(self, progress: CompileProgress) -> None:
-        """Report the progress of compiling kernels, instead of the phase, until compiling is complete."""
+        """Report how many kernels are compiled. This report replaces the phase until all are compiled."""
         with self._lock:
             self._compiling = None if progress.is_complete else progress
             self._progress = time.monotonic()
             self._say()
 
     def beat(self, now_us: int) -> None:
-        """Store the heartbeat, which means that the query runs and no micro-batch is in progress."""
+        """Store the heartbeat. It means that the query runs and that no micro-batch is in progress."""
         self.heartbeat.beat(now_us)
         self.life()
         with self._lock:

@@ -57,9 +57,9 @@ _FULL_BYTES = 1_000_000  # with less free space, the disk counts as full
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """The end of a process, or a failed start with its ``reason``. ``status`` is the exit status, or None if unknown.
+    """The end of a process, or its failed start, which ``reason`` then explains.
 
-    ``pause_s`` is the pause before the next start.
+    ``status`` is the exit status, or None if unknown. ``pause_s`` is the pause before the next start.
     """
 
     name: str
@@ -115,7 +115,7 @@ class _Child:
     is_up: bool = True
 
     def failed(self, name: str, now: float, *, status: int | None = None, reason: str = "") -> Death:
-        """Delay the next start after an end or a failed start. Returns the death to be reported."""
+        """Plan the next start of a process that has ended or could not be started. Returns the death to be reported."""
         was_steady = not reason and now - self.started_at > _STEADY_S
         self.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * self.pause_s, _LONGEST_PAUSE_S)
         self.due_at = now + self.pause_s

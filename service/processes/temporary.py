@@ -47,9 +47,9 @@ def running(
 ) -> Iterator[TemporaryService]:
     """Run the whole service in ``folder`` on a free port while the block runs. The block starts once it is ready.
 
-    Webhooks may call loopback addresses, and pauses are as short as possible. ``say`` receives messages, ``wait`` the
-    missing parts. ``more`` has further settings by variable name without the prefix. Raises ``ServiceNotReady`` with
-    the last lines of the logs if the service does not become ready.
+    Webhooks may call loopback addresses, and pauses are as short as possible. ``say`` receives messages, and ``wait``
+    receives the parts that are not ready. ``more`` has further settings by variable name without the prefix. Raises
+    ``ServiceNotReady`` with the last lines of the logs if the service does not become ready.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {
@@ -99,9 +99,9 @@ def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], 
 
 
 def watch(supervisor: Supervisor) -> Callable[[], str]:
-    """Return a function that describes the processes that have ended repeatedly since this call.
+    """Return a function that says which processes keep dying, with the ends of their logs.
 
-    Its result is empty if no process has.
+    The starts of a process are counted from this call on. The text is empty if no process keeps dying.
     """
     before = {name: supervisor.starts(name) for name in supervisor.children}
 

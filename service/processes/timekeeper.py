@@ -53,7 +53,7 @@ class Timekeeper:
                 self._log.warning("time-not-told", code=error.code, error=error.message)
 
     def look(self) -> Mapping[str, Tick]:
-        """Append the ticks that are due now, and return them by stream."""
+        """Append the ticks that are due now. Return them by the name of their stream."""
         sinces, streams = self._stores.stream_times.sinces(), self._stores.registry.streams()
         roots = self._roots(streams)
         feeding = frozenset().union(*roots.values())
@@ -81,9 +81,9 @@ class Timekeeper:
         return {name: record for name, record in due.items() if tick(name, record, layout, since=sinces.get(name, ""))}
 
     def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
-        """Return the posted streams from which the events of each derived stream originate.
+        """Return, for each derived stream, the posted streams that its events come from.
 
-        Derived streams that operators have fed formerly are included.
+        Operators that formerly fed a stream count, too.
         """
         derived = [stream.name for stream in streams if stream.derived]
         sources: defaultdict[str, set[str]] = defaultdict(set)
@@ -107,9 +107,9 @@ def _roots_of(target: str, sources: Mapping[str, Collection[str]]) -> frozenset[
 
 
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
-    """Return whether all shards need the time of a stream.
+    """Return whether a stream needs ticks, because its time has to advance in all shards.
 
-    ``is_shared``: a derived stream or a further key depends on this time.
+    ``is_shared`` says that a derived stream or a further key depends on this time.
     """
     if stream.derived:
         return False
@@ -147,7 +147,7 @@ def due_tick(
 
 
 def _passed(newest_us: int, times: StreamTimes, now_us: int) -> int:
-    """Return the newest event's time plus the wall-clock time that has passed since this event was appended.
+    """Return the time of a quiet stream: its newest time, plus the wall-clock time since that event was appended.
 
     Events that are appended later but have an older time do not change the result.
     """
@@ -156,9 +156,10 @@ def _passed(newest_us: int, times: StreamTimes, now_us: int) -> int:
 
 
 def _is_resting(times: StreamTimes, derived: Sequence[StreamTimes], now_us: int) -> bool:
-    """Return whether a stream is quiet, and its newest tick has the time of an event of this or a derived stream.
+    """Return whether a quiet stream needs one more tick, because the time of its last tick may not be complete.
 
-    A derived event has exactly the time of the tick if an event was late, or if a deadline was due at the tick.
+    This is so if the newest event of the stream, or of a stream derived from it, has exactly this time. A derived event
+    has the time of the tick if an event was late, or if a deadline was due at the tick.
     """
     waiting = [stream_times for stream_times in (times, *derived) if stream_times.newest_us == times.ticked_us]
     is_quiet = all(
