@@ -39,8 +39,8 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
 def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], None]) -> None:
     """Make changes in rounds until all are made. Raise ``ApplyStopped`` if no more can be made.
 
-    While a new or changed resource is refused, deletions that lose more than ``loss`` are postponed. A round that makes
-    no change raises ``loss``.
+    ``_loss`` ranks deletions by how much data they delete. While the service refuses a new or changed resource, only
+    deletions up to a certain rank are made. A round that makes no change raises this rank.
     """
     left, loss = work, 0
     while left:
@@ -67,7 +67,7 @@ def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], N
 
 
 def _loss(change: Change) -> int:
-    """Return how much data a change deletes, as a rank.
+    """Return how much data a change deletes, as a rank from 0.
 
     Deleting the rules of a stream loses less than deleting an operator or another resource. Deleting a stream loses the
     most, because its events are deleted as well.
@@ -80,7 +80,10 @@ def _loss(change: Change) -> int:
 
 
 def _make(client: Client, change: Change) -> None:
-    """Make a change if the resource still has the form that the plan found, even if its ``ETag`` has changed."""
+    """Make a change, unless somebody else has changed the resource since the plan was made.
+
+    The form of the resource decides, not its ``ETag``.
+    """
     current = change.kind.find(client, change.name)
     if (None if current is None else current.form) != (None if change.found is None else change.found.form):
         raise ResourceChanged(

@@ -40,10 +40,10 @@ _LATEST_S = 253_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test of a project: events, and the expected results of the operators named in ``patterns`` (empty: all).
+    """A test of a project: events, and the expected results of the operators named in ``patterns``.
 
-    ``promises`` are pairs of a stream and a range of finished keys. If ``is_open``, transactions continue after the
-    last event. Otherwise all of them end there.
+    If ``patterns`` is empty, the results of all operators are compared. ``promises`` are pairs of a stream and a range
+    of finished keys. If ``is_open``, transactions continue after the last event. Otherwise all of them end there.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The actual results of a test, as lines of each list that the test names.
+    """The outcome of a test. ``found`` has the actual results as lines, for each list of results that the test names.
 
     ``suspensions`` are the reasons of suspended operators, whose results are incomplete. ``is_right`` is True if all
     results are as expected and no operator was suspended.
@@ -70,7 +70,10 @@ class Outcome:
     seconds: float
 
     def side_by_side(self) -> list[str]:
-        """Return expected beside actual results as lines, after the reasons of suspensions. Faults have a mark."""
+        """Return lines for users that show each expected result beside the actual result.
+
+        A mark precedes lines that differ. The reasons of suspensions are first.
+        """
         lines = [f"! {reason}" for reason in self.suspensions]
         for name in self.case.expected:
             pairs = list(_paired(self.case.expected[name], self.found[name]))
@@ -89,8 +92,8 @@ class CaseRun:
     """The results of running a test's events. ``lines`` has, for each list of results, one line per result.
 
     ``suspensions`` has the reasons of suspended operators. An operator counts if the test names it, or if it derives
-    events for an operator that the test names. ``losses`` has a sentence per stream about late events and dead letters.
-    For each operator, ``unkeyed`` has a sentence per input whose events lack a usable key.
+    events for an operator that the test names. ``losses`` has a sentence about late events and dead letters for each
+    stream. ``unkeyed`` has, for each operator, a sentence for each input whose events lack a usable key.
     """
 
     lines: dict[str, list[str]]
@@ -125,7 +128,8 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
     """Return whether a test compares a result.
 
-    It does if it names no operator, if the result belongs to no operator, or if it names the result's operator.
+    A test compares all results if it names no operators. Otherwise, it compares the results of the operators that it
+    names, and results that belong to no operator.
     """
     if not case.patterns:
         return True
@@ -166,14 +170,18 @@ def outcome_of(case: Case, case_run: CaseRun, seconds: float) -> Outcome:
 
 
 def expectation(lines: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
-    """Return the expectation that the actual results would meet, for the lists that the test names."""
+    """Return the expectation with which a test would pass. ``lines`` are the actual results by list.
+
+    Only the lists that the test names are included.
+    """
     return {name: list(lines[name]) for name in (*LISTS, EVENTS) if name in case.expected}
 
 
 def line_of(body: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
-    """Return a result as a line: pattern, key (if ``has_keys``), and bound events or reason; otherwise all members.
+    """Return a result as a line of words, in the form in which tests expect results.
 
-    ``short`` maps event ids to their short forms.
+    The words are the pattern, the key if ``has_keys``, and the bound events or the reason. A result without bound
+    events and reason is shown with all its members. ``short`` maps event ids to their short forms.
     """
     if "bindings" not in body and "reason" not in body:
         return " ".join(words_of({name: value for name, value in body.items() if name != "stream"}))
@@ -267,7 +275,10 @@ def _batch(document: Document, project: LocalProject, stream: str, written: Any,
 
 
 def _events(document: Document, project: LocalProject, stream: str, written: Any) -> Iterator[Event]:
-    """Yield the events of a stream that are written in the short form, by transaction or not, or as JSON objects."""
+    """Yield the events of a stream.
+
+    They are written in the short form, in one list or by transaction, or as JSON objects.
+    """
     if isinstance(written, str):
         written = {document.body.get("key", _KEY): written}
     if isinstance(written, Mapping):
@@ -319,7 +330,7 @@ def _tidy(line: str) -> str:
 
 
 def _is_met(expected: str, actual: str) -> bool:
-    """Return whether a line meets an expectation, which may omit the reason or contain only a part of it."""
+    """Return whether an actual line is as expected. The expected line may omit the reason, or contain a part of it."""
     if expected == actual:
         return True
     head, _, reason = expected.partition(": ")
@@ -328,7 +339,11 @@ def _is_met(expected: str, actual: str) -> bool:
 
 
 def _paired(expected: Sequence[str], actual: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pair expected with actual lines: first the matching pairs, then missing lines, then unexpected lines."""
+    """Yield pairs of an expected and an actual line: first those that match.
+
+    Then follow the missing lines, each with an empty actual line, and the unexpected lines, each with an empty expected
+    line.
+    """
     unpaired, missing = list(actual), []
     for line in expected:
         match = next((candidate for candidate in unpaired if _is_met(line, candidate)), None)

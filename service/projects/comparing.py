@@ -70,7 +70,10 @@ class Comparison:
                     yield difference
 
     def _before(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """Yield the wanted resources without new operators, and with the service's form of changed operators."""
+        """Yield the resources of the project as they were before the plan: new operators are left out.
+
+        Changed operators have the form that the service has now.
+        """
         for resource in wanted:
             change = self._changes.get((resource.kind.title, resource.name))
             if change is None:
@@ -97,7 +100,7 @@ def _forms(change: Change) -> list[Form]:
 
 
 def _titles(change: Change) -> Iterator[str]:
-    """Yield the titles under which a change's results are compared.
+    """Yield the titles under which the results of a changed operator are compared.
 
     The title is that of the derived stream that the operator feeds, otherwise that of the operator.
     """

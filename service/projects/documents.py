@@ -48,7 +48,10 @@ class Document:
     lines: Mapping[str, int]
 
     def place(self, member: str = "") -> str:
-        """Return the file and line of a member or, without ``member``, of the document."""
+        """Return the file and line of a member, such as ``patterns.yaml:12``.
+
+        Without ``member``, it is the document's line.
+        """
         return f"{self.file}:{self.lines.get(member, self.line)}"
 
     def refuse(self, message: str, member: str = "") -> ProjectRefused:
@@ -103,9 +106,9 @@ def document_schema() -> dict[str, Any]:
 
 
 def _with_shared(kind_schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an operator's document, including the members that all kinds share.
+    """Return the schema of an operator's document: the members of its kind, and those that all kinds share.
 
-    ``text_file`` may replace ``text``.
+    The member ``text_file`` may replace ``text``.
     """
     members = {**shared, **kind_schema["properties"]}
     if "text" in members:
@@ -148,7 +151,7 @@ def read_project(folder: Path) -> list[Document]:
 
 
 def read_file(path: Path) -> list[Document] | ProjectRefused:
-    """Read the documents of a file. Returns an error if the file is unreadable or invalid."""
+    """Read the documents of a file. The error is returned, not raised, if the file is unreadable or invalid."""
     try:
         return list(_documents(path))
     except ProjectRefused as error:
@@ -213,7 +216,7 @@ def _problems(document: Document) -> Iterator[str]:
 
 
 def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> str:
-    """Return a schema fault in words, with the correct form if the schema describes it."""
+    """Return a fault that a schema finds, in words. If the schema describes the correct form, the form is included."""
     *parents, keyword = fault.schema_path
     part: Any = schema
     for name in parents:
@@ -239,7 +242,7 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
 def _repeated(documents: list[Document]) -> Iterator[str]:
     """Yield a fault for each document that repeats another document's kind and name.
 
-    Two streams may have event types with the same name.
+    Event types of different streams may have the same name.
     """
     firsts: dict[tuple[str, ...], Document] = {}
     projects = [document for document in documents if document.kind == "project"]

@@ -56,7 +56,10 @@ class _Writer:
         self._keep(place, f"{name}.yaml", as_yaml({**head, **body}).encode())
 
     def _followed(self, stream: str) -> Form:
-        """Return the member ``workflow`` of a stream's document, or nothing if the stream follows no workflow."""
+        """Return the member ``workflow`` of a stream's document, or nothing if the stream follows no workflow.
+
+        The member names the workflow and, unless it is ``auto``, the mode of following.
+        """
         stored = Following().find(self._client, stream)
         if stored is None:
             return {}
@@ -64,7 +67,7 @@ class _Writer:
         return {"workflow": name if mode == "auto" else {"name": name, "mode": mode}}
 
     def _keep(self, place: Path, file: str, content: bytes) -> str:
-        """Write a file under a unique name that every file system accepts. Returns this name."""
+        """Write a file, under a name that is unique and that every file system accepts. Returns this name."""
         place.mkdir(parents=True, exist_ok=True)
         plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in file).lstrip(".") or "_"
         path = first = place / plain

@@ -51,8 +51,8 @@ from workflows import ReadOptions, compile_workflow, read_model
 class LocalProject:
     """A project that runs in this process. ``plan`` has the active operators and their parts.
 
-    ``notices`` has, for each operator, sentences about parts of its document that have no effect or are always null.
-    The method ``event_notices`` adds the sentences that depend on events.
+    ``notices`` has the warnings about each operator: parts of its document without effect, or expressions that are
+    always null. The method ``event_notices`` returns the warnings that depend on events.
     """
 
     plan: RunPlan
@@ -80,9 +80,9 @@ class LocalProject:
         return [name for name, stream in self.streams.items() if stream.derived]
 
     def feeds(self) -> dict[str, str]:
-        """Return the derived stream that each active operator feeds, by the operator's name.
+        """Return the name of the derived stream that each active operator feeds, by the operator's name.
 
-        The stream is empty if the operator feeds none.
+        The name of the stream is empty if the operator feeds none.
         """
         fed: dict[str, str] = {}
         for _, operator in self.plan.variant("").operators:
@@ -109,10 +109,10 @@ class LocalProject:
     def event_notices(
         self, events: Mapping[str, Sequence[EventBatch]], *, is_example: bool = False
     ) -> dict[str, list[str]]:
-        """Return warnings by pattern about names and comparisons that do not fit the events.
+        """Return warnings, by pattern, about names and comparisons that do not fit the given events.
 
-        A name is reported if no event of the stream has it, a comparison if it is null for some events. Types are
-        checked only on streams with posted events. ``is_example`` as for ``strangers``.
+        A name is reported if no event of the stream has it, and a comparison if it is null for some events. Types are
+        checked only on streams with posted events. ``is_example`` has the same meaning as for ``strangers``.
         """
         by_pattern: dict[str, list[str]] = {}
         for name, batches in events.items():
@@ -124,7 +124,7 @@ class LocalProject:
         return by_pattern
 
     def derived_events(self, results: Results) -> dict[str, list[EventBatch]]:
-        """Return the events of the derived streams on which the project has patterns, by stream."""
+        """Return the events of derived streams among the results, by stream. Streams without patterns are left out."""
         events: dict[str, list[Event]] = {}
         for body in results[EVENTS]:
             if not self.plan.patterns[body["stream"]]:
@@ -136,14 +136,20 @@ class LocalProject:
         return {name: [EventBatch.from_events(stream_events)] for name, stream_events in events.items()}
 
     def _further_types(self, stream: str) -> Collection[str] | None:
-        """Return the types that a stream's declaration and constraints name, or None if the stream is derived."""
+        """Return the event types that a stream's declaration and constraints name.
+
+        The result is None for a derived stream, whose events have the types that operators choose.
+        """
         declaration = self.streams[stream]
         if declaration.derived:
             return None
         return {*declaration.event_types, *declaration.end_events, *constrained_types(self.plan.sets[stream])}
 
     def exercises(self) -> list[str]:
-        """Return the names of the exercises that compile the kernels of a run (``streams.compiling``)."""
+        """Return the names of the exercises that a run needs.
+
+        An exercise compiles kernels by calling them (``streams.compiling``).
+        """
         return run_exercises(RoundPlan(variants=(self.plan.variant(""),)))
 
     def run(
@@ -161,7 +167,7 @@ class LocalProject:
         return self.fed(events, promises=promises).results(is_open=is_open)
 
     def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> InlineRun:
-        """Start a run, feed the promises and then the events to it, and return the run."""
+        """Start a run. Feed it the promises, then the events, and return it before it ends."""
         run = InlineRun(self.plan)
         for name, promise in promises:
             run.say(name, promise)
@@ -211,7 +217,7 @@ class _Reading:
         return LocalProject(plan=plan, notices=notices)
 
     def _of_patterns(self, patterns: Sequence[Pattern]) -> dict[str, list[str]]:
-        """Return the notices by pattern that depend on texts and tables only."""
+        """Return the notices, by pattern, that depend on no events, only on the texts of patterns and on tables."""
         by_pattern: dict[str, list[str]] = {}
         for pattern in patterns:
             for notice in (*null_notices(pattern), *key_notices(pattern, self._tables)):

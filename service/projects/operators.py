@@ -51,9 +51,9 @@ class Operators(ResourceKind):
         return [item["name"] for item in client.pages(self.path) if item["state"] != "retired"]
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
-        """Return the members of an operator that are compared with a document.
+        """Return the form of a stored operator: the members that are compared with a document.
 
-        A suspended operator counts as active.
+        The service suspends an operator by itself, so a suspended operator counts as active.
         """
         members = {"stream": answer["stream"], **answer.get("body", answer)}
         form = {name: value for name, value in members.items() if name in self._members}
@@ -66,9 +66,9 @@ class Operators(ResourceKind):
         """Register an operator and change it to the wanted state.
 
         If only the state differs and an action leads to the wanted state, only this action is requested. Otherwise the
-        operator is registered first. A registration that changes nothing but the severity does not resume a paused
-        operator, so an action follows. The service turns a draft into a paused operator, but refuses a retired
-        operator, and a draft of an operator that has already run.
+        operator is registered first. A registration that changes only the severity does not resume a paused operator,
+        so an action follows. The service turns a draft into a paused operator. It refuses to change a retired operator,
+        and to make a draft of an operator that has already run.
         """
         form, at = wanted.form, f"{self.path}/{part(wanted.name)}"
         aim, state = form["state"], None if stored is None else stored.form["state"]
@@ -88,7 +88,7 @@ class Operators(ResourceKind):
         return {**name, **wanted.form, **wanted.extra}
 
     def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
-        """Return why an operator cannot be changed as wanted, or an empty text if it can.
+        """Return why an operator cannot be changed to its wanted form, or an empty text if it can.
 
         A retired operator cannot be changed, and a suspended operator cannot be paused without another change. No
         operator can change its stream, or become a draft again after it has run.
@@ -105,7 +105,7 @@ class Operators(ResourceKind):
         return "it cannot be a draft again; give the draft another name" if is_again else ""
 
     def effect(self, stored: Form, wanted: Form) -> str:
-        """Return whether a running operator keeps its state, in words.
+        """Return a sentence that says whether a running operator keeps its state when it is changed.
 
         The text is empty if the change does not affect the state.
         """

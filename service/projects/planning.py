@@ -43,14 +43,21 @@ KINDS: tuple[ResourceKind, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The resources that a project created or named when it was last applied, and the resources of other projects."""
+    """Which project has which resources, to decide what the plan of ``project`` may delete.
+
+    ``own`` are the resources that this project created or named when it was last applied. ``others`` has the names of
+    the other projects that have a resource.
+    """
 
     project: str
     own: frozenset[Identity]
     others: dict[Identity, list[str]]
 
     def why_kept(self, resource: Identity) -> str:
-        """Return why a resource that the project does not name is kept, or an empty text if it may be deleted."""
+        """Return why a resource must not be deleted although the project does not name it.
+
+        The text is empty if it may be deleted.
+        """
         if resource not in self.own:
             owners = self.others.get(resource)
             return f"it belongs to the project {', '.join(owners)}" if owners else "it was made outside of this project"
@@ -63,8 +70,8 @@ class Ownership:
 class Change:
     """A difference between service and project.
 
-    If the project does not name the resource, ``action`` is ``gone`` if the plan deletes the resource, and otherwise
-    ``kept``. ``why`` is the reason for keeping it.
+    ``wanted`` is None if the project does not name the resource. Then ``action`` is ``gone`` if the plan deletes the
+    resource, and ``kept`` if it does not, because of ``why``.
     """
 
     action: Action
@@ -80,12 +87,12 @@ class Change:
 
     @property
     def title(self) -> str:
-        """The kind and name of the resource, for messages."""
+        """The kind and name of the resource, such as ``pattern lost``, for messages."""
         return f"{self.kind.title} {self.name}"
 
     @property
     def effect(self) -> str:
-        """The effect of the change on the operator's state, in words, or empty if it has none."""
+        """Whether an operator keeps its state, in words. The text is empty if the change does not affect the state."""
         if self.found is None or self.wanted is None:
             return ""
         return self.kind.effect({**self.found.form, "now": self.found.answer.get("state")}, self.wanted.form)
@@ -193,7 +200,10 @@ def difference(before: Form | None, after: Form | None) -> list[str]:
 
 
 def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, is_pruned: bool) -> Iterator[Change]:
-    """Yield changes for the service's resources that the project does not name, in the order of deletion."""
+    """Yield a change for each resource of the service that the project does not name, in the order of deletion.
+
+    The change says whether the resource is deleted or kept.
+    """
     for kind in reversed(KINDS):
         for name in kind.names(client):
             stored = None if (kind.title, name) in named else kind.find(client, name)
@@ -204,9 +214,9 @@ def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, i
 
 
 def _without_used(client: Client, gone: Sequence[Change], changed: set[Identity]) -> Iterator[Change]:
-    """Keep each resource that is still used, because the service would refuse to delete it.
+    """Keep each resource that another resource uses, because the service would refuse to delete it.
 
-    A use is ignored if the plan deletes or changes the using resource.
+    A use does not count if the plan deletes or changes the resource that uses the other.
     """
     leaving = {change.identity for change in gone if change.action == "gone"}
     for change in gone:

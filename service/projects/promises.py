@@ -19,7 +19,7 @@ class PromiseRefused(ForestallError, code="promise-refused", fault="caller"):
 
 
 def read_promises(lines: bytes) -> Iterator[Punctuation]:
-    """Read promises from JSON lines. Raises ``PromiseRefused`` with the number of an invalid line and the reason."""
+    """Yield the promises in JSON lines. Raises ``PromiseRefused`` with the number of an invalid line and the reason."""
     for number, line in enumerate(lines.splitlines(), start=1):
         if line.strip():
             try:

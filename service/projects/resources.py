@@ -20,7 +20,7 @@ Form: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A resource that a project wants. ``is_implied``: no document describes it, but another resource needs it."""
+    """A resource that a project wants. If ``is_implied``, another resource needs it and no document describes it."""
 
     kind: ResourceKind
     name: str
@@ -33,7 +33,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResource:
-    """A resource of a service: its form, its ``ETag``, its path ``at`` in the API, and the API's whole answer."""
+    """A resource of a service.
+
+    ``form`` is compared with the form in the project. ``tag`` is the ``ETag``, ``at`` the path in the API, and
+    ``answer`` the API's whole answer.
+    """
 
     form: Form
     tag: str
@@ -129,11 +133,11 @@ class ResourceKind(ABC):
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         """Return the members of a document that describes a stored resource.
 
-        ``keep`` writes files beside the document.
+        ``keep`` writes a file beside the document, for content that the document only names.
         """
         return stored.form
 
 
 def tag_of(stored: StoredResource | None) -> str | None:
-    """Return the ``ETag`` on which a change is conditional, or None if the resource does not exist."""
+    """Return the ``ETag`` of a stored resource, which makes a change conditional. Return None if it does not exist."""
     return None if stored is None else stored.tag

@@ -32,7 +32,7 @@ class ReferenceTables(ResourceKind):
     path = "/tables"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a table, and store its rows in the cache folder."""
+        """Read a table. Its rows are stored in the cache folder."""
         file, key = document.path("file", folder), document.body["key"]
         specification = TableWish(
             key=tuple([key] if isinstance(key, str) else key), types=document.body.get("columns", {})
@@ -75,7 +75,7 @@ class Calendars(ResourceKind):
     path = "/calendars"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a calendar, and store its hours in the cache folder."""
+        """Read a calendar. Its hours are stored in the cache folder."""
         form = dict(document.body)
         if "ical_file" in form:
             form["ical"] = document.beside("ical_file", folder).decode(errors="replace")
@@ -100,6 +100,9 @@ class Calendars(ResourceKind):
 
 
 def table_of(wanted: Wanted) -> TableVersion:
-    """Return the content of a wanted table, as version 1 of a table with the resource's name."""
+    """Return the content of a wanted table, as version 1 of a table with the resource's name.
+
+    A run without a service uses this content.
+    """
     version: Any = wanted.extra["version"]
     return TableVersion.from_json({**version.to_json(), "name": wanted.name, "version": 1})

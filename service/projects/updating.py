@@ -38,8 +38,8 @@ def update_tests(expectations: Sequence[tuple[Document, Expectation]]) -> Iterat
 def _updated(file: Path, expectations: Sequence[tuple[Document, Expectation]], problems: list[str]) -> str:
     """Return the text of a file with new expectations, or an empty text if no document can be updated.
 
-    Refusals are added to ``problems``. The last document is updated first, so that the line numbers of the others
-    remain valid.
+    ``problems`` gets the reasons why documents cannot be updated. The last document is updated first, so that the line
+    numbers of the others remain valid.
     """
     current = read_file(file)
     unchanged = [] if isinstance(current, ProjectRefused) else current
@@ -56,10 +56,10 @@ def _updated(file: Path, expectations: Sequence[tuple[Document, Expectation]], p
 
 
 def _with_expectation(lines: Sequence[str], document: Document, expected: Expectation) -> list[str]:
-    """Return the lines of a file after replacing the expectation of a document.
+    """Return the lines of a file, in which the expectation of a document is replaced.
 
-    Refused if two members share a line, or if members are indented or in braces, because it is then ambiguous which
-    lines to replace.
+    Refused unless each member is on lines of its own and not indented, because other forms do not show which lines to
+    replace.
     """
     starts = sorted(document.lines.values())
     begins = "".join(lines[line - 1][:1] for line in (document.line, *starts))

@@ -76,11 +76,11 @@ class Webhooks(ResourceKind):
         client.request("PATCH", stored.at, body=body, headers=condition(stored.tag))
 
     def _own(self, wanted: Wanted) -> Form:
-        """Return the members of the creating request that are specific to webhooks, or to one kind of sink."""
+        """Return the members that the request to create this kind of receiver has besides those of all receivers."""
         return {"url": wanted.form["url"], "headers": _headers(wanted)}
 
     def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
-        """Return the members of ``_own`` that differ between ``wanted`` and ``stored``."""
+        """Return the members of ``_own`` that a change of the stored receiver must contain, because they differ."""
         changes: Form = {} if wanted.form["url"] == stored.form["url"] else {"url": wanted.form["url"]}
         return changes if wanted.form["headers"] == stored.form["headers"] else {**changes, "headers": _headers(wanted)}
 

@@ -1,1 +1,4 @@
-"""Questions to the shards, sent to tasks or appended to the log. Shards answer from their states."""
+"""Questions to the shards. A question is sent to the tasks of the pipeline or appended to the log.
+
+Shards answer from their states.
+"""

@@ -1,7 +1,8 @@
-"""Asks the shards questions. Each shard answers from its state, and names the position of its log for which this holds.
+"""Asks the shards questions. Each shard answers from its state, and names the position of its log for the answer.
 
-Continuous tasks answer between two steps. With micro-batches, a question is a record of the log, which each shard
-answers at the position of this record. In both cases, the answer covers all events acknowledged before the question.
+If the tasks of the pipeline run continuously, they answer between two steps. With micro-batches, a question is a record
+of the log, and each shard answers at the position of this record. In both cases, the answer covers all events
+acknowledged before the question.
 
 The caller waits on the event loop, so a waiting caller blocks no thread. One thread sends all questions that arrived
 while it was sending the previous ones. If several callers ask, it sends at most once per ``_GATHERED_S``, because
@@ -31,7 +32,7 @@ Readings: TypeAlias = MutableMapping[Any, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardQuestion:
-    """A question to the operators of one kind that read a stream by its correlation key.
+    """A question to an operator that reads a stream by its correlation key.
 
     The question goes to the shard of ``key``, or to every shard if ``key`` is None.
     """
@@ -70,11 +71,11 @@ class Questions:
         self._inbox.end()
 
     async def ask(self, read: Callable[[Readings], ShardQuestion]) -> Sequence[Mapping[str, Any]]:
-        """Ask the shards the question that ``read`` returns. ``read`` is called in a thread.
+        """Ask the shards the question that ``read`` returns, and return the answers.
 
-        Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if the maximum number of questions is
-        already waiting, the pipeline does not run, or a shard cannot answer. Raises ``AnswersLate`` if not all shards
-        answer in time.
+        ``read`` is called in a thread. An answer has the members ``shard``, ``position`` and ``answer``. Refused if the
+        maximum number of questions is already waiting, the pipeline does not run, or a shard cannot answer. Raises
+        ``AnswersLate`` if not all shards answer in time.
         """
         self._require_seat()
         awaited = self._inbox.begin()
@@ -128,9 +129,9 @@ class Questions:
         self._sending = None
 
     def _send_batch(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
-        """Send questions.
+        """Send questions. Return one outcome per question, in the same order.
 
-        For each, return the number of shards that will answer, or the error that prevented sending.
+        An outcome is the number of shards that will answer, or the error because of which the question was not sent.
         """
         readings: Readings = {}
         outcomes: dict[str, int | Exception] = {}  # by index of the question
@@ -149,7 +150,10 @@ class Questions:
         return [outcomes[unsent.awaited.question] for unsent in batch]
 
     def _send_asks(self, stream: str, key: str | None, asks: Sequence[Ask]) -> int | Exception:
-        """Send questions to the same shards. Return the number of shards, or the error that prevented sending."""
+        """Send questions that go to the same shards.
+
+        Return the number of these shards, or the error because of which the questions were not sent.
+        """
         try:
             return self._stores.announcements.ask(stream, asks, self._settings.limits.question_wait_s, key)
         except Exception as error:  # house: allow broad-except: raised where each question is asked

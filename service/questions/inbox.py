@@ -18,10 +18,10 @@ _PAUSE_S = 0.1
 
 
 class Awaited:
-    """The awaited answers to one question, which belong to the event loop in which this object was created.
+    """A question whose answers a caller awaits in the event loop in which this object was created.
 
     ``shards`` is the number of shards that were asked, or None until the question is sent. The result of ``answers`` is
-    set when all these shards have answered, and is in the order of shards.
+    set when all these shards have answered. It is in the order of shards.
     """
 
     def __init__(self, question: str) -> None:

@@ -22,9 +22,11 @@ class CaseFilter:
     """A filter that selects open transactions.
 
     Attributes:
-        state: ``open``: all transactions; ``matching``: with a partial match; ``deviating``: with a broken constraint.
+        state: ``open`` selects all transactions, ``matching`` those with a partial match, and ``deviating`` those with
+            a
+        broken constraint.
         older_than: The least time that the transaction has been open: seconds, or a duration such as ``2d``.
-        waits_for: An event type for which the furthest partial match of a pattern waits.
+        waits_for: An event type. The furthest partial match of a pattern waits for an event of this type.
     """
 
     stream: str
@@ -42,11 +44,12 @@ class OpenCaseReport:
     """The open transactions of a stream.
 
     Attributes:
-        positions: The position of the log to which the report belongs, by shard.
+        positions: The position of the log at which each shard answered.
         total: The number of open transactions.
         matching: The number of selected transactions, including those beyond the limit.
-        unnamed: The number of open transactions with unknown key. An earlier release saved them, and they have had no
-            event since.
+        unnamed: The number of open transactions whose key is unknown, because an earlier release saved them and they
+            have
+        had no event since.
         traces: The selected transactions, oldest first, in the form of the shards' answers.
     """
 

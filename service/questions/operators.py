@@ -19,7 +19,10 @@ _INDEX_WAIT_S = 1.0  # an explanation does not wait for a backlog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorAnswer:
-    """The answer of an operator, exact at the given position of each shard's log. ``members`` depends on the kind."""
+    """The answer of an operator, exact at the position in each shard's log that ``positions`` names.
+
+    ``members`` depends on the kind of the operator.
+    """
 
     positions: Mapping[int, str]
     members: Mapping[str, Any]
@@ -39,9 +42,9 @@ class OperatorQuestions:
         return OperatorAnswer(positions={reply["shard"]: reply["position"] for reply in replies}, members=members)
 
     async def indexes(self, kind: DocumentKind, name: str) -> list[Mapping[str, Any]]:
-        """Return a description of the index from which an operator answers, one per shard.
+        """Return, for each shard, a description of the index from which an operator answers questions.
 
-        The list is empty if the operator cannot answer questions.
+        The list is empty if the operator cannot answer questions, or does not answer soon.
         """
         if not kind.is_asked:
             return []
@@ -72,9 +75,10 @@ class OperatorQuestions:
         return definition, replies
 
     def _running(self, kind: DocumentKind, name: str, readings: Readings) -> tuple[RegisteredOperator, int | None]:
-        """Return a running operator, and the event time that its stream has reached.
+        """Return an operator, and the event time that its stream has reached.
 
-        Adds the last heartbeat to ``readings``, the values that are shared by questions sent together.
+        Raises ``OperatorAway`` unless it is active. ``readings`` are values that questions share if they are sent
+        together. The last heartbeat is added to them.
         """
         record, declaration, times, readings["last_us"] = self._stores.registry.operator_with_times(kind.name, name)
         if record.state != "active":
@@ -83,10 +87,10 @@ class OperatorQuestions:
 
 
 def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None:
-    """Return the greatest event time that a stream has reached in any shard, or None before the first event.
+    """Return the event time up to which a stream is complete, or None before the first event.
 
-    For a derived stream, this is the time of its newest tick. The lateness is subtracted. For ``auto``, this is the
-    largest permitted bound.
+    This is the greatest time that the stream has reached in any shard, less the lateness. For a derived stream, only
+    ticks count. If the lateness is ``auto``, its largest permitted bound is subtracted.
     """
     times_us = (times.ticked_us,) if declaration.derived else (times.newest_us, times.ticked_us)
     newest_us = max((time_us for time_us in times_us if time_us is not None), default=None)

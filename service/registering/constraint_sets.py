@@ -21,7 +21,10 @@ from streams import Clock, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """The parts of a stream's constraint set: hand-written constraints, their notices, and the followed workflow."""
+    """The parts from which a stream's constraint set is made.
+
+    These are the hand-written constraints, the notices about them, and the workflow that the stream follows.
+    """
 
     own: ConstraintSet
     notices: tuple[str, ...]
@@ -38,7 +41,7 @@ class ConstraintSets:
         self._clock = clock
 
     def upload(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
-        """Set the hand-written constraints of a stream. The stream continues to follow its workflow, if any.
+        """Set the hand-written constraints of a stream. If the stream follows a workflow, it continues to do so.
 
         The document is JSON or YAML text, or the decoded value. If ``stream`` is None, the document names the stream.
         The stream's end events are added to the set. If unknown types are deviations, the stream's event types are
@@ -60,9 +63,9 @@ class ConstraintSets:
     ) -> ConstraintReport:
         """Make a stream follow a workflow, in addition to its hand-written constraints.
 
-        Without a mode, a stream that already follows the workflow keeps its mode. A stream that follows a later version
-        of the workflow keeps this version. Refused if the mode is ``exact`` and the workflow has no automaton, or if
-        the hand-written constraints contradict the workflow.
+        Without a mode, a stream that already follows a workflow keeps its mode. A stream that follows a later version
+        of the workflow than ``derived`` keeps this later version. Refused if the mode is ``exact`` and the workflow has
+        no automaton, or if the hand-written constraints contradict the workflow.
         """
 
         def parts(registered: RegisteredConstraints | None) -> _Parts:
@@ -111,7 +114,7 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def redrafted(self, declaration: StreamDeclaration, registered: RegisteredConstraints) -> ConstraintsDraft:
-        """Return the constraint set of a stream under a changed declaration, checked as in ``follow``."""
+        """Return the constraint set of a stream whose declaration changes. The set is checked as in ``follow``."""
         return self._draft(declaration, self._with_workflow(_hand_written(registered), registered))
 
     def current(self, stream: str) -> ConstraintReport:
@@ -132,7 +135,10 @@ class ConstraintSets:
         raise UnknownConstraints(f"the constraint set of {stream!r} has no version {version}", stream=stream)
 
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """Analyse a stream's constraint set without events, together with its patterns that are small enough."""
+        """Analyse a stream's constraint set before any event. Returns the registered set and the analysis.
+
+        The analysis includes the guarded patterns that are small enough.
+        """
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints.get(stream)
         queries = [query for query in self.guarded_queries(declaration) if is_explained(query)]
@@ -147,7 +153,7 @@ class ConstraintSets:
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 
     def guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
-        """Return the queries of the patterns to which a stream's constraints apply.
+        """Return the queries of those patterns whose partial matches a stream's constraints may terminate early.
 
         These patterns are guarded and running, and read whole traces.
         """
@@ -159,14 +165,17 @@ class ConstraintSets:
         return [build_query(pattern) for pattern in parsed if routed(pattern, declaration).has_whole_traces]
 
     def _latest(self, registered: RegisteredConstraints | None, derived: Derived) -> Derived:
-        """Return the given version of a workflow, or the version that the stream already follows, if it is later."""
+        """Return ``derived`` or, if the stream already follows a later version of the same workflow, that version."""
         following = None if registered is None else registered.following
         if following is None or following.workflow != derived.workflow or following.version <= derived.version:
             return derived
         return self.derived(following)
 
     def _with_workflow(self, parts: _Parts, registered: RegisteredConstraints | None) -> _Parts:
-        """Add the workflow that the stream follows, if any, to the parts of its constraint set."""
+        """Return the parts of a stream's constraint set, to which the workflow that the stream follows is added.
+
+        If the stream follows none, the parts are unchanged.
+        """
         if registered is None or registered.following is None:
             return parts
         return replace(parts, derived=self.derived(registered.following), mode=registered.following.mode)
@@ -186,7 +195,10 @@ class ConstraintSets:
         return self._report(record, is_new=is_new)
 
     def _draft(self, declaration: StreamDeclaration, parts: _Parts) -> ConstraintsDraft:
-        """Build the constraint set to be registered from its parts, checked as in ``upload`` and ``follow``."""
+        """Build the constraint set to be registered from its parts, and check it.
+
+        The errors are those of ``upload`` and ``follow``.
+        """
         constraint_set = effective_set(parts.own, declaration, parts.derived, parts.mode)
         self._check_types(constraint_set)
         check_set(constraint_set)
@@ -227,13 +239,16 @@ class ConstraintSets:
 
 
 def _following(registered: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:
-    """Return the parts of a stream's constraint set after the stream begins to follow a workflow."""
+    """Return the parts of a stream's constraint set once the stream follows the workflow ``derived``."""
     parts = _Parts(own=ConstraintSet(), notices=(), derived=None) if registered is None else _hand_written(registered)
     return replace(parts, derived=derived, mode=parts.mode if mode is None else mode)
 
 
 def _hand_written(registered: RegisteredConstraints) -> _Parts:
-    """Return the hand-written constraints of the current set, and the mode in which the stream follows its workflow."""
+    """Return the parts of the current set without its workflow.
+
+    They are the hand-written constraints, their notices, and the mode in which the stream follows its workflow.
+    """
     mode: FollowMode = "auto" if registered.following is None else registered.following.mode
     written = parse_constraints(registered.written)
     return _Parts(own=written.constraint_set, notices=written.notices, derived=None, mode=mode)

@@ -40,7 +40,7 @@ class Derivations:
         self._registry = registry
 
     def check(self, pattern: Pattern, stream: str) -> None:
-        """Check that a pattern on a stream may feed the stream in its INTO clause, without changing anything.
+        """Check that a pattern on a stream may feed the stream in its INTO clause. Nothing is changed.
 
         Raises ``StreamNotDerived`` if the fed stream accepts posted events. Raises ``DerivationRefused`` if streams
         would be derived in a cycle or in too long a chain, or if the fed stream does not declare the type of the
@@ -88,13 +88,16 @@ class Derivations:
             )
 
     def check_input(self, definition: Definition) -> None:
-        """Refuse an operator that needs final events, if the events of its stream may be retracted."""
+        """Raise an error if an operator needs final events, but the events of its stream may be retracted."""
         operators = [operator for operator in self._registry.every_operator() if operator.state != "retired"]
         feeders = [(part.kind, part.name, part.into) for operator in operators for part in operator.feeders]
         require_final(definition, feeders)
 
     def _check_listeners(self, kind: str, name: str, into: str) -> None:
-        """Refuse an operator that may retract events, if an operator that reads the fed stream needs final events."""
+        """Raise an error if an operator that reads the stream ``into`` needs final events.
+
+        The operator that feeds this stream may retract events.
+        """
         for operator in self._registry.operators("").all():
             if operator.state != "retired":
                 try:
@@ -103,10 +106,10 @@ class Derivations:
                     raise DerivationRefused(error.message) from error
 
     def declare_fed_by(self, stream: str, draft: OperatorDraft) -> None:
-        """Declare the derived streams of an operator that is about to be registered on a stream.
+        """Declare the derived streams that an operator feeds, before it is registered on ``stream``.
 
-        If the registration would be refused, its error is raised before anything is declared. If the process stops
-        before the registration, or another writer is faster, the declared streams remain, without events.
+        If the registration would be refused, its error is raised and nothing is declared. If the process stops before
+        the registration, or another writer is faster, the declared streams remain without events.
         """
         feeders = draft.record(stream, 0, 0).feeders
         if feeders and draft.state != "draft":
@@ -123,7 +126,7 @@ class Derivations:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-        """Return warnings about types in a pattern on a derived stream that no pattern feeding the stream makes.
+        """Return warnings about the types in a pattern on a derived stream that no pattern makes for this stream.
 
         If an operator other than a pattern feeds the stream, there are no warnings.
         """
@@ -142,7 +145,10 @@ class Derivations:
         ]
 
     def _feeds(self, identity: tuple[str, str]) -> Feeds:
-        """Return all feeds of derived streams, except those of the operator (kind, name) and of its parts."""
+        """Return which operators feed which derived streams, without one operator and its parts.
+
+        ``identity`` is the kind and the name of this operator.
+        """
         operators = [
             operator for operator in self._registry.operators(identity[0]).all() if operator.name == identity[1]
         ]

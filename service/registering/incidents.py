@@ -30,8 +30,8 @@ class IncidentLibrary:
     def act(self, incident_id: str, action: Action, by: str | None) -> dict[str, Any]:
         """Request that an incident is acknowledged or closed. Returns the incident, or raises ``IncidentClosed``.
 
-        A second acknowledgement has no effect. If the incident's pattern was deleted, the stored incident is closed
-        directly.
+        A second acknowledgement has no effect. If the incident's pattern was deleted, no shard can decide on the
+        request, so the stored incident is closed directly.
         """
         incident = self._stores.incidents.get(incident_id)
         if incident["state"] == "closed":
@@ -52,7 +52,7 @@ class IncidentLibrary:
             self._request(incidents, CLOSE, {"by": None, "how": "deletion"})
 
     def _request(self, incidents: Sequence[Mapping[str, Any]], action: Action, request: Mapping[str, Any]) -> None:
-        """Append requests to the log. Their times are before the watermark, so they take effect at their position."""
+        """Append requests to the log. They take effect at once, because their event times are before the watermark."""
         at = format_time(self._clock.now_us())
         events = [
             Event(

@@ -40,7 +40,11 @@ _MOST_STATES = 1_100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternInspection:
-    """The analysis of one pattern: dead alternatives, failing conditions, redundant steps, forecasts of states."""
+    """The analysis of one pattern under constraints.
+
+    It has the alternatives that can never match, the failing conditions, the redundant steps, and forecasts for the
+    states of the pattern.
+    """
 
     check: QueryCheck
     conditions: tuple[FailingCondition, ...] = ()
@@ -75,13 +79,16 @@ class SetInspection:
 
 
 def is_explained(query: Query) -> bool:
-    """Return whether a pattern is small enough to list its failing conditions, with repetitions written out."""
+    """Return whether a pattern is small enough to list its failing conditions.
+
+    Its size is that of the pattern whose repetitions are written out.
+    """
     steps = max((len(term.atoms) for term in query.terms), default=0)
     return steps <= _MOST_STEPS and len(query.states) <= _MOST_STATES
 
 
 def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bool = True) -> PatternInspection:
-    """Analyse one pattern under constraints. Unless ``is_ended``, only check which alternatives can match."""
+    """Analyse one pattern under constraints. If ``is_ended`` is False, only check which alternatives can match."""
     check = check_query(query, constraint_set)
     if not is_ended or not check.is_satisfiable:
         return PatternInspection(check=check)

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """A compiled workflow version: constraints and, if possible, an automaton. ``cover`` implies all constraints."""
+    """The results of compiling a version of a workflow: its constraints and, if possible, its automaton.
+
+    ``cover`` is a subset of the constraints from which all others follow.
+    """
 
     workflow: str
     version: int
@@ -47,7 +50,7 @@ class Derived:
         )
 
     def to_findings(self) -> dict[str, Any]:
-        """Return the results as plain JSON, without the workflow's name and version."""
+        """Return the results as plain JSON, without the name and the version of the workflow."""
         origins = {str(constraint): origin for constraint, origin in self.extraction.origins.items()}
         return {
             "extraction": self.extraction.to_document(),
@@ -73,7 +76,10 @@ class Derived:
         )
 
     def is_exact(self, mode: FollowMode) -> bool:
-        """Return whether a mode uses the automaton. Raises ``AutomatonTooLarge`` for ``exact`` without an automaton."""
+        """Return whether a stream in this mode is compared with the automaton of the workflow.
+
+        Raises ``AutomatonTooLarge`` if the mode is ``exact`` and there is no automaton.
+        """
         if mode == "exact" and self.automaton is None:
             raise AutomatonTooLarge(
                 f"the workflow {self.workflow!r} cannot be followed exactly: {self.without_automaton}; "
@@ -89,7 +95,7 @@ class Derived:
         return Following(workflow=self.workflow, version=self.version, mode=mode)
 
     def joined_to(self, own: ConstraintSet, mode: FollowMode) -> ConstraintSet:
-        """Join hand-written constraints with the constraints of the workflow."""
+        """Return the constraints of the workflow joined with ``own``, the hand-written constraints of the stream."""
         settings = own.settings
         if settings.unknown_types == "deviate":
             own = replace(own, settings=replace(settings, types=settings.types | frozenset(self.extraction.events)))
@@ -106,7 +112,10 @@ class Derived:
 def effective_set(
     own: ConstraintSet, declaration: StreamDeclaration, derived: Derived | None, mode: FollowMode
 ) -> ConstraintSet:
-    """Return a stream's effective constraints: hand-written, from its declared end events, and from its workflow."""
+    """Return all constraints that a stream's traces should keep.
+
+    They are hand-written, or follow from the stream's end events or its workflow.
+    """
     joined = joined_with(own, declaration)
     return joined if derived is None else derived.joined_to(joined, mode)
 
@@ -133,7 +142,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _automaton_form(automaton: ProcessAutomaton | None) -> Any:
-    """Return an automaton in the form of a constraint document, or None without an automaton."""
+    """Return an automaton in the form that it has in a constraint document, or None if there is no automaton."""
     if automaton is None:
         return None
     bare = following(

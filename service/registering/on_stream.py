@@ -15,7 +15,7 @@ from streams import StreamDeclaration
 
 @dataclass(frozen=True, kw_only=True)  # without slots, because each value is computed once, when it is first needed
 class StreamRules:
-    """The declaration of a stream, and the document of its registered constraint set (None: no set)."""
+    """The declaration of a stream, and the document of its registered constraint set, or None if it has no set."""
 
     declaration: StreamDeclaration
     document: Mapping[str, Any] | None
@@ -30,10 +30,10 @@ class StreamRules:
         return ConstraintSet(end_events=frozenset(self.declaration.end_events))
 
     def relied_on(self, route: str, *, is_guarded: bool) -> ConstraintSet:
-        """Return the constraints on which a pattern may rely.
+        """Return the constraints that a pattern can take for granted.
 
-        An unguarded pattern relies on the declared end events only. A pattern by a further key (``route``) relies on no
-        constraints.
+        For an unguarded pattern, these are the declared end events only. For a pattern by a further key (``route``),
+        there are none.
         """
         if route:
             return ConstraintSet()
@@ -46,7 +46,7 @@ class StreamRules:
 
 @dataclass(frozen=True, kw_only=True)  # without slots, because each value is computed once, when it is first needed
 class OnStream:
-    """A pattern on its stream. With ``is_guarded``, constraints may terminate its partial matches early."""
+    """A pattern on its stream. If ``is_guarded``, constraints may terminate its partial matches early."""
 
     rules: StreamRules
     routed: RoutedPattern
@@ -63,7 +63,7 @@ class OnStream:
 
     @cached_property
     def query(self) -> Query:
-        """The query to check against constraints, without NOTs if the pattern does not read whole traces."""
+        """The query that is checked against constraints. It has no NOTs if the pattern does not read whole traces."""
         query = build_query(self.pattern)
         return query if self.routed.has_whole_traces else _without_absences(query)
 
@@ -81,7 +81,7 @@ class OnStream:
 
 
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
-    """Return the ways in which a pattern's traces can end. Traces of a further key do not end.
+    """Return the ways in which the traces that a pattern reads can end. Traces of a further key do not end.
 
     The end events of a constraint set count only if its settings say that they end traces. Constraints decide a NOT at
     the end of a pattern only if ``is_guarded``.

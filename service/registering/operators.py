@@ -20,7 +20,7 @@ from streams import Clock, Definition, StreamDeclaration, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorExplanation:
-    """How an operator runs, in words: its algorithm, its state, and when it emits results.
+    """How an operator runs. ``sentences`` say which algorithm it uses, since when it runs, and when it emits results.
 
     ``statistics`` has the counts of all shards after their last micro-batches, or is None if no shard has reported the
     operator. ``waiting`` is the number of events that wait for the time of other inputs.
@@ -34,7 +34,7 @@ class OperatorExplanation:
 class OperatorLibrary:
     """Registers and explains operators.
 
-    Without ``can_spill``, operators that may keep a part of their state in files are refused.
+    If ``can_spill`` is False, operators that may keep a part of their state in files are refused.
     """
 
     def __init__(
@@ -70,8 +70,9 @@ class OperatorLibrary:
         """Register an operator. A different document makes the next version, and an equal document changes nothing.
 
         Returns the operator after the call, and whether it changed. Without ``severity``, an operator keeps its
-        severity, and a new operator gets ``medium``. A draft is only checked and stored, and a paused operator sees no
-        events. With ``creates``, replacing an operator is refused.
+        severity, and a new operator gets ``medium``. The first ``state`` may be ``draft``, which is only checked and
+        stored, or ``paused``, which sees no events. With ``creates``, an existing operator is not replaced, but an
+        error is raised.
         """
         reader = self._kinds[kind]
         declarations: dict[str, StreamDeclaration] = {}
@@ -119,11 +120,9 @@ class OperatorLibrary:
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> tuple[RegisteredOperator, bool]:
-        """Activate, pause, resume or retire an operator for later log entries.
+        """Activate, pause, resume or retire an operator, with effect on later log entries.
 
-        With ``stops``, a pause skips the backlog.
-
-        Returns the operator, and whether it changed.
+        With ``stops``, a pause skips the backlog. Returns the operator, and whether it changed.
         """
         operators = self._registry.operators(kind)
         if action == "activate":
@@ -162,7 +161,7 @@ class OperatorLibrary:
         return record is not None and bool(parse_constraints(record.document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator, and the inner streams between its parts. Its results are kept.
+        """Delete an operator, and the inner streams that connect its parts. Its results are kept.
 
         If a deletion was interrupted, the next call completes it and then raises ``UnknownOperator``.
         """
@@ -176,7 +175,7 @@ class OperatorLibrary:
         self._remove_inner(deleted)
 
     def _remove_inner(self, deleted: RegisteredOperator) -> None:
-        """Remove the inner streams between the parts of a deleted operator."""
+        """Remove the inner streams that connect the parts of a deleted operator."""
         remove_inner(self._stores, {part.into for part in deleted.parts})
 
     def _parts(self, kind: DocumentKind, definition: Definition) -> tuple[OperatorPart, ...]:
@@ -193,7 +192,7 @@ class OperatorLibrary:
 
 
 def _since(record: RegisteredOperator) -> str:
-    """Return a sentence about the time and the version with which an operator's state began."""
+    """Return a sentence that says since when, and since which version, an operator holds its state."""
     if record.state != "active":
         return f"It is {record.state}, and holds nothing."
     if not record.is_continued:

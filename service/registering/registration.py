@@ -78,9 +78,10 @@ class Registration:
     def change_stream(
         self, name: str, members: Mapping[str, Any], condition: Condition = ANY, *, is_checked: bool | None = None
     ) -> StreamRecord:
-        """Change members of a declaration (``streams.CHANGEABLE``), or its schema checks, for later log entries.
+        """Change members of a declaration (``streams.CHANGEABLE``), with effect on later log entries.
 
-        If the end events change, the next version of the stream's constraint set is registered in the same step.
+        ``is_checked`` turns schema checks on or off. If the end events change, the next version of the stream's
+        constraint set is registered in the same step.
         """
 
         def changed(
@@ -100,8 +101,8 @@ class Registration:
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
         """Remove a stream at the current end of the log, together with its hourly counts. Its results are kept.
 
-        Open incidents of its patterns are closed, as by ``delete_pattern``. Returns the stream's resources, such as
-        patterns. Unless ``is_cascading``, raises ``StreamInUse`` if resources use the stream.
+        Returns the resources that used the stream, such as patterns. They are removed with it if ``is_cascading``, and
+        open incidents of patterns are closed. Otherwise, ``StreamInUse`` is raised if there are any.
 
         If a removal was interrupted, the next call completes it and then raises ``UnknownStream``.
         """
@@ -138,9 +139,10 @@ class Registration:
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> PatternReport:
-        """Activate, pause, resume or retire a pattern for later log entries. With ``stops``, a pause skips the backlog.
+        """Activate, pause, resume or retire a pattern, with effect on later log entries.
 
-        Raises ``UnsatisfiablePattern`` when activating a draft that cannot match under the stream's constraints.
+        With ``stops``, a pause skips the backlog. Raises ``UnsatisfiablePattern`` if a draft is activated that cannot
+        match under the stream's constraints.
         """
         patterns = self._stores.registry.pattern_operators
         if action == "activate":
@@ -167,14 +169,14 @@ class Registration:
         self._end_alerts(deleted)
 
     def _complete_removal(self, stream: str) -> None:
-        """Remove the remains of a removed stream that its script leaves: promises, hourly counts, open incidents."""
+        """Remove what the script that removes a stream leaves behind: promises, hourly counts and open incidents."""
         if self._stores.registry.removal.is_removed(stream):
             self._stores.derived.forget(stream)
             self._stores.hours.forget(stream)
         self._end_alerts_on(stream)
 
     def _end_alerts_on(self, stream: str) -> None:
-        """Close the incidents of the deleted patterns of a removed stream, and remove the patterns' inner streams."""
+        """Close the incidents of all patterns that were deleted with a stream, and remove their inner streams."""
         for record in self._stores.registry.pattern_operators.ever():
             if record.stream == stream and not record.is_active:
                 self._end_alerts(record)
@@ -244,7 +246,10 @@ class Registration:
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _resolving_nothing(self, suppression: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return warnings if the pattern that ``resolves`` names has no incidents that could be closed."""
+        """Return a warning if ``resolves`` of a pattern can close no incidents.
+
+        The pattern that ``resolves`` names may open none, or group them otherwise.
+        """
         name, by = suppression.get("resolves"), suppression["by"]
         if name is None:
             return ()
@@ -273,7 +278,7 @@ class Registration:
         return StreamRules(declaration=declaration, document=None if record is None else record.document)
 
     def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:
-        """Raise ``StreamInUse`` if a pattern waits for an end of traces that would never occur."""
+        """Raise ``StreamInUse`` if a pattern needs the end of traces, but traces would no longer end."""
         rules = StreamRules(declaration=declaration, document=document)
         for record in self._stores.registry.patterns(declaration.name):
             if record.state == "retired":
@@ -290,7 +295,7 @@ class Registration:
                 ) from error
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
-        """Return the constraints on which a pattern may rely: none if it is matched by a further key (``route``)."""
+        """Return the constraints that a pattern can take for granted, as ``StreamRules.relied_on`` does."""
         return self._rules(declaration).relied_on(route, is_guarded=is_guarded)
 
 

@@ -44,7 +44,10 @@ class ConstraintReport:
 
 
 def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
-    """Add a stream's end events to a document's constraint set, and its types if unknown types are deviations."""
+    """Return the constraint set of a document with the end events of the stream.
+
+    If unknown types are deviations, the types of the stream are added, too.
+    """
     settings = constraint_set.settings
     if settings.unknown_types == "deviate":
         settings = replace(settings, types=settings.types | frozenset(declaration.event_types))
@@ -61,7 +64,7 @@ def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) ->
 
 
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """Return notices about end events that end no trace because the stream does not declare them.
+    """Return a notice about the end events that end no trace, because the stream does not declare them.
 
     ``source`` says in the notice where the end events are written.
     """
@@ -77,7 +80,10 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 
 
 def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
-    """Return warnings about a constraint set, and about registered patterns that can never match or wait for ever."""
+    """Return warnings about a constraint set, and about registered patterns that can never match under the set.
+
+    There are also warnings about patterns that would wait forever for the end of a trace.
+    """
     warnings, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
         on_stream = rules.on_stream(parse_pattern(pattern.text), is_guarded=pattern.is_guarded)
@@ -125,7 +131,7 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
 
 
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
-    """Return warnings about further keys in ``WHERE [..]`` that are read as attributes of the same name."""
+    """Return warnings about names in ``WHERE [..]`` that are read as attributes but are also names of further keys."""
     declaration = on_stream.declaration
     further_keys = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
     return [
@@ -139,7 +145,7 @@ def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
 def _undeclared_types(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
     """Return warnings about types of a pattern that the stream does not declare.
 
-    Earlier releases accepted such patterns.
+    A new pattern of this kind is refused, but earlier releases accepted such patterns.
     """
     if not declaration.event_types:
         return []

@@ -1,4 +1,4 @@
-"""The stored records on which the registration of an operator relies.
+"""The stored records of streams and tables with which the registration of an operator was checked.
 
 The script that stores the operator compares these records with the current ones, and refuses if any has changed.
 """
@@ -21,10 +21,10 @@ _Checks = tuple[tuple[str, str, bytes], ...]
 def requirements(
     stores: Stores, declarations: Collection[StreamDeclaration], draft: OperatorDraft, lookups: Collection[Lookup]
 ) -> Callable[[], _Checks]:
-    """Return a function for ``OperatorDraft.required``, once the draft has been checked.
+    """Return a function for ``OperatorDraft.required``, which returns the records that the script compares.
 
-    The draft was checked with the given declarations and tables, so it relies on them. The streams that the operator
-    feeds must be declared, unless the draft is only stored.
+    The draft was checked with ``declarations`` and with the tables of ``lookups``. The streams that the operator feeds
+    must be declared, unless the draft is only stored.
     """
     first = draft.inputs[0].stream if draft.inputs else next(iter(declarations)).name
     fed = () if draft.state == "draft" else {feeder.into for feeder in draft.record(first, 0, 0).feeders}
@@ -34,7 +34,7 @@ def requirements(
 def _checks(
     stores: Stores, declarations: Iterable[StreamDeclaration], fed: Iterable[str], lookups: Collection[Lookup]
 ) -> _Checks:
-    """Return the current records, if the declarations and tables that were checked are still valid.
+    """Return the current records of the streams and tables with which an operator was checked.
 
     The records are read before the comparison, so the script notices a later change of a record. Raises
     ``RegistryContended`` if a stream has another declaration, or if a fed stream accepts posted events or is removed.

@@ -1,4 +1,4 @@
-"""Finds probable misspellings in patterns: types and attributes missing in the events, declaration or workflow."""
+"""Finds probable misspellings in patterns: types and attributes that events, declaration and workflow do not have."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def strangers(
     Args:
         patterns: The patterns.
         events: All events, or an example of them.
-        further_types: Correct types that need not occur in the events. None: types are not checked.
+        further_types: Correct types that need not occur in the events. If it is None, types are not checked.
         is_example: The events are a small example, such as those of a test, and lack types and attributes on purpose. A
-            name is then reported only if it is similar to another name that the pattern does not use.
+        name is then reported only if it is similar to another name that the pattern does not use.
     """
     if not len(events):
         return
@@ -96,7 +96,10 @@ def _types_of(events: EventBatch) -> list[str]:
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    """Refuse a type in a pattern, also in NOT and UNTIL, that the stream does not declare, if it declares any."""
+    """Raise an error if a pattern names a type that the stream does not declare. NOT and UNTIL count, too.
+
+    A stream that declares no types may have events of any type.
+    """
     if not declaration.event_types:
         return
     for notice in unknown_types(pattern, declaration.event_types, "that the stream declares"):
@@ -104,9 +107,10 @@ def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
 
 
 def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_types: Collection[str]) -> list[str]:
-    """Return warnings about probably misspelt types of a pattern: not in the workflow, or similar to a known type.
+    """Return warnings about types of a pattern that are probably misspelt.
 
-    ``further_types`` are known types besides those of the constraints, such as types with schemas.
+    A type is probably misspelt if it is not in the workflow, or if it is similar to a known type. ``further_types`` are
+    known types besides those of the constraints, such as types with schemas.
     """
     process = constraint_set.process
     automaton = None if process is None else process.automaton
@@ -129,9 +133,10 @@ def constrained_types(constraint_set: ConstraintSet) -> frozenset[str]:
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
-    """Return how many names of a path lead to the first list that the path continues without an index.
+    """Return how many names of a path lead to the first list for which the path has no index.
 
-    Returns 0 if the path leads to a value without crossing such a list, and None if the path leads to no value.
+    For the path ``items.price``, this is 1 if ``items`` is a list. The result is 0 if the path leads to a value without
+    crossing such a list, and None if the path leads to no value.
     """
     for place, name in enumerate(path):
         if isinstance(data, list) and not is_element(name):
@@ -141,7 +146,7 @@ def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
 
 
 def _of_list(attribute: Attribute, items: tuple[str, ...]) -> Notice:
-    """Return the notice about an attribute that is read from a list, although only the list's elements can have it."""
+    """Return the notice that an attribute is always null, because it is read from a list instead of its elements."""
     whole, owner = ".".join(items), "" if attribute.of is None else f"{attribute.of}."
     rest = ".".join(attribute.path[len(items) :])
     return Notice(
@@ -157,9 +162,9 @@ def _have_member(data: pa.Array, name: str) -> bool:
 
 
 class _Attributes:
-    """The attributes of events, by the types of the events.
+    """The attributes of events, by event type.
 
-    Only the first events of the types are kept. If these lack an attribute, the other events are read, too.
+    Only the first events of a type are kept. If these lack an attribute, the other events are read, too.
     """
 
     def __init__(self, events: EventBatch) -> None:
@@ -168,9 +173,9 @@ class _Attributes:
         self._found: dict[tuple[str, tuple[str, ...]], bool] = {}
 
     def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
-        """Return whether each name of a path is a member in events of the given types, at any depth.
+        """Return whether events of the given types have every name of a path as a member. The depth does not matter.
 
-        Returns True if there are no such events.
+        The result is True if there are no such events.
         """
         return not len(self._of(types)) or all(self._occurs(name, types) for name in path if not is_element(name))
 
@@ -184,7 +189,7 @@ class _Attributes:
         return self._found[name, types]
 
     def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the part of a path that leads to a list, if the path continues after the list without an index.
+        """Return the beginning of a path that leads to a list, if the next name of the path is no index.
 
         Otherwise the result is empty. Only the first events of the types are examined.
         """

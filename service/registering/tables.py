@@ -47,7 +47,10 @@ _MOST_CHANGES = 10_000  # changes of single rows, which every shard keeps in mem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpload:
-    """An uploaded file with the rows of a table. ``wish`` has the requested key and the requested types of columns."""
+    """An uploaded file with the rows of a table.
+
+    ``wish`` has the key and the types of columns that the sender requests.
+    """
 
     name: str
     path: Path
@@ -179,7 +182,10 @@ class TableLibrary:
         return {record.name: record.table.form for record in self.store.all()}
 
     def _merged(self, record: RegisteredTable, key: str, row: tuple[Any, ...] | None) -> TableVersion:
-        """Merge the row changes of a table and one more into a new version. The row is removed if ``row`` is None."""
+        """Return a new version of a table whose rows include all row changes and one more.
+
+        If ``row`` is None, the change removes the row with this ``key``.
+        """
         tables = self._opened(record).with_row(record.name, key, row)
         version = keep_rows(record.table.form, tables.rows(record.name))
         return TableVersion.from_json({**version.to_json(), "name": record.name})
@@ -188,7 +194,7 @@ class TableLibrary:
         return Tables(self.store.files).with_version(record.table, self.store.changes(record))
 
     def _users_of(self, name: str) -> list[tuple[RegisteredOperator, Lookup]]:
-        """Return the operators that look up a table, except retired ones, each with its lookup."""
+        """Return the operators that look up a table, each with its lookup. Retired operators are left out."""
         return [
             (operator, lookup)
             for operator in self._registry.every_operator()

@@ -79,7 +79,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowReport:
-    """A registered workflow and the streams that follow it. ``is_new`` is True if the call changed any of these."""
+    """A registered workflow, and the streams that follow it. ``is_new`` is True if the call changed any of them."""
 
     record: RegisteredWorkflow
     is_new: bool = False
@@ -102,7 +102,10 @@ class WorkflowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """The event types to highlight in a drawing, optionally with their counts, and the types ``expected`` next."""
+    """The event types to highlight in a drawing, and the types that are ``expected`` next.
+
+    ``highlighted`` may have the number of events of each type, which the drawing then shows.
+    """
 
     highlighted: Mapping[str, int] | Collection[str] = ()
     expected: Collection[str] = ()
@@ -156,7 +159,10 @@ class WorkflowLibrary:
         return record, self._stores.workflows.model(record)
 
     def derived(self, name: str, version: int | None = None) -> Derived:
-        """Return the constraints and the automaton of a version of a workflow, by default the current one."""
+        """Return the compiled form of a workflow: its constraints and its automaton.
+
+        ``version`` is by default the current one.
+        """
         return self._derived(self._stores.workflows.version(name, version))
 
     def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
@@ -191,11 +197,12 @@ class WorkflowLibrary:
         return draw(self._model(self._stores.workflows.version(name, version)), marks.highlighted, marks.expected)
 
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
-        """Return the event types of a transaction, to highlight in a drawing, and the types that may come next.
+        """Return what to highlight in the drawing of a workflow for one transaction.
 
-        ``stream`` is by default the workflow's only follower, and ``version`` the current version. Raises
-        ``UnknownTrace`` if the log has no event of the transaction, and ``StreamMissing`` if the default follower is
-        not unique.
+        This is the event types of the transaction and the types that may come next. ``stream`` is by default the only
+        stream that follows the workflow, and ``version`` is by default the current version. Raises ``UnknownTrace`` if
+        the log has no event of the transaction. Raises ``StreamMissing`` if several streams, or none, follow the
+        workflow.
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
@@ -260,9 +267,9 @@ class WorkflowLibrary:
             ) from error
 
     def _check_followers(self, upload: ModelUpload, derived: Derived) -> None:
-        """Raise the error with which a follower would refuse the uploaded version, if any does.
+        """Raise an error if a stream would refuse to follow the uploaded version.
 
-        Followers are the streams that follow the workflow, and the stream that the upload names.
+        The streams are those that follow the workflow, and the one that the upload names.
         """
         modes = {follower.stream: follower.mode for follower in self._followers(upload.name)}
         if upload.stream is not None:
@@ -273,7 +280,7 @@ class WorkflowLibrary:
             self._constraint_sets.check_following(stream, derived, mode)
 
     def _switch_followers(self, derived: Derived) -> bool:
-        """Switch the followers of a workflow to its current version, and return whether any of them changed.
+        """Switch all streams that follow a workflow to its current version. Return whether any of them changed.
 
         ``derived`` is the current version at the time of the call. If a stream begins to follow meanwhile, it is either
         found here, or finds the new version itself (``follow``).
@@ -347,7 +354,7 @@ def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOpti
 
 
 def _unversioned(upload: ModelUpload, compiled: CompiledWorkflow, now_us: int) -> RegisteredWorkflow:
-    """Return the record of an uploaded workflow, before a version is assigned."""
+    """Return the record of an uploaded workflow, to which the store assigns a version later."""
     model, extraction = compiled.model, compiled.extraction
     noticed = frozenset(map(str, model.notices))
     summary = WorkflowSummary(
