@@ -31,9 +31,10 @@ _EVENTS_AT_ONCE = 32_768  # bound events per part, so that the columns of a part
 
 
 def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = frozenset()) -> list[bytes]:
-    """Write the matches of per-key matchers as comma-separated JSON objects. Returns consecutive parts of this text.
+    """Write matches as JSON text: objects that are separated by commas, in the order in which runs list matches.
 
-    ``with_returns`` has the names of the patterns with RETURN, whose matches have the member ``returns``.
+    The text is returned in parts, which the caller writes one after the other. ``with_returns`` has the names of the
+    patterns with RETURN, whose matches have the member ``returns``.
     """
     filled = [lane for lane in lanes if len(lane.matches)]
     if not filled:
@@ -50,7 +51,10 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
 
 
 def _text(matches: MatchColumns, returns: Texts) -> memoryview:
-    """Write matches as JSON objects, each followed by a comma. ``returns`` has the last member of each object."""
+    """Write matches as JSON objects, each followed by a comma.
+
+    ``returns`` has the text of each object's last member.
+    """
     heads = [f'{{"pattern":{json_text(pattern.name)},"key":"' for pattern in matches.patterns]
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern)
     parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '",']
@@ -82,7 +86,7 @@ def joined_matches(parts: Sequence[MatchColumns]) -> MatchColumns:
 
 
 def _joined_rows(parts: Sequence[MatchColumns]) -> pa.Array | None:
-    """Concatenate the rows of FOR EACH ROW. Return None if no match has a row."""
+    """Concatenate the columns that name the rows of FOR EACH ROW. Return None if no match has such a row."""
     if all(columns.rows is None for columns in parts):
         return None
     return pa.concat_arrays([texts_of([""] * len(part)) if part.rows is None else part.rows for part in parts])
@@ -110,7 +114,7 @@ def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
 
 
 def _order(matches: MatchColumns) -> NDArray[np.intp]:
-    """Return the indices of joined matches, sorted as by ``match_order``."""
+    """Return the indices of matches in the order of ``match_order``."""
     ordering = ragged_order([matches.end_us, matches.start_us], _words(matches), matches.ends)
     rows, repeats = ordering.rows, ordering.repeats
     is_tied = repeats.copy()
@@ -126,10 +130,10 @@ def _order(matches: MatchColumns) -> NDArray[np.intp]:
 
 
 def _words(matches: MatchColumns) -> NDArray[np.int64]:
-    """Encode bindings as numbers that sort like the text of the bindings: by alias, then by event.
+    """Return each bound event as a number. The numbers of two matches compare like the texts of their bindings.
 
-    If an alias binds several events, each event after the first is encoded with an alias above all others, because a
-    shorter list of events sorts first.
+    A text compares by alias, then by event. If an alias binds several events, each event after the first is encoded
+    with an alias above all others, because a shorter list of events sorts first.
     """
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern).by_name()
     alias = np.where(bound.place == BOUND_SAME, len(bound.ranks), bound.ranks[bound.alias])
@@ -137,9 +141,9 @@ def _words(matches: MatchColumns) -> NDArray[np.int64]:
 
 
 def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.Array | None:
-    """Return the values of RETURN as the last member of each match's object, or None without such patterns.
+    """Return the text of the member ``returns`` for each match, or None if no pattern has RETURN.
 
-    For a match of a pattern without RETURN, the text is empty.
+    The text is empty for a match of a pattern without RETURN.
     """
     if not with_returns:
         return None
@@ -155,9 +159,9 @@ def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.A
 
 
 def _pattern_places(columns: MatchColumns, numbers: dict[RunningPattern, int]) -> NDArray[np.int32]:
-    """Return the index of each match's pattern.
+    """Return the index of each match's pattern among all patterns.
 
-    ``numbers`` has the indices of known patterns, and receives new ones.
+    ``numbers`` has the indices of the patterns so far. A pattern that occurs for the first time is added.
     """
     used, number = np.unique(columns.pattern, return_inverse=True)
     places = [numbers.setdefault(columns.patterns[code], len(numbers)) for code in used.tolist()]
@@ -165,7 +169,10 @@ def _pattern_places(columns: MatchColumns, numbers: dict[RunningPattern, int]) -
 
 
 def _stacked(parts: Sequence[tuple[NDArray[np.integer], int]]) -> NDArray[np.int64]:
-    """Concatenate the indices of parts, each shifted by the total length of the preceding parts."""
+    """Concatenate the indices of several parts, each of which counts from 0.
+
+    The indices of a part are shifted by the total length of the parts before it.
+    """
     firsts = np.cumsum([0, *(length for _, length in parts)]).tolist()
     return np.concatenate([places + first for (places, _), first in zip(parts, firsts, strict=False)])
 

@@ -10,9 +10,9 @@ from workflows import LogSummary
 
 @dataclass(frozen=True, slots=True)
 class PastLog:
-    """A past log as traces: the event types of each trace in order of time, and its key.
+    """A past log, divided into traces. A trace has a key, and the types of its events in order of time.
 
-    End events may cut a transaction into several traces with the same key.
+    End events may divide the events of one key into several traces.
     """
 
     traces: Sequence[Sequence[str]]
@@ -21,9 +21,10 @@ class PastLog:
 
     @classmethod
     def of(cls, name: str, events: Iterable[tuple[str, str, int | None]], end_events: Collection[str] = ()) -> PastLog:
-        """Cut events (key, type, and time or None, in order) into traces. All traces count as finished.
+        """Divide events into traces. All traces count as finished.
 
-        After a type in ``end_events``, a later event of the same key begins another trace.
+        An event is a key, a type, and a time or None. The events are in order of time. After a type in ``end_events``,
+        a later event of the same key begins another trace.
         """
         traces: list[list[str]] = []
         keys: list[str] = []

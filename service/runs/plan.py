@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
-    If a stream between operators is not declared, it is a derived stream. The flag of each pattern says whether
-    constraints terminate its partial matches early. The rows of tables are in the cache folder.
+    A stream that operators feed or read but that is not declared is a derived stream. The flag of each pattern says
+    whether constraints terminate its partial matches early. The rows of tables are in the cache folder.
     """
 
     declarations: Mapping[str, StreamDeclaration]
@@ -68,11 +68,11 @@ class RunPlan:
             yield operator.inputs[0].stream, OperatorOn(operator, "fresh")
 
     def variant(self, name: str) -> Variant:
-        """Return the rules of the run as a named variant, for a comparison with other variants."""
+        """Return the rules of the run under the name of a variant, so that a backtest can compare several variants."""
         return replace(self._variant, name=name)
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
-        """Return the path of each further key that operators on a posted stream use, by its name."""
+        """Return the further keys of a posted stream that operators use: the path of each key, by its name."""
         return self._variant.routes.get(stream, {})
 
     @cached_property
@@ -107,6 +107,9 @@ class RunPlan:
 
 
 def _has_rules(constraint_set: ConstraintSet) -> bool:
-    """Return whether a set has constraints, has a workflow to follow, or reports unknown types."""
+    """Return whether a constraint set can have any effect in a run.
+
+    It has an effect if it contains constraints or a workflow, or reports unknown types.
+    """
     deviates = constraint_set.settings.unknown_types == "deviate"
     return bool(constraint_set.parts) or constraint_set.process is not None or deviates

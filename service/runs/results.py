@@ -77,7 +77,10 @@ def _incident(change: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document_of(kind: ResultKind, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a result that lists show, without its stream."""
+    """Return the members of a result that lists show.
+
+    The stream is left out, because a list has a stream of its own.
+    """
     names = kind.shown or [name for name in body if name not in ("type", "id", "stream")]
     return {name: body[name] for name in names if name in body}
 
@@ -100,7 +103,7 @@ def ordered(kind: ResultKind, bodies: Iterable[dict[str, Any]]) -> list[dict[str
 
 
 def numbers_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of results in each list, given the number of rows of each kind."""
+    """Return the number of results in each list. ``counts`` has the number of rows of each kind."""
     return {name: counts.get(kind, 0) for kind, name in _NAMES.items()}
 
 

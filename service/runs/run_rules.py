@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class RunRules:
     """The patterns of one stream, and the constraints of the stream.
 
-    ``own`` has the constraints without the declared end events. ``prune`` overrides the pruning of ``own``.
-    ``suppress`` is the suppression that every pattern gets, as plain JSON. Each of these may be None.
+    ``own`` has the constraints that were given, without the declared end events. ``prune`` replaces the pruning that
+    ``own`` sets. ``suppress`` is the suppression that every pattern gets, as plain JSON. Each of these may be None.
     """
 
     patterns: Sequence[Pattern]
@@ -36,7 +36,10 @@ class RunRules:
 
     @cached_property
     def read(self) -> set[str] | None:
-        """The names of attributes that patterns and keys read. None means all, because constraints have conditions."""
+        """The names of the attributes that a run has to read from the events, because patterns or keys use them.
+
+        None means all attributes, because constraints have conditions.
+        """
         if self.own is not None and self.own.conditions:
             return None
         names = {attribute.path[0] for pattern in self.patterns for attribute, _ in attributes_by_types(pattern)}
@@ -56,7 +59,7 @@ class RunRules:
 
     @cached_property
     def constraint_set(self) -> ConstraintSet | None:
-        """The constraints with the declaration's end events and the chosen pruning."""
+        """The constraints of the run: those that were given, the declared end events, and the chosen pruning."""
         if self.own is None:
             return None
         from service.registering.reports import joined_with  # noqa: PLC0415 - most calls do not need it
@@ -92,7 +95,7 @@ class RunRules:
         ]
 
     def _ends_of(self, routed_pattern: RoutedPattern) -> TraceEnds:
-        """Return the ways in which a pattern's traces can still end after the last event."""
+        """Return the ways in which the traces of a pattern can end after the last event."""
         timing = routed_pattern.declaration
         if self.constraint_set is None or routed_pattern.route:
             has_end = not routed_pattern.route and (bool(timing.end_events) or timing.idle_timeout is not None)

@@ -32,7 +32,10 @@ _Counts: TypeAlias = Mapping[str, Mapping[str, int | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """The measured bound of out-of-orderness of a stream, with the number of its changes and of late events."""
+    """The measured lateness of a stream at the end of a run: the bound in ``seconds``, and how often it changed.
+
+    ``late`` is the number of late events.
+    """
 
     seconds: float
     changes: int
@@ -40,7 +43,7 @@ class MeasuredRun:
 
 
 class InlineRun:
-    """A run in this process. Patterns named in ``later`` run only after ``start`` was called for them.
+    """A run in this process. Patterns named in ``later`` see no events until ``start`` is called for them.
 
     Raises ``ProjectRefused`` if patterns feed each other in a cycle, or feed a stream with posted events.
     """
@@ -88,7 +91,7 @@ class InlineRun:
         self._rows += self._shards.feed_and_decide(stream, events, self._plan.routes(stream))
 
     def append(self, stream: str, events: EventBatch, route: str) -> None:
-        """Feed events that are keyed by the further key ``route``."""
+        """Feed events of a stream whose key is already the further key ``route``."""
         self._shards.feed(stream, events, route)
 
     def settle(self) -> None:
@@ -96,7 +99,7 @@ class InlineRun:
         self._rows += self._shards.settle()
 
     def say(self, stream: str, record: ControlRecord) -> None:
-        """Feed a control record. A promise about a range of keys may be fed at any time."""
+        """Feed a control record of a stream. A promise about a range of keys may be fed at any time."""
         self._shards.say(stream, record)
 
     @property
@@ -134,17 +137,17 @@ class InlineRun:
 
     @property
     def waiting(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """The measurements of operators with ``wait: auto``, by operator and input."""
+        """What operators with ``wait: auto`` have measured, by operator and input."""
         states = {(stream, decider): state for stream, decider, state in self._shards.decider_states()}
         return waiting_of(self._plan, self._shards.states[0].measures(), states)
 
     @property
     def unkeyed(self) -> dict[str, Sequence[str]]:
-        """For each operator, a sentence about each input whose events lack a usable key."""
+        """Sentences about inputs whose events lack a usable key, by operator."""
         return unkeyed_of(self._plan, self._shards.states[0].measures())
 
     def rows(self, *, is_open: bool) -> list[OutputRow]:
-        """Finish the run, and return all its rows. ``is_open`` as in ``results``."""
+        """Finish the run, and return all its rows. ``is_open`` has the same meaning as for ``results``."""
         self._rows += self._shards.pause() if is_open else self._shards.finish()
         return rows_of(self._rows)
 
@@ -177,10 +180,10 @@ def measured_of(
 def waiting_of(
     plan: RunPlan, counts: _Counts, states: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-    """Return the measurements of operators with ``wait: auto``, by operator and input.
+    """Return what operators with ``wait: auto`` have measured, by operator and input.
 
-    ``counts`` has the counters of each stream over all shards, and ``states`` each decider's state, by stream and
-    decider.
+    ``counts`` has the counters of each stream over all shards, and ``states`` the state of each decider, by stream and
+    name of the decider.
     """
     measurements = {}
     for kind, operator, counters in _documents(plan, counts):
@@ -191,7 +194,7 @@ def waiting_of(
 
 
 def unkeyed_of(plan: RunPlan, counts: _Counts) -> dict[str, Sequence[str]]:
-    """Return, by operator, a sentence about each input whose events lack a usable key.
+    """Return sentences about inputs whose events lack a usable key, by operator.
 
     ``counts`` has the counters of each stream.
     """
@@ -222,7 +225,7 @@ def _late_by_action(measures: Mapping[str, int | None]) -> dict[str, int]:
 
 
 def _loss(late: Mapping[str, int], letters: Mapping[str, int]) -> str:
-    """Return a sentence about late events and dead letters, with advice."""
+    """Return a sentence with the numbers of late events and dead letters, and advice about late events."""
     parts = []
     if late:
         actions = ", ".join(f"{number} {action.replace('_', '-')}" for action, number in late.items())

@@ -25,7 +25,11 @@ LISTS = ("matches", *_KINDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowUse:
-    """How a run uses a workflow: by its automaton (``exact``) or by its constraints (``tables``)."""
+    """How a run uses a workflow.
+
+    With the ``mode`` ``exact``, the run compares traces with the automaton of the workflow. With ``tables``, it
+    compares them with the constraints that hold in the workflow.
+    """
 
     mode: Literal["exact", "tables"]
     method: str
@@ -37,7 +41,7 @@ class WorkflowUse:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamReport:
-    """The results of a run of one stream: matches in ``lanes``, and other results in ``rows``, each a kind and a body.
+    """The results of a run of one stream. Matches are in ``lanes``, and other results in ``rows``, by kind and body.
 
     ``overflow`` counts the matches lost beyond a limit, and ``duplicates`` the events with repeated ids. ``suppressed``
     counts the suppressed matches, or is None if no pattern suppresses matches.
@@ -55,12 +59,12 @@ class StreamReport:
     suppressed: int | None = None
 
     def bodies(self, name: str) -> list[dict[str, Any]]:
-        """Return the results in a list other than ``matches``, in the order in which runs list them."""
+        """Return the results in the list ``name``, in the order in which runs list them. It must not be ``matches``."""
         return ordered(_KINDS[name], (body for kind, body in self.rows if kind == _KINDS[name].name))
 
     @cached_property
     def matches(self) -> Sequence[dict[str, Any]]:
-        """The matches as in the document, sorted by end, start and bindings."""
+        """The matches in the form of the JSON document, sorted by end, start and bindings."""
         return list(self.each_match())
 
     def each_match(self) -> Iterator[dict[str, Any]]:

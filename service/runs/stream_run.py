@@ -47,7 +47,7 @@ def stream_plan(
     budget: WorkBudget = USUAL_BUDGET,
     tables: Tables | None = None,
 ) -> RunPlan:
-    """Plan a run of one stream, in which late events are either matched or dropped.
+    """Plan a run of the patterns of one stream. Late events are either matched or dropped.
 
     The flag of each pattern says whether constraints terminate its partial matches early. ``budget`` limits the work of
     each pattern.
@@ -64,11 +64,11 @@ def stream_plan(
 
 
 class StreamRun:
-    """A run of the patterns of one stream, in which INTO has no effect.
+    """A run of the patterns of one stream. The patterns feed no streams, even if they have INTO.
 
-    The report counts all results, but contains only the lists named in ``lists``. With ``follows_all``, the matchers of
-    all keys also follow traces without bound events, as they do if there are constraints. Patterns named in ``later``
-    run after ``start``. Raises ``ProjectRefused`` if a pattern is refused.
+    The report counts all results, but contains only the lists named in ``lists``. Matchers usually ignore traces
+    without bound events if there are no constraints. With ``follows_all``, they follow all traces. Patterns named in
+    ``later`` run after ``start``. Raises ``ProjectRefused`` if a pattern is refused.
     """
 
     def __init__(
@@ -115,7 +115,10 @@ class StreamRun:
         self._run.settle()
 
     def partial_matches(self, route: str) -> dict[str, CasePattern]:
-        """Return at most 20 patterns with partial matches, by name. All events must belong to one transaction."""
+        """Return the progress of each pattern that has partial matches, by name. At most 20 patterns are returned.
+
+        All events must belong to one transaction.
+        """
         host = cast("PatternHost", self._run.state.host(PatternKind.name, self._stream, route))
         cases = host.open_cases(CaseQuery()).cases
         return {
@@ -162,7 +165,7 @@ class StreamRun:
         )
 
     def _stats(self) -> MatcherStats:
-        """Return the counts of the run over all keys. Each event counts once, whatever the number of its keys."""
+        """Return the counts of the run. Each event counts once, even if patterns read it by several keys."""
         measures = self._run.state.measures()
         names = [member.name for member in fields(MatcherStats)]
         total, *further = (
@@ -175,7 +178,7 @@ class StreamRun:
         return total
 
     def _results(self, output: Output, origin: Origin) -> Iterator[Result]:
-        """Yield the results of an output except its matches, which remain columns."""
+        """Yield the results in an output of the shard, except its matches, which remain columns."""
         if not isinstance(output, PatternOutput):
             return
         matcher_output, results = output.found, output.results_of
@@ -198,7 +201,10 @@ class StreamRun:
 def _quieted(
     lanes: Sequence[LaneOutput], suppressions: Mapping[str, Suppression], stream: str
 ) -> tuple[tuple[LaneOutput, ...], int]:
-    """Remove suppressed matches (ADR 72). Returns the remaining matches, and the number of suppressed matches."""
+    """Remove the matches that suppression rules hide (ADR 72).
+
+    Returns the remaining matches, and the number of suppressed matches.
+    """
     last = {name: LastAlerts(suppression.lasts_us) for name, suppression in suppressions.items()}
     keeps = [np.ones(len(lane.matches), np.bool_) for lane in lanes]
     filled = [(number, lane.columns_of_matches()) for number, lane in enumerate(lanes) if len(lane.matches)]
@@ -227,7 +233,7 @@ def run_patterns(
     *,
     is_open: bool = False,
 ) -> StreamReport:
-    """Run patterns over events, and return the report. ``is_open`` as in ``StreamRun.report``."""
+    """Run patterns over events, and return the report. ``is_open`` has the same meaning as for ``StreamRun.report``."""
     run = StreamRun(
         stream_plan(declaration, constraint_set, [(routed(pattern, declaration), True) for pattern in patterns])
     )
@@ -236,7 +242,7 @@ def run_patterns(
 
 
 def exercises_of(plan: RunPlan) -> list[str]:
-    """Return the exercises that compile the kernels of a run (``streams.compiling``).
+    """Return the names of the exercises that a run needs. An exercise compiles kernels (``streams.compiling``).
 
     If the kernels of all matchers are already cached, only the matchers' own exercise is returned, so that no further
     exercise is recorded.

@@ -21,10 +21,10 @@ _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str
 
 
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
-    """Explain how partial matches ended, for each pattern whose last partial match ended without a match.
+    """Explain, for each pattern, how its last partial match ended. Patterns whose last one became a match are left out.
 
     The plan has one stream and patterns of one key. The patterns see the events of one transaction, in log order, from
-    index ``first`` on. ``now_us`` is the current event time. If these are more than 300 events, nothing is examined.
+    index ``first`` on. If these are more than 300 events, the result is empty. ``now_us`` is the current event time.
     """
     if len(events) - first > _MOST_EVENTS:
         return {}
@@ -43,7 +43,10 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
 
 
 def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
-    """Yield the state after each event from index ``first`` on, and after event time has advanced to ``now_us``."""
+    """Yield each event from index ``first`` on, with the state after it: the partial matches, and the new matches.
+
+    Finally, event time advances to ``now_us``, and None is yielded instead of an event.
+    """
     (patterns,) = plan.patterns.values()
     names, route = [routed.pattern.name for routed, _ in patterns], patterns[0][0].route
     run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)
@@ -78,7 +81,7 @@ def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) 
 
 
 def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_us: int | None) -> Broken:
-    """Describe how an event, or the passing of time, ended a partial match."""
+    """Describe how an event ended a partial match, or how passing time ended it if ``event`` is None."""
     bound: dict[str, list[str]] = {}
     for step in furthest.bound:
         bound.setdefault(step.alias, []).append(step.event_id)
@@ -100,7 +103,7 @@ def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_u
 def _in_order(
     events: Sequence[Event], declaration: StreamDeclaration, now_us: int | None
 ) -> tuple[Sequence[Event], int | None]:
-    """Sort events into the order of matching. Returns them, and the event time that matching has reached.
+    """Return the events in the order of matching, and the event time that matching has reached.
 
     If the stream has a lateness, the events up to the watermark are sorted by time. Late events are left out, unless
     the stream processes them.

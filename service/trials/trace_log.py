@@ -113,7 +113,10 @@ class TraceLog:
         return trace
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
-        """Read the last transaction of a key from a derived stream's list. An event has the position of its block."""
+        """Read the last transaction of a key from the list of a derived stream's events.
+
+        This list consists of blocks. Each event gets the position of its block.
+        """
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
         controls, _ = self._entries(shard, stream, since_ms)
@@ -142,7 +145,10 @@ class TraceLog:
         return trace
 
     def constraints(self, declaration: StreamDeclaration, trace: SeenKey) -> tuple[int | None, ConstraintSet | None]:
-        """Return the version and the constraint set at the beginning of the transaction, as far as the log shows."""
+        """Return the constraint set that was in force when a transaction began, preceded by its version.
+
+        Both are None if the log shows no set.
+        """
         initial = [record for place, record in trace.rules if place == 0]
         if initial:
             return initial[-1].version, parse_constraints(initial[-1].document).constraint_set
@@ -156,7 +162,7 @@ class TraceLog:
         )
 
     def _entries(self, shard: int, stream: str, since_ms: int) -> tuple[list[LogEntry], bool]:
-        """Return the entries of a stream in log order, and whether they are complete."""
+        """Return the newest entries of a stream in one shard, in log order, and whether these are all entries."""
         entries: list[LogEntry] = []
         for count, entry in enumerate(self._stores.log.newest_first(shard, since_ms)):
             if count == self._limits.trace_entries:
@@ -166,9 +172,9 @@ class TraceLog:
         return entries[::-1], self._stores.log.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
-        """Return the types that ended a transaction before the first of ``entries``.
+        """Return the event types that ended a transaction before the first of ``entries``.
 
-        They follow from the declaration and the constraint set at that position.
+        They follow from the declaration and the constraint set that were in force then.
         """
         records = (
             decode_control(entry.kind, entry.body) for entry in entries if entry.kind is RecordKind.CONSTRAINTS_ON
@@ -185,9 +191,9 @@ class TraceLog:
 
 
 def _take(trace: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:
-    """Apply an entry of the log to the transaction of a key.
+    """Update ``trace``, the transaction of a key, by one entry of the log.
 
-    Transactions of a further key (``route``) do not end.
+    If the key is the further key ``route``, transactions do not end.
     """
     if entry.kind is RecordKind.EVENTS:
         if entry.route == route:

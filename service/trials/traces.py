@@ -43,7 +43,7 @@ Document: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TracedPattern:
-    """A registered pattern, and its parsed form with the key by which it is matched."""
+    """A registered pattern as it is stored, and in parsed form with the key by which it is matched."""
 
     record: RegisteredPattern
     routed: RoutedPattern
@@ -119,7 +119,10 @@ class _Replay:
         self._constraint_set = constraint_set
 
     def members(self, records: Sequence[RegisteredPattern]) -> Document:
-        """Return the members of a transaction's document about the progress of patterns and about constraints."""
+        """Return the members about patterns and constraints in a transaction's document.
+
+        They show the progress of each pattern, the deviation, and what may follow.
+        """
         patterns = [TracedPattern(record, routed(parse_pattern(record.text), self._declaration)) for record in records]
         is_open, deviation = not self._trace.is_over, None
         if not self._route:
@@ -159,12 +162,12 @@ class _Replay:
         return self._trace.starts.get((pattern.record.name, pattern.record.version), 0)
 
     def _keys(self, route: str) -> list[str]:
-        """Return the values of a further key in the events, in order of first occurrence."""
+        """Return the first values of the further key ``route`` in the events, in the order of occurrence."""
         keyed = EventBatch.from_events(self._trace.events).keyed_by(self._declaration.attribute_of(route))
         return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
     def _with_broken(self, documents: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Add to each pattern's document how its last partial match ended, if it did.
+        """Add to the document of each pattern how its last partial match ended, if it ended without a match.
 
         To find the end, the events are matched one by one.
         """
@@ -180,7 +183,7 @@ class _Replay:
         return [_ended_by(entry, broken.get(entry["name"])) for entry in documents]
 
     def _following(self, patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Return the effect of a next event of each known type.
+        """Return, for each known type, what a next event of this type would do to the transaction.
 
         Each type is tried on its own copy of the transaction.
         """
@@ -216,7 +219,7 @@ class _Replay:
         return stream_plan(declaration or self._declaration, self._constraint_set, pairs, tables=tables)
 
     def _run(self, patterns: Sequence[TracedPattern], first: int = 0) -> StreamReport:
-        """Match the events again. The patterns see the events from index ``first`` on."""
+        """Match the events again. The patterns see only the events from index ``first`` on."""
         names, events = [pattern.record.name for pattern in patterns], EventBatch.from_events(self._trace.events)
         run = StreamRun(self._plan(patterns), follows_all=True, later=names)
         run.feed(events.slice(0, first), route=self._route)
@@ -229,9 +232,9 @@ class _Replay:
 
 
 def _ended_by(document: Document, broken: Document | None) -> Document:
-    """Add to a pattern's document how its last partial match ended.
+    """Return a pattern's document, to which the end of the last partial match is added.
 
-    The document's state is corrected if WITHIN of a partial match has passed.
+    The state in the document is corrected if the partial match has ended because its WITHIN has passed.
     """
     if broken is None:
         return document

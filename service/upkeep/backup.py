@@ -33,7 +33,7 @@ _COUNTS_KEY = b"forestall:log:counts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupContent:
-    """The contents of a backup made at ``made_us``: the numbers of keys of Redis and of the pipeline's files.
+    """What a backup contains: the numbers of keys of Redis and of the pipeline's files. It was made at ``made_us``.
 
     ``states`` says where the saved states are: among the keys (``redis``) or the files (``folder``).
     """
@@ -170,7 +170,8 @@ def _restore_block(settings: Settings, name: bytes, block: bytes) -> None:
 def _place_of(settings: Settings, name: PurePosixPath) -> Path:
     """Return the path to which a file of a backup is restored.
 
-    Raises ``BackupDamaged`` if the path is outside the service's folders.
+    Raises ``BackupDamaged`` unless the name is one that backups use. So no file outside the service's folders is
+    written.
     """
     top, *rest = name.parts
     if not rest or ".." in rest or name.is_absolute() or not (top == "snapshots" or top.startswith("checkpoint")):

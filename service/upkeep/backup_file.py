@@ -1,9 +1,9 @@
 """The file format of backups. A file is read exactly as it was written, or refused as damaged.
 
 After the first line, ``forestall-backup 1``, the file is one gzip stream of frames. A frame consists of a letter for
-its kind, the length of its body as four bytes (big-endian), and the body. The kinds are ``H``: a JSON object about the
-backup; ``K``: a part of a key; ``F``: some bytes of a file; ``E``: the end, with the SHA-256 of the stream before it. A
-body is a sequence of values, each preceded by its length in four bytes.
+its kind, the length of its body as four bytes (big-endian), and the body. The kinds are ``H`` (a JSON object about the
+backup), ``K`` (a part of a key), ``F`` (some bytes of a file) and ``E`` (the end, with the SHA-256 of the stream before
+it). A body is a sequence of values, each preceded by its length in four bytes.
 """
 
 from __future__ import annotations

@@ -38,10 +38,10 @@ _SECOND_US = 1_000_000
 
 
 def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> Layout:
-    """Divide the log into ``shards`` shards. If the last resharding was to this number, the log does not change.
+    """Divide the log into ``shards`` shards, a multiple of the current number. Returns the new layout.
 
-    ``shards`` is a multiple of the current number. ``tell`` is called with a description of each step. Returns the new
-    layout. Raises ``ReshardRefused`` if the number is not possible or the pipeline runs.
+    If the last call divided it into the same number, the log does not change. ``tell`` is called with a description of
+    each step. Raises ``ReshardRefused`` if the number is not possible or the pipeline runs.
     """
     layout = stores.log.layout.read()
     if shards != layout.generation:
@@ -81,7 +81,10 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
 
 
 def match_to_end(log: EventLogOptions, match: Callable[[], None]) -> None:
-    """Call ``match`` until the log no longer grows, because matching may append derived events."""
+    """Call ``match``, which matches the log to its end, until the log no longer grows.
+
+    The log may grow in between, because matching may append derived events.
+    """
     matched: Mapping[str, str] = {}
     while (ends := log_ends(log)) != matched:
         match()
