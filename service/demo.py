@@ -53,7 +53,7 @@ AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """Counts of the service, and of runs in this process with and without early termination.
+    """Counts of the service, and of two runs in this process: one with and one without early termination.
 
     ``endings`` counts early terminations by the constraints from which they follow. ``peak_held`` is the largest number
     of bound events. ``is_equal`` is True if the stored alerts, the alerts received by webhook and the expected matches

@@ -118,7 +118,10 @@ class EmbeddedServer:
 
     @property
     def exit_status(self) -> int | None:
-        """The exit status of the server that this object started. None if it runs, or if another process started it."""
+        """The exit status of the server that this object started.
+
+        It is None if the server runs, or if another process started it.
+        """
         return None if self._process is None else self._process.poll()
 
     @property

@@ -50,9 +50,10 @@ from shards import ALERT, DEAD_LETTER, RESULT_KINDS, ResultKind
 
 
 class Stores:
-    """All stores of the service, on one Redis client. The constructor sends no command. ``url`` may contain a password.
+    """All stores of the service, on one Redis client. Creating the stores sends no command to Redis.
 
-    ``results`` maps the name of each result kind to its list, except for alerts, which have their own log.
+    ``url`` may contain a password. ``results`` maps the name of each result kind to its list, except for alerts, which
+    have their own log.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Stores:
         return RecentList(self.client, LOG_KEY + webhook_id, kept=0)
 
     def counts_of(self, kind: ResultKind) -> list[dict[str, Any]]:
-        """Return the counts of all results of a kind, grouped by the fields in ``counted_by`` of the kind."""
+        """Return the counts of all results of a kind, grouped by the fields in the kind's ``counted_by``."""
         if kind is not ALERT:
             return self.results[kind.name].counts()
         counts = self.alerts.counts().items()
@@ -109,7 +110,7 @@ class Stores:
 def open_stores(
     settings: Settings, *, as_it_is: bool = False, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
 ) -> Iterator[Stores]:
-    """Open the stores that the settings name. Unless ``as_it_is``, migrate the stored data first.
+    """Open the stores that the settings name. The stored data is migrated first, unless ``as_it_is``.
 
     Without a Redis URL, the stores use the private server of the data folder. If that server does not run, it is
     started, and it is stopped when the block ends. An external server that does not answer raises no error here.

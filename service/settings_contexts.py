@@ -21,7 +21,10 @@ _FILE = Path("forestall", "contexts.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A service that a user calls: its address, and the path of a file with an API key (empty if none)."""
+    """A service that a user calls: its address, and the path of a file with an API key.
+
+    The path is empty if there is no such file.
+    """
 
     url: str
     api_key_file: str = ""
@@ -38,7 +41,7 @@ class Context:
 
 @dataclass(slots=True, kw_only=True)
 class Contexts:
-    """All contexts of a user. ``current`` is the name of the context that commands call (empty if none)."""
+    """All contexts of a user. ``current`` is the name of the context that commands call, or empty if none is chosen."""
 
     current: str = ""
     named: dict[str, Context] = field(default_factory=dict)

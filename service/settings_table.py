@@ -59,9 +59,10 @@ secrets of containers.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
-    """A row of the table: one setting. ``group`` is the attribute of ``Settings`` that contains it, or empty.
+    """A setting, as one row of the table of all settings.
 
-    ``value`` is the current value, with secrets hidden, or None if no settings were given.
+    ``group`` is the attribute of ``Settings`` that contains the setting, or empty. ``value`` is the current value, with
+    secrets hidden, or None if no settings were given.
     """
 
     variable: str

@@ -37,7 +37,10 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRules:
-    """Permitted targets besides public ones: networks, and host names with any address (``*.name``: subdomains)."""
+    """The targets that webhooks may call in addition to public ones.
+
+    They are networks, and hosts whose addresses do not matter. A host ``*.name`` means all subdomains of ``name``.
+    """
 
     allow_private: bool = False
     hosts: tuple[str, ...] = ()
@@ -61,7 +64,7 @@ class TargetRules:
         return cls(allow_private=allow_private, hosts=tuple(hosts), networks=tuple(networks))
 
     def trusts_host(self, host: str) -> bool:
-        """Return whether a host is permitted whatever its address."""
+        """Return whether webhooks may call a host, whichever address it has."""
         return self.allow_private or any(
             host == rule or (rule.startswith("*.") and host.endswith(rule[1:])) for rule in self.hosts
         )
@@ -83,13 +86,19 @@ def resolve(host: str, port: int) -> Sequence[str]:
 
 
 def check_target(url: str, rules: TargetRules, resolver: Resolver = resolve) -> None:
-    """Check that webhooks may be sent to a URL: http or https, no credentials, a public or trusted host."""
+    """Check that webhooks may be sent to a URL. Its scheme is http or https, and its host is public or trusted.
+
+    Raises ``WebhookRefused`` otherwise, or if the URL contains a user name or password.
+    """
     target = parse_target(url)
     permitted_addresses(target.raw_host.decode(), target.port or _PORTS[target.scheme], rules, resolver)
 
 
 def parse_target(url: str) -> httpx.URL:
-    """Parse a webhook's address as the sending client does. Refuses credentials and hosts that are unusual numbers."""
+    """Parse a webhook's address in the same way as the client that sends to it.
+
+    Refuses user names, passwords, and hosts that are numbers in an unusual form.
+    """
     target = _split(url)
     if target is None or target.scheme not in _PORTS or not target.host or len(url) > _LONGEST_URL:
         raise _refused(
@@ -106,7 +115,7 @@ def parse_target(url: str) -> httpx.URL:
 
 
 def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Resolver = resolve) -> Sequence[str]:
-    """Return the addresses of a host, or the host itself if it is trusted.
+    """Return the addresses to which a connection to a host may be opened, or the host itself if it is trusted.
 
     Raises ``WebhookRefused`` if any address is forbidden or the host has none.
     """

@@ -331,7 +331,7 @@ _IN_WHOLE = re.compile(rf"({'|'.join(map(re.escape, _WHOLE))})(?![\w/{{?])")
 def as_commands(message: str, groups: Set[str]) -> str:
     """Replace API operations in a message, such as ``DELETE /v1/joins/j``, by the equivalent commands.
 
-    An operation without a command in one of the ``groups`` is left unchanged.
+    An operation without an equivalent command in the command groups ``groups`` is left unchanged.
     """
 
     def command(operation: re.Match[str]) -> str:

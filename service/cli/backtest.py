@@ -186,8 +186,7 @@ def _run_project(options: Mapping[str, Any]) -> None:
 def _results_of(result: BacktestResult, variant: str, plan: RunPlan) -> Results:
     """Return the results of one variant of a backtest, by kind.
 
-    The variants are the tested version and the versions that it is compared with. For the latter, only suspensions are
-    listed.
+    A variant is the tested version, or a version that it is compared with. Of the second, only suspensions are listed.
     """
     places = {kind: kind if variant == TESTED else f"{kind}.{variant}" for kind in RESULT_KINDS}
     return results_of(plan, ((kind, body) for kind, place in places.items() for body in result.rows.get(place, ())))

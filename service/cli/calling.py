@@ -72,10 +72,10 @@ class Caller(Client):
     def show_secret(
         self, document: Mapping[str, Any], member: str, resource_kind: str, detail: str, group: str
     ) -> None:
-        """Print a secret that is shown only once: alone on standard output, or in the JSON of the answer.
+        """Print a secret that the service shows only once: alone on standard output, or in the JSON of the answer.
 
-        A note on standard error names ``resource_kind``, the id and ``detail``. If the answer with the secret was lost,
-        the note names the command ``rotate`` of ``group`` instead.
+        A note on standard error names ``resource_kind``, the id and ``detail``. If an earlier answer with the secret
+        was lost, the note names the command ``rotate`` of ``group``, which makes another secret.
         """
         id_, secret = document["id"], document[member]
         if self.is_json:

@@ -60,7 +60,10 @@ def replay(
 
 
 def _replay_all(client: Client, stream: str | None, code: str | None) -> list[ReplayModel]:
-    """Send all letters again, in several requests, until an answer repeats a letter. Returns the outcome of each."""
+    """Send all letters again, in several requests, and return the outcome of each letter.
+
+    The last request is the one whose answer repeats a letter or leaves none.
+    """
     sent: dict[str, ReplayModel] = {}
     while True:
         answer = client.dead_letters.replay_all(stream=stream, code=code, limit=_LARGEST_PAGE)

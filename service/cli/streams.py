@@ -77,9 +77,9 @@ def _shaped(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _detailed(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a stream as ``show`` prints it, with all members of ``lateness``.
+    """Return a stream as ``show`` prints it: with keys in words, and with all members of ``lateness``.
 
-    Its keys are in words. The measured lateness is left out if there is none.
+    The measured lateness is left out if there is none.
     """
     measured = document["measured_lateness"]
     members = {name: value for name, value in (document["lateness"] or {}).items() if value is not None}

@@ -77,8 +77,8 @@ class StepBudget:
 class EventSchema:
     """A compiled schema (draft 2020-12) for the attributes of one event type.
 
-    An invalid or unsupported schema raises ``SchemaRefused`` with the place and the reason. With ``is_stored``, the
-    limit of the cost is not checked, because an earlier release may have accepted the schema.
+    An invalid or unsupported schema raises ``SchemaRefused`` with the place and the reason. With ``is_stored``, an
+    earlier release may have accepted the schema, so the largest cost per character is not checked.
     """
 
     def __init__(self, schema: object, *, is_stored: bool = False) -> None:

@@ -125,7 +125,10 @@ class _Rules:
 
 
 class Arrivals:
-    """Numbers events by their arrival in this process. Between processes, the clock determines the order."""
+    """Gives events numbers that increase in the order of their arrival in this process.
+
+    The numbers come from the clock, which therefore orders the events of several processes.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -133,7 +136,7 @@ class Arrivals:
         self._next = 0
 
     def number(self, batch: EventBatch) -> EventBatch:
-        """Number the events of a batch above all earlier events, even if the clock is set back."""
+        """Give the events of a batch higher numbers than all earlier events, even if the clock is set back."""
         with self._lock:
             first = max(self._next, self._clock.now_us() * _PER_US)
             self._next = first + len(batch)

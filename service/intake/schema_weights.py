@@ -22,7 +22,7 @@ from service.errors import SchemaRefused
 _MOST_PARTS = 10_000
 _DEEPEST = 64
 _SHOWN_CHARS = 200
-_STATES_OF_A_STEP = 8  # states of an automaton that cost a step, where each must be followed
+_STATES_OF_A_STEP = 8  # following this many states of an automaton costs one step
 _BYTES_OF_A_STEP = 8
 _PLAIN_VALUES = ("const", "enum", "default", "examples")
 _COMPARED = ("const", "enum")
@@ -47,8 +47,8 @@ _STATES_OF_A_CLASS = 8
 class Weight:
     """The cost of checking a part of a schema, in steps per checked value and in steps per character.
 
-    The characters are those of all texts and names in the checked values. ``parts`` is the number of parts inside the
-    part, including the targets of its references.
+    The characters are those of all texts and names in the checked values. ``parts`` counts the part itself and all
+    parts inside it, including the targets of references.
     """
 
     parts: int = 1

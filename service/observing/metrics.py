@@ -46,7 +46,7 @@ def render_metrics(stores: Stores, limits: Limits, clock: Clock, more: Iterable[
 
 
 class _ReadMetrics(Collector):
-    """A collector of metrics that are already read, so that the caller gets the error of a store."""
+    """A collector of metrics that have already been read, so that the caller gets the error of a store."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics

@@ -140,12 +140,18 @@ def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: Loca
 
 
 def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the short form of each derived event by event id: the type and the time in seconds, such as ``B3``."""
+    """Return the short form of each derived event, by the id of the event.
+
+    The short form is the type and the time in seconds, such as ``B3``.
+    """
     return {event["id"]: f"{event['type']}{_seconds(event['time'])}" for event in events}
 
 
 def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield derived events, including retractions, as lines: stream, key, type and second, attributes."""
+    """Yield a line for each derived event, including retractions.
+
+    The line has the stream, the key, the short form and the attributes of the event.
+    """
     short = short_ids(events)
     for event in events:
         data = {name: short.get(value, value) if name == "retracts" else value for name, value in event["data"].items()}
@@ -268,7 +274,10 @@ def _check_stream(document: Document, project: LocalProject, stream: str, place:
 
 
 def _batch(document: Document, project: LocalProject, stream: str, written: Any, place: str) -> EventBatch:
-    """Return the events in ``written`` or, if ``place`` is ``files``, the events in the file ``written``."""
+    """Return the events of a stream in a test.
+
+    ``written`` contains the events or, if ``place`` is ``files``, names the file that contains them.
+    """
     if place != "files":
         return EventBatch.from_events(list(_events(document, project, stream, written)))
     return read_batch(document.file.parent / written, reading_of(project.stream(stream)))

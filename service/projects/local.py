@@ -93,7 +93,10 @@ class LocalProject:
         return fed
 
     def with_sources(self, operators: Iterable[str]) -> set[str]:
-        """Return the names of operators, and of all operators that derive events for them."""
+        """Return the names of ``operators``, and of all operators whose derived events they read.
+
+        The events may also be read through other operators between them.
+        """
         variant = self.plan.variant("")
         waiting, reached = list(operators), set[str]()
         while waiting:

@@ -68,7 +68,10 @@ class Streams(ResourceKind):
         client.request("PATCH", stored.at, body=changes, headers=condition(stored.tag))
 
     def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
-        """Return the fixed members that the change would alter, as a message, or an empty text if there are none."""
+        """Return which members of the stream would change although they are fixed, as a message for the user.
+
+        The text is empty if there are none.
+        """
         before = stored.form
         fixed = sorted(name for name in before.keys() | wanted.keys() if before.get(name) != wanted.get(name))
         members = ", ".join(name for name in fixed if name not in _CHANGEABLE)

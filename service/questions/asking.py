@@ -134,7 +134,7 @@ class Questions:
         An outcome is the number of shards that will answer, or the error because of which the question was not sent.
         """
         readings: Readings = {}
-        outcomes: dict[str, int | Exception] = {}  # by index of the question
+        outcomes: dict[str, int | Exception] = {}  # by id of the question
         asks_by_target: dict[tuple[str, str | None], list[Ask]] = {}
         for unsent in batch:
             try:

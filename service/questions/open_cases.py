@@ -23,8 +23,7 @@ class CaseFilter:
 
     Attributes:
         state: ``open`` selects all transactions, ``matching`` those with a partial match, and ``deviating`` those with
-            a
-        broken constraint.
+            a broken constraint.
         older_than: The least time that the transaction has been open: seconds, or a duration such as ``2d``.
         waits_for: An event type. The furthest partial match of a pattern waits for an event of this type.
     """
@@ -47,9 +46,8 @@ class OpenCaseReport:
         positions: The position of the log at which each shard answered.
         total: The number of open transactions.
         matching: The number of selected transactions, including those beyond the limit.
-        unnamed: The number of open transactions whose key is unknown, because an earlier release saved them and they
-            have
-        had no event since.
+        unnamed: The number of open transactions whose key is unknown. An earlier release saved them, and they have had
+            no event since.
         traces: The selected transactions, oldest first, in the form of the shards' answers.
     """
 

@@ -14,7 +14,7 @@ from streams import RETRACTED, ControlRecordError, Definition, StreamDeclaration
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
-    """Return the operators that feed a stream, then the operators that read the stream, without retired operators."""
+    """Return the operators that feed a stream, followed by its readers. Retired operators are left out."""
     operators = [operator for operator in registry.every_operator() if operator.state != "retired"]
     feeding = [operator for operator in operators if stream in {feeder.into for feeder in operator.feeders}]
     listening = [operator for operator in operators if stream in operator.listens_to]

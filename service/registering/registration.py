@@ -101,8 +101,9 @@ class Registration:
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
         """Remove a stream at the current end of the log, together with its hourly counts. Its results are kept.
 
-        Returns the resources that used the stream, such as patterns. They are removed with it if ``is_cascading``, and
-        open incidents of patterns are closed. Otherwise, ``StreamInUse`` is raised if there are any.
+        Returns the resources of the stream, such as patterns. They are removed with it, and open incidents of its
+        patterns are closed. Raises ``StreamInUse`` if a resource prevents the removal. With ``is_cascading``, only
+        operators that feed the stream prevent it.
 
         If a removal was interrupted, the next call completes it and then raises ``UnknownStream``.
         """

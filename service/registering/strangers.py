@@ -47,7 +47,7 @@ def strangers(
         events: All events, or an example of them.
         further_types: Correct types that need not occur in the events. If it is None, types are not checked.
         is_example: The events are a small example, such as those of a test, and lack types and attributes on purpose. A
-        name is then reported only if it is similar to another name that the pattern does not use.
+            name is then reported only if it is similar to another name that the pattern does not use.
     """
     if not len(events):
         return
