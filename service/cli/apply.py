@@ -100,7 +100,7 @@ def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping
 
 
 def _show(plan: Plan, *, is_json: bool) -> None:
-    """Print the plan: each change, and the lines that differ."""
+    """Print the changes of the plan. After each change, print the lines that differ."""
     for change in plan.work:
         _tell(change, is_json=is_json)
         if not is_json:

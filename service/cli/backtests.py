@@ -100,7 +100,10 @@ def _reference(argument: str) -> dict[str, Any]:
 
 
 def _choice(argument: str) -> str | dict[str, Any]:
-    """Return a pattern in the form of the API: its text, or the name of a registered pattern."""
+    """Convert an argument to the form in which the API takes a pattern.
+
+    The form contains the text of a pattern, or the name of a registered pattern.
+    """
     if not is_pattern(argument):
         return {"name": argument}
     from nfa import describe_pattern  # noqa: PLC0415 - as in service.cli.inputs

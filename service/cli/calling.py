@@ -55,7 +55,7 @@ _UNBROKEN = 100_000  # terminals wrap lines themselves
 
 
 class Caller(Client):
-    """A client that also prints answers: as text, or as JSON if the call has ``--json``."""
+    """A client that also prints answers. They are printed as text, or as JSON if the call has ``--json``."""
 
     is_json: bool = False
 

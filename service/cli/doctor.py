@@ -1,4 +1,4 @@
-"""``forestall doctor``: whether everything the service needs is in place; ``warm-up``: compile all kernels."""
+"""``forestall doctor`` checks that everything the service needs is in place. ``warm-up`` compiles all kernels."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ Unguarded = Annotated[
 
 
 def _detail(pattern: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pattern as users see it: selected members, and early terminations in words."""
+    """Return a pattern as users see it, with selected members and with early terminations in words."""
     plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "created_at", "warnings")
     return {
         **{member: pattern[member] for member in plain},

@@ -64,7 +64,10 @@ def _missing(client: Client) -> str | None:
 
 
 def _read_allowed(client: Client, over_s: float) -> dict[str, Any]:
-    """Return the state of the service or, for a restricted key, of the streams of this key."""
+    """Return the state of the service.
+
+    For a restricted key, return the state of the streams that this key may read.
+    """
     try:
         return _read(client, over_s)
     except AccessDenied as error:

@@ -258,7 +258,10 @@ def _confirm(what: str) -> None:
 
 
 def _ahead(text: str) -> float | str | None:
-    """Parse how far ahead of the clock events may be: seconds, no limit, or None for the usual limit."""
+    """Parse how far ahead of the clock events may be: a duration, ``none`` for no limit, or ``default``.
+
+    The result is in seconds, or None for the default.
+    """
     if text in (NONE, "default"):
         return NONE if text == NONE else None
     return seconds_of("max_ahead", text, "5 min, seconds, none for no limit, or default for six hours")

@@ -56,9 +56,10 @@ class Announcing:
         )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:
-        """Append a record that ends the open trace of a key, if any, to the key's shard of the log.
+        """Append a record that ends the open trace of a key to the key's shard of the log.
 
-        Refused if the time of the end is further ahead of the clock than the time of an event may be.
+        The record has no effect if no trace is open. Refused if the time of the end is further ahead of the clock than
+        the time of an event may be.
         """
         self._require_near(self._stores.registry.stream(stream), "end of the trace", end.time_us)
         self._stores.announcements.append(stream, end, end.key)

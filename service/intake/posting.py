@@ -294,7 +294,10 @@ def latest_of(declaration: StreamDeclaration, now_us: int) -> int:
 
 
 def most_ahead(latest_us: int) -> str:
-    """Return advice about a time too far ahead of the clock: the latest time, and how to permit later times."""
+    """Return advice about a time that is too far ahead of the clock.
+
+    The advice names the latest time that is permitted, and says how to permit later times.
+    """
     return (
         f"the stream takes times up to {format_time(latest_us)}; correct the time, or let the stream have a larger "
         "max_ahead (forestall streams change --max-ahead SECONDS|none)"

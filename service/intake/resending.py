@@ -36,7 +36,7 @@ class DeadLetters:
         self._clock = clock
 
     def get(self, letter_id: str) -> tuple[dict[str, Any], ReplayOutcome | None]:
-        """Return a dead letter as stored, and the outcome of its last resending, if any."""
+        """Return a dead letter as stored, and the outcome of its last resending, or None if it was never resent."""
         letter = self._stores.dead_letters.get(letter_id)
         (outcome,) = self._stores.dead_letters.outcomes([letter_id])
         return letter, outcome

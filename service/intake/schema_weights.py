@@ -67,7 +67,7 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a check: how its cost, in steps, depends on the checked value.
+    """The plan of a check, which tells how many steps the check of a value may need.
 
     Attributes:
         weight: The cost of schemas that apply to the value and to every value inside it.
@@ -152,7 +152,7 @@ class Weights:
         self._open: set[str] = set()
 
     def plan(self) -> Plan:
-        """Return the plan of the schema's check: how its cost depends on the event.
+        """Return the plan of the schema's check, which tells how many steps the check of an event may need.
 
         Refuses a schema that is too large or too deep, that refers to other documents, or that has a circular
         reference.

@@ -20,7 +20,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> Document:
-    """Return the current plan: the shards of each task, and the costs by engine.
+    """Return which task matches which shards at present, and what each engine costs.
 
     An engine is all operators of one kind on one stream.
     """

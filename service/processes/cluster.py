@@ -85,7 +85,10 @@ def snapshot_bytes(settings: Settings) -> int:
 
 
 def handover_folder(settings: Settings, log_identity: str) -> Path:
-    """Return the folder of handovers: states that a process leaves for the next process on the same machine."""
+    """Return the folder for handovers.
+
+    A handover is the state of a shard that a process leaves for the next process on the same machine.
+    """
     if is_local(settings.spark_master):
         return settings.data_dir.resolve() / "handover" / log_identity
     return session_options(settings).cluster.handover(log_identity)

@@ -70,7 +70,7 @@ class Death:
 
     @property
     def sentence(self) -> str:
-        """A message for the user: the process, its next start, and the last line of its log."""
+        """A message that a process has ended and when it starts again, with the last line of its log."""
         status = "" if self.status is None else f" (status {self.status})"
         end = f"cannot be started ({self.reason})" if self.reason else f"ended{status}"
         return f"{self.name} {end}, it starts again in {self.pause_s:g} s; {self._full_disk}{self._last_line}"
@@ -266,8 +266,8 @@ def rotate(log_file: Path, most_bytes: int) -> bool:
     """Rotate a log file that is too large. Two former files are kept, ``NAME.log.1`` and ``NAME.log.2``.
 
     The writing process keeps the file open for appending. So the file is copied and then truncated, and lines written
-    between the two are lost. If the copy fails for lack of space, the file is truncated all the same. Returns whether
-    the file was truncated.
+    between the two are lost. If the copy fails, for example because the disk is full, the file is truncated without a
+    copy. Returns whether the file was truncated.
     """
     with suppress(OSError):
         if log_file.stat().st_size <= most_bytes:

@@ -330,7 +330,10 @@ def _number(text: str) -> int | float | str:
 
 
 def _tidy(line: str) -> str:
-    """Normalise a line: single spaces, and words of the form ``name=value`` sorted."""
+    """Normalise a line, so that lines that mean the same are equal.
+
+    Words are separated by single spaces. In a line without a reason, words of the form ``name=value`` are sorted.
+    """
     head, colon, reason = " ".join(line.split()).partition(": ")
     if colon or "=" not in head:
         return f"{head}{colon}{reason}"

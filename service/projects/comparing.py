@@ -35,9 +35,10 @@ class Difference:
 
 
 class Comparison:
-    """Runs the project twice: with its own operators, and with the service's operators in place of the changed ones.
+    """Runs a project twice over the same events, to compare the results before and after the changes of a plan.
 
-    Raises ``ProjectRefused`` if the project cannot run without a service.
+    The second run has the service's operators in place of those that the plan changes. Raises ``ProjectRefused`` if the
+    project cannot run without a service.
     """
 
     def __init__(self, plan: Plan, documents: Sequence[Document], folder: Path) -> None:

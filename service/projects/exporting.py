@@ -28,7 +28,7 @@ def export_project(client: Client, folder: Path) -> list[Path]:
 
 
 class _Writer:
-    """Writes the documents of a service: one folder per kind, one file per document."""
+    """Writes the documents of a service. Each kind has a folder, and each document has a file."""
 
     def __init__(self, client: Client, folder: Path) -> None:
         self._client = client

@@ -128,7 +128,7 @@ class EventTypes(ResourceKind):
 
 
 class Workflows(ResourceKind):
-    """The workflows of a project: models, each with the chosen process and the mapping of its tasks to event types."""
+    """The workflows of a project. Each has a model, a process in it, and a mapping of its tasks to event types."""
 
     title = "workflow"
     path = "/workflows"
@@ -165,7 +165,7 @@ class Following(ResourceKind):
     document_kind = "stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """Yield the workflow that a stream's document names, if any."""
+        """Yield the workflow that a stream's document names. Yield nothing if it names none."""
         return super().wanted(document, folder) if document.body.get(_WORKFLOW) is not None else iter(())
 
     def read(self, document: Document, folder: Path) -> Wanted:

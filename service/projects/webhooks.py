@@ -158,7 +158,10 @@ def _secret_of(wanted: Wanted) -> dict[str, str]:
 
 
 def _secret(document: Document, member: str, value: Any) -> str | None:
-    """Return a secret: a text in the document, or the value of the environment variable that the document names."""
+    """Return a secret, or None if there is none.
+
+    The document contains the secret as text, or names the environment variable that contains it.
+    """
     if not isinstance(value, Mapping):
         return None if value is None else str(value)
     try:

@@ -108,7 +108,7 @@ class Questions:
             )
 
     async def _send(self) -> None:
-        """Send the waiting questions, and the questions that arrive meanwhile, until none waits."""
+        """Send the waiting questions until none waits. Questions that arrive during this time are sent, too."""
         loop = asyncio.get_running_loop()
         while self._unsent:
             begun_s = loop.time()

@@ -89,7 +89,7 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts).is_new
 
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
-        """Raise the error that ``follow`` would raise, if any, without changing anything."""
+        """Raise the error that ``follow`` would raise. Nothing is changed."""
         declaration = self._stores.registry.stream(stream)
         self._draft(declaration, _following(self._stores.registry.constraints.find(stream), derived, mode))
 
@@ -104,7 +104,7 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def remove(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Remove a stream's hand-written constraints. The stream continues to follow its workflow, if any."""
+        """Remove a stream's hand-written constraints. A stream that follows a workflow continues to follow it."""
 
         def parts(registered: RegisteredConstraints | None) -> _Parts:
             if registered is None:

@@ -164,6 +164,6 @@ def type_of(pattern: Pattern) -> str:
 
 
 def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
-    """Return the types of the events that patterns with INTO make, and of the retractions of these events."""
+    """Return the types of the events that patterns with INTO make. The types of their retractions are included."""
     types = [type_of(parse_pattern(pattern.text)) for pattern in producers]
     return list(dict.fromkeys([*types, *(name + RETRACTED for name in types)]))

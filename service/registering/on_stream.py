@@ -58,7 +58,10 @@ class OnStream:
 
     @property
     def is_pruned(self) -> bool:
-        """Whether constraints terminate partial matches early: the pattern is guarded, and reads whole traces."""
+        """Whether constraints terminate partial matches early.
+
+        They do if the pattern is guarded and reads whole traces.
+        """
         return self.is_guarded and self.routed.has_whole_traces
 
     @cached_property

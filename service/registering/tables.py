@@ -153,7 +153,7 @@ class TableLibrary:
         return TableReport(record=self.store.get(name), users=_distinct(self._users_of(name)))
 
     def tables(self, *, of_calendars: bool = False) -> list[TableReport]:
-        """Return all tables, sorted by name: only calendars if ``of_calendars``, otherwise only other tables."""
+        """Return all calendars if ``of_calendars``, otherwise all tables except calendars. They are sorted by name."""
         names = [record.name for record in self.store.all()]
         return [self.table(name) for name in names if name.startswith(PREFIX) == of_calendars]
 
@@ -206,7 +206,7 @@ class TableLibrary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarReport:
-    """A registered calendar: its table, its declaration, and all its versions, the current one last."""
+    """A registered calendar, with its declaration as ``document`` and with all its versions, the current one last."""
 
     name: str
     table: TableReport

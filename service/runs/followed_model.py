@@ -26,7 +26,7 @@ class FollowedModel:
 
 
 def follow_model(own: ConstraintSet | None, model: WorkflowModel, name: str, mode: FollowMode) -> FollowedModel:
-    """Join a hand-written constraint set, if any, with the constraints of a model."""
+    """Join the constraints of a model with ``own``, the constraints that a user wrote, or None if there are none."""
     compiled = compile_workflow(model)
     derived = Derived(
         workflow=name,

@@ -32,9 +32,9 @@ _TIMES = frozenset(("start", "end", "due", "time"))
 
 
 def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
-    """Sort result rows, each a kind and a body, into lists.
+    """Sort result rows into lists. A row is a kind and a body.
 
-    A list is sorted by stream. Within a stream, it is sorted as by ``ordered``.
+    A list is sorted by stream. Within a stream, the results have the order of ``ordered``.
     """
     patterns = [
         routed_pattern.pattern for stream_patterns in plan.patterns.values() for routed_pattern, _ in stream_patterns
@@ -108,7 +108,10 @@ def numbers_of(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """Convert a member to a form that can be compared: a time to a number, bindings to sorted pairs."""
+    """Convert a member of a result to a value that can be compared.
+
+    A time is a number, and bindings are sorted pairs.
+    """
     if name in _TIMES:
         return parse_time(value)
     return sorted(value.items()) if isinstance(value, Mapping) else value

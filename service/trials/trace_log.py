@@ -238,7 +238,10 @@ def _event(record: Mapping[str, Any]) -> Event:
 
 
 def _ends(declaration: StreamDeclaration, document: object) -> frozenset[str]:
-    """Return the types that end a transaction: the declaration's end events, and the trace ends of the constraints."""
+    """Return the types that end a transaction.
+
+    These are the end events of the declaration and the trace ends of the constraints.
+    """
     rules = ConstraintSet() if document is None else parse_constraints(document).constraint_set
     return rules.trace_ends.union(declaration.end_events)
 

@@ -48,7 +48,7 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
     """Write a backup to a file, which gets its name only when it is complete. An existing file is replaced.
 
     ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, if events were
-    appended meanwhile, or if an interrupted restoration must be repeated first.
+    appended while the backup was written, or if an interrupted restoration must be repeated first.
     """
     require_stopped(settings, stores, clock, BackupRefused)
     keyspace = Keyspace(stores.client)
