@@ -1,1 +1,1 @@
-"""Patterns as automata (progress, states, transitions), and the query graph that guards reason about."""
+"""Patterns as automata (states and transitions), and the query graph about which guards reason."""

@@ -1,8 +1,8 @@
-"""Translation of a guard's answers about a pattern's terms to answers about the states of its automaton.
+"""Translation of a guard's answers: from the terms of a pattern to the states of its automaton.
 
-A state of the automaton represents pattern states, one for each alternative of the pattern that is still open: a term
-and its bound atoms. The state can complete if any of these pattern states can. If the query has partitions instead of
-terms, the state can complete if all partitions begun in the state can complete.
+Each alternative of the pattern that is still open in a state contributes a pattern state: a term and its bound atoms.
+The state can complete if any of these pattern states can. If the query has partitions instead of terms, the state can
+complete if all partitions that it has begun can.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """A node in the tree of pattern states that decide whether an automaton state can complete.
+    """A node in a tree of pattern states, which decides whether a state of the automaton can complete.
 
-    The node can complete if ``state`` can complete and, for each choice, at least one of its alternatives can.
+    The node can complete if its own pattern state can, and each choice has an alternative that can. If the query has
+    partitions, each node belongs to a partition.
 
     Attributes:
-        state: The pattern state of a partition; None if all of the partition's own atoms are bound.
+        state: The pattern state of the partition, or None if all of the partition's own atoms are bound.
         choices: The ORs of the partition that are still undecided, each as a tuple of alternatives.
     """
 
@@ -43,7 +44,7 @@ class Remaining:
     choices: tuple[tuple[Remaining, ...], ...]
 
     def states(self) -> Iterator[PatternState]:
-        """Yield all pattern states in this tree, starting with the partition's own pattern state."""
+        """Yield the pattern states of this node and of all nodes below it, this node's first."""
         if self.state is not None:
             yield self.state
         for choice in self.choices:
@@ -98,20 +99,23 @@ class GuardView:
 
     @property
     def is_free(self) -> tuple[bool, ...]:
-        """A mask of the automaton's states that no guard can rule out."""
+        """For each state of the automaton, whether a term needs no further event.
+
+        No guard can rule out such a state.
+        """
         return tuple(bool(free) for free in self.free_terms)
 
     def live(self, of_query: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return a mask of the automaton's states that can still complete.
 
-        ``of_query`` is a guard's mask of query states.
+        ``of_query`` is a guard's answer: a mask of the states of the query, in the order of ``query.states``.
         """
         return np.not_equal(self.live_terms(of_query), 0)
 
     def live_terms(self, of_query: NDArray[np.bool_]) -> NDArray[np.uint32]:
-        """Return, for each state of the automaton, the terms that can still complete.
+        """Return, for each state of the automaton, bits of the terms that can still complete.
 
-        The terms are bits, as in ``terms_of_state``.
+        ``of_query`` and the bits are those of ``live`` and ``terms_of_state``.
         """
         if self.remaining:
             is_live_state = [
@@ -123,11 +127,11 @@ class GuardView:
         return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
 
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
-        """Return the first pattern state of an automaton state that an event killed.
+        """Return a pattern state to report as the reason why an event killed an automaton state.
 
-        ``before`` and ``after`` are a guard's answers before and after the event, in the order of ``query.states``. Bit
-        tables may detect dead states late. So if no pattern state died at this event, the result is the first dead
-        pattern state.
+        ``before`` and ``after`` are a guard's answers before and after the event, in the order of ``query.states``. The
+        result is the first pattern state that died at this event. Bit tables may detect dead states late. Therefore, if
+        none died at this event, the result is the first dead pattern state.
         """
         dead = [pattern_state for pattern_state in self.pattern_states[state] if not after[self._places[pattern_state]]]
         return next((pattern_state for pattern_state in dead if before[self._places[pattern_state]]), dead[0])
@@ -141,7 +145,7 @@ class GuardView:
 
 
 def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
-    """Translate the states of an automaton into pattern states of its query."""
+    """Return the view that translates a guard's answers about a query to the states of an automaton."""
     if query.partitions:
         return _of_partitions(automaton, query)
     terms = {frozenset(term.keys): index for index, term in enumerate(query.terms)}
@@ -211,7 +215,7 @@ def term_bit(term: int) -> int:
 
 
 class _Alternatives:
-    """The alternatives of a pattern's parts, with a cache for parts that have not begun or are finished."""
+    """The alternatives of a pattern's parts. Those of parts that have not begun are computed once and kept."""
 
     def __init__(self, outline: Outline, coarse: bool) -> None:
         self._outline = outline
@@ -220,7 +224,7 @@ class _Alternatives:
         self._all_bound: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
 
     def of(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
-        """Return the open alternatives of a part, each with its bound atoms."""
+        """Return the alternatives of a part that are still open at ``progress``, each with its bound atoms."""
         if progress is not None:
             return self._computed(number, progress, iterations)
         place = number, iterations
@@ -280,7 +284,7 @@ class _Alternatives:
 
 
 def _joined(alternatives: Iterable[list[Part]]) -> list[Part]:
-    """Return all combinations of one alternative of each part, each merged into a single alternative."""
+    """Return every combination that takes one alternative from each part, merged into a single alternative."""
     return [
         (frozenset().union(*(keys for keys, _ in parts)), frozenset().union(*(bound for _, bound in parts)))
         for parts in product(*alternatives)

@@ -1,8 +1,8 @@
-"""The iterations of a repetition that a guard reasons about.
+"""The choice of the iterations of a repetition about which a guard reasons.
 
-A guard's work grows with the third power of the number of steps that it reasons about. For a pattern with many steps
-(with repetitions written out) a guard only considers the last iteration of each repetition, which every match must
-have. So no partial match that could complete is terminated, but some are terminated later than possible.
+A guard's work grows with the third power of the number of steps about which it reasons. Therefore, in a pattern with
+many required steps, a guard considers only the last required iteration of each repetition. No partial match that could
+complete is then terminated, but some partial matches are terminated later than possible.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def count_steps(node: Node) -> int:
 
 
 def is_coarse(event: Node) -> bool:
-    """Return whether a guard only considers the last required iteration of each repetition in a pattern."""
+    """Return whether a guard considers only the last iteration of each repetition, because a pattern has many steps."""
     return count_steps(event) > MAX_REASONED
 
 
 def reasoned(node: Repeat, *, coarse: bool) -> range:
-    """Return the numbers, from 0, of the required iterations that a guard considers.
+    """Return the numbers of the iterations of a repetition that a guard considers, counted from 0.
 
     These are all required iterations, or only the last if ``coarse``.
     """

@@ -24,7 +24,7 @@ _Way = tuple[tuple[int, bool], ...]
 
 
 def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
-    """Return the query of a pattern with partitions instead of terms.
+    """Return a query in which partitions replace the terms of a pattern, because there are too many.
 
     Each partition is judged together with the partitions around it. If this needs more than ``max_states`` states, each
     is judged alone. A pattern that needs more states even then is refused.
@@ -41,7 +41,7 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """The atoms bound in any partition, and the partitions that the choice of another alternative ruled out.
+    """The atoms that a partial match has bound, and the partitions that its choice of alternatives has ruled out.
 
     All alternatives of a finished OR count as bound.
     """
@@ -57,7 +57,7 @@ def partition_progress(pattern: Pattern, progress: Progress) -> PartitionProgres
 
 
 def _states(terms: tuple[Term, ...], partitions: tuple[Partition, ...], most: int) -> list[PatternState]:
-    """Return the states of all partitions, or stop after ``most`` + 1 states."""
+    """Return the states of all partitions. If there are more than ``most``, return the first ``most`` + 1."""
     states: list[PatternState] = []
     for index, (term, partition) in enumerate(zip(terms, partitions, strict=True)):
         for bound in term.down_closed():
@@ -77,7 +77,7 @@ class _Leaf:
     def is_before(self, other: _Leaf) -> bool:
         """Return whether this leaf must be bound before another leaf.
 
-        The node at which the paths of the leaves diverge decides.
+        The order is decided by the innermost node that contains both leaves.
         """
         for (own_place, is_ordered), (other_place, _) in zip(self.way, other.way, strict=False):
             if own_place != other_place:
@@ -94,7 +94,7 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Reader:
-    """Collector of a pattern's partitions, numbered in the order of one walk through the pattern's tree."""
+    """A walk through a pattern's tree that collects and numbers the partitions."""
 
     numbers: dict[int, int]
     coarse: bool
@@ -184,7 +184,10 @@ class _Reader:
 
 
 def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
-    """Yield the positive parts, alternatives or considered iterations of a node, with their numbers in ``Progress``."""
+    """Yield the children of a node that can bind events, each with its number in the node's ``Progress``.
+
+    The children are alternatives, the positive parts of a sequence, or the considered iterations of a repetition.
+    """
     match node:
         case Repeat():
             yield from ((number, node.of) for number in reasoned(node, coarse=coarse))
@@ -195,7 +198,7 @@ def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
 
 
 def _within(node: Node, progress: Progress, place: int) -> Progress:
-    """Return the progress of one part, alternative or iteration, from the progress of the whole node."""
+    """Return the progress of child number ``place`` of a node, taken from the node's progress."""
     if progress is None or progress is _DONE:
         return progress
     match node:

@@ -1,8 +1,9 @@
 """The automaton of a pattern: its states are progress values, and each transition binds an event.
 
 A *slot* is a pending gap, identified by the atom to bind and the node of the gap. Between two events of a match a slot
-is open until an event that the gap does not allow closes it. Binding an event reopens the slots after the event, but
-not the slots of parallel branches. All this is computed in advance, so a run only needs a few words of bits.
+is open until an event that the gap does not allow closes it. Binding an event reopens the slots of the gaps after the
+event, but not the slots of parallel branches. All effects on slots are computed in advance. So at run time a partial
+match needs only a few words of bits.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Trailing conditions of a match: NOTs, and slots at which no event may extend a GREEDY repetition."""
+    """The conditions that must hold after the last event of a match.
+
+    NOTs must not match an event, and no event may extend a GREEDY repetition at one of the slots.
+    """
 
     negations: tuple[Negation, ...]
     slots: frozenset[int]
@@ -57,9 +61,9 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternAutomaton:
-    """The automaton of a pattern.
+    """The automaton of a pattern, which both engines run.
 
-    State 0 binds nothing. Transitions are sorted by source, then in the order of the text.
+    No event is bound in state 0. Transitions are sorted by source, then in the order of the text.
 
     Attributes:
         accepting: For each state, whether a match may be complete.
@@ -93,7 +97,7 @@ class PatternAutomaton:
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """For each state, the smallest number of events that a partial match in the state has bound."""
+        """For each state, the smallest number of events that a partial match binds to reach the state."""
         depths = [0] * len(self.states)
         for transition in self.transitions:  # sources are in breadth-first order
             if transition.target and not depths[transition.target]:
@@ -102,12 +106,12 @@ class PatternAutomaton:
 
     @property
     def is_trailing(self) -> bool:
-        """Whether some match has trailing conditions."""
+        """Whether a match can have trailing conditions, so that its last event may not decide the match."""
         return any(finish.negations or finish.slots for finishes in self.finishes for finish in finishes)
 
     @property
     def may_repeat(self) -> bool:
-        """Whether two paths through the automaton may bind the same events to the same aliases."""
+        """Whether two different paths through the automaton can bind the same events to the same aliases."""
         return _may_repeat(self.pattern.event, is_repeated=False)
 
 
@@ -168,9 +172,10 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
-    """Return the slot of each row.
+    """Return the number of the slot of each row, or -1 for a row without a gap.
 
-    Rows with the same atom and gap share a slot, unless rows with the same source have different NOTs.
+    Rows that bind the same atom after the same gap share a slot. They do not if the gap has different NOTs for one
+    source.
     """
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
@@ -234,7 +239,10 @@ def _finishes(
 
 
 def _is_parallel(outline: Outline, bound: BindingStep, later: BindingStep) -> bool:
-    """Return whether a pending step is in another branch of an AND than the bound step, in the same iteration."""
+    """Return whether the events of two steps are in different branches of an AND, in the same iteration.
+
+    Binding ``bound`` then has no effect on the gap before ``later``.
+    """
     bound_path, later_path = outline.ancestors[bound.atom], outline.ancestors[later.atom]
     common = [
         bound_node for bound_node, later_node in zip(bound_path, later_path, strict=False) if bound_node == later_node

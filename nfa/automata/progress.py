@@ -1,19 +1,19 @@
 """Progress of a match through a pattern's tree, and the events that can be bound next.
 
-The *progress* of a node of the tree is a plain value. It is ``None`` while no event below the node is bound. Otherwise
-it is
+The *progress* of a node says how far its part of the pattern is matched. It is ``None`` while no event below the node
+is bound. Otherwise it is
 
 - ``True`` for an atom,
-- ``(item, progress)`` for a sequence: the current item; earlier items are finished or skipped,
+- ``(item, progress)`` for a sequence, where earlier items than the current ``item`` are finished or skipped,
 - ``(alternative, progress)`` for an OR,
 - ``(entry, progresses)`` for an AND: the edge by which the AND was entered, and the progress of each branch,
 - ``(iterations, progress, turn)`` for a repetition. ``iterations`` is the number of finished iterations, counted only
   as far as the number makes a difference. ``progress`` belongs to the current iteration. ``turn`` is a bit that
-  alternates if the gaps before two iterations may be pending at the same time; otherwise it is 0.
+  alternates if the gaps before two iterations may be pending at the same time. Otherwise it is 0.
 
 So an AND is the shuffle of its branches, and a repetition is a loop. Edges (the gap conditions between neighbours)
-follow section 4.2 of ``docs/semantics.md``: the mode and limit before a part apply to its first bound item, and a NOT
-at an end of a part applies to the gap there.
+follow section 4.2 of ``docs/semantics.md``. The mode and limit before a part apply to its first bound item. A NOT at an
+end of a part applies to the gap at this end.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Greed: TypeAlias = tuple[int, bool]  # number of a GREEDY repetition, and whethe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negation:
-    """A NOT in force on a gap.
+    """A NOT as it applies to one gap.
 
-    A strict NOT only forbids the event directly after the start of the gap. With ``within_us``, only events less than
-    this time after the start of the gap are forbidden; with None, all events of the gap.
+    A strict NOT forbids only the event directly after the start of the gap. Any other NOT forbids events until
+    ``within_us`` after the start of the gap, or in the whole gap if ``within_us`` is None.
     """
 
     number: int
@@ -59,7 +59,7 @@ class Exit:
         return Exit((*self.negations, *other.negations), self.greeds | other.greeds)
 
     def is_less(self, other: Exit) -> bool:
-        """Return whether this exit demands strictly less than another exit."""
+        """Return whether this exit has only conditions of another exit, but not all of them."""
         return self != other and set(self.negations) <= set(other.negations) and self.greeds <= other.greeds
 
 
@@ -91,7 +91,7 @@ class Edge:
         return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
 
     def behind(self, part_exit: Exit) -> Edge:
-        """Return the edge with the NOTs of an exit added."""
+        """Return this edge with the NOTs of the part before the gap added to its own."""
         return replace(self, negations=self.negations + part_exit.negations) if part_exit.negations else self
 
 
@@ -174,7 +174,7 @@ class Outline:
         return number
 
     def is_final(self, number: int, progress: Progress) -> bool:
-        """Return whether a part may end at a progress; for ``None``, whether the part may be omitted."""
+        """Return whether a part may end at ``progress``. For ``None``, return whether the part may be omitted."""
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():
@@ -197,9 +197,9 @@ class Outline:
                 return self.is_final(children[progress[0]], progress[1])
 
     def exits(self, number: int, progress: Progress) -> tuple[Exit, ...]:
-        """Return the alternative exits of a part that ends at a progress, or is omitted (``None``).
+        """Return the alternative conditions on the gap after a part, one of which must hold.
 
-        One of the exits must hold.
+        The part ends at ``progress``, or is omitted if ``progress`` is None.
         """
         node, children = self.nodes[number], self.children[number]
         match node:
@@ -227,16 +227,16 @@ class Outline:
                 return self.exits(children[progress[0]], progress[1])
 
     def _item_exits(self, number: int, node: Sequence, place: int) -> tuple[Exit, ...]:
-        """Return the exits of a sequence item without a bound event, which is a skipped item or a NOT."""
+        """Return the exits of an item of a sequence that binds no event, because the item is a NOT or is skipped."""
         child = self.children[number][place]
         if child < 0:
             return (Exit((self._negation(number, place, node.items[place]),)),)
         return self.exits(child, None)
 
     def steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
-        """Yield every binding of one more event below a node.
+        """Yield every way to bind one more event to an atom below a node.
 
-        ``entry`` is the edge by which the event enters the node.
+        ``progress`` is the node's progress so far. ``entry`` is the gap before the node's first event.
         """
         for step in self._inner_steps(number, progress, entry):
             span = self._span_numbers.get(number)
@@ -341,7 +341,7 @@ class Outline:
                 )
 
     def _is_overlapping(self, number: int) -> bool:
-        """Return whether a part contains an AND with an optional branch, which may start after the part could end."""
+        """Return whether a part could end before an optional branch of an AND in it starts."""
         node, children = self.nodes[number], [child for child in self.children[number] if child >= 0]
         if isinstance(node, Conjunction) and any(self.is_final(child, None) for child in children):
             return True
@@ -366,7 +366,10 @@ class Outline:
                 yield from self.under_way(children[progress[0]], progress[1])
 
     def _with_gap(self, edge: Edge, gap: Gap | None) -> Edge:
-        """Return the edge with the mode and limit of a gap prefix. Without a prefix, the edge has the default mode."""
+        """Return the edge with the mode and limit of ``gap``.
+
+        If ``gap`` is None, it has the default mode and no limit.
+        """
         if gap is None:
             return replace(edge, mode=self.default, within_us=None)
         return replace(edge, mode=gap.mode or self.default, within_us=gap.within_us)
@@ -381,12 +384,12 @@ class Outline:
 
 
 def _combined(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
-    """Return the exits of several consecutive parts: every combination of one exit of each part."""
+    """Return the exits of consecutive parts, which merge one exit of each part in every combination."""
     return _least([reduce(Exit.plus, combination, Exit()) for combination in product(*parts)])
 
 
 def _least(exits: Iterable[Exit]) -> tuple[Exit, ...]:
-    """Return the exits without duplicates, and without exits that demand strictly more than another exit."""
+    """Return the least demanding exits: no duplicates, and no exit that implies another exit."""
     distinct_exits = tuple(dict.fromkeys(exits))
     return tuple(
         candidate

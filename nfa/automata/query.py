@@ -21,10 +21,11 @@ AtomKey = tuple[int, tuple[int, ...], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """A NOT without condition: no event of ``atom`` lies between the last of ``after`` and the first of ``before``.
+    """A forbidden event between bound events, from a NOT without condition.
 
-    ``after`` and ``before`` are indices of atoms. If ``after`` is empty, the absence starts with the trace. If
-    ``before`` is empty, the absence lasts until the trace ends.
+    No event of ``atom`` lies between the last event of ``after`` and the first event of ``before``, which are sets of
+    indices of atoms. If ``after`` is empty, the absence starts with the trace. If ``before`` is empty, it lasts until
+    the trace ends.
     """
 
     atom: Atom
@@ -34,12 +35,12 @@ class Absence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One alternative of a pattern.
+    """One alternative of a pattern: a set of atoms, the order in which they are bound, and forbidden events.
 
     Attributes:
         atoms: Atoms of one type each, in the order of the text. The other members refer to an atom by its index here.
         before: ``before[i]`` has the atoms that must be bound before atom ``i`` (transitively closed).
-        keys: For each atom of the term, the corresponding atom of the pattern; ignored when terms are compared.
+        keys: For each atom of the term, its origin in the pattern. Terms are compared without ``keys``.
         absences: Forbidden events between atoms, as far as the NOTs of the pattern imply them.
     """
 
@@ -53,7 +54,10 @@ class Term:
         return frozenset(atom.type for atom in self.atoms)
 
     def down_closed(self) -> Iterator[frozenset[int]]:
-        """Yield every down-closed set of atoms, from the empty set to the set of all atoms."""
+        """Yield every set of atoms that a partial match can have bound, from the empty set to all atoms.
+
+        The sets are down-closed: with an atom, a set has all atoms that must be bound before this atom.
+        """
         atoms = range(len(self.atoms))
         level: set[frozenset[int]] = {frozenset()}
         while level:
@@ -64,13 +68,16 @@ class Term:
 
     @property
     def is_trailing(self) -> bool:
-        """Whether an event is forbidden until the trace ends, once all atoms are bound."""
+        """Whether some event is forbidden from the binding of the last atom until the trace ends."""
         return any(not absence.before for absence in self.absences)
 
 
 @dataclass(frozen=True, slots=True)
 class PatternState:
-    """Partial matches of the term ``term`` that bind exactly the atoms ``bound`` (down-closed under ``before``)."""
+    """All partial matches of the term number ``term`` that have bound exactly the atoms ``bound``.
+
+    ``bound`` is down-closed: with an atom, it has all atoms that must be bound before this atom.
+    """
 
     term: int
     bound: frozenset[int]
@@ -94,14 +101,14 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A pattern in the form that guards reason about.
+    """A pattern in the form in which guards reason about it.
 
     Attributes:
-        terms: The alternatives; with partitions, one term for each partition.
+        terms: The alternatives, or one term for each partition if there are partitions.
         states: The states of all terms, ordered by term, number of bound atoms, then bound atoms. A guard's answers are
             in this order. The complete state of a term is left out, unless the term is trailing, because a forbidden
-            event may then still occur. A partition only has states in which one of its own atoms is missing.
-        partitions: If there are too many alternatives, the partitions that replace them; otherwise empty. The first
+            event may then still occur. A partition has only states in which one of its own atoms is missing.
+        partitions: The partitions that replace the alternatives if there are too many. Otherwise empty. The first
             partition is the whole pattern.
     """
 
@@ -118,7 +125,7 @@ class Query:
         return frozenset().union(*(term.types for term in self.terms))
 
     def can_complete(self, is_live: Sequence[bool]) -> bool:
-        """Return whether the whole pattern can complete. ``is_live`` is a mask of the terms that can complete.
+        """Return whether the whole pattern can complete, given a mask ``is_live`` of the terms that can complete.
 
         With partitions, the answer may be wrongly true, because each partition is judged without its siblings.
         """

@@ -20,7 +20,7 @@ MAX_STATES = 4_096
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
-    """Build the query graph of a checked pattern, with partitions if there are too many terms or states.
+    """Build the query graph of a checked pattern. It has partitions if there are too many terms or states.
 
     ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states. A pattern is refused (``too-large``) if even
     its partitions have more than ``max_states`` states, or if its repetitions, written out, have too many steps.
@@ -43,7 +43,7 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
 
 
 def _count_terms(node: Node, *, coarse: bool) -> int:
-    """Return the number of alternatives of a part. Repetitions of more than 64 iterations count as 64."""
+    """Return the number of alternatives of a part. A repetition counts at most 64 iterations."""
     match node:
         case Atom():
             return 1 if node.is_any_type else len(set(node.types))
@@ -57,7 +57,10 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The context of a part: atom numbers by Python ``id``, the iterations around the part, and ``coarse``."""
+    """The place of a part in the pattern, as ``_expand`` needs it.
+
+    It has the numbers of atoms by Python ``id``, the iterations around the part, and ``coarse``.
+    """
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]
@@ -92,9 +95,10 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """Return the term of a whole pattern.
+    """Return the term of a whole pattern from one of its alternatives.
 
-    If the pattern has a window, leading and trailing NOTs are left out, because the window limits them.
+    Leading and trailing NOTs become absences. If the pattern has a window, they are left out, because the window limits
+    them.
     """
     outer: list[Absence] = []
     if not pattern.has_window and piece.first is not None:
@@ -141,9 +145,9 @@ def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
 
 
 def _forbidden(item: Item) -> tuple[Atom, ...]:
-    """Return the steps, one for each type, that a NOT forbids in its whole gap.
+    """Return the steps that a NOT forbids in its whole gap, one for each type.
 
-    A NOT with a condition or a limit has no such steps.
+    There are none if the NOT has a condition or a limit.
     """
     atom = item.negated
     if atom is None or item.gap is not None or atom.condition is not None or atom.is_any_type:
@@ -152,7 +156,7 @@ def _forbidden(item: Item) -> tuple[Atom, ...]:
 
 
 def _in_order(steps: Iterable[_Step]) -> _Piece:
-    """Return the sequence of several parts, with the NOTs between them."""
+    """Return the alternative that consists of several parts one after another, with the NOTs between them."""
     whole, is_begun = _NOTHING, False
     pending: tuple[Atom, ...] = ()
     for step in steps:
@@ -220,7 +224,10 @@ def _shifted(piece: _Piece, offset: int) -> _Piece:
 
 
 def _states(index: int, term: Term, room: int) -> list[PatternState]:
-    """Return the states of a term that a guard is asked about; stop after ``room`` + 1 states."""
+    """Return the states of a term about which a guard is asked.
+
+    If there are more than ``room``, return ``room`` + 1.
+    """
     states: list[PatternState] = []
     for bound in term.down_closed():
         if len(bound) < len(term.atoms) or term.is_trailing:

@@ -1,1 +1,1 @@
-"""Guards decide which partial matches can still complete: the protocol, tables of answers, and bit tables."""
+"""Guards decide which partial matches can still complete. The matcher stores their answers in tables."""

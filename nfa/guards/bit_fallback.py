@@ -1,8 +1,9 @@
-"""Bit tables for traces beyond the cap of monitor states (constraint-aware CEP, section 4.3).
+"""Bit tables, which replace monitor states in traces beyond the cap of monitor states.
 
-A *row of liveness* has, for each column (a state or trailing NOT of a pattern), whether it is alive. A *row monitor* is
-a monitor number for a guard and a row of liveness. Engines treat it like the number of a monitor state. A trace under
-bit tables has a slot with the names (types and symbols) of its events so far.
+A *row of liveness* says for each column (a state or trailing NOT of a pattern) whether it is alive. A *row monitor* is
+a number for a guard and a row of liveness. Engines treat this number like the number of a monitor state. A trace under
+bit tables has a slot with the names (types and symbols) of its events so far. Source: constraint-aware CEP, section
+4.3.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ class RowTables(Protocol):
         ...
 
     def row_number(self, row: NDArray[np.uint32]) -> int:
-        """Return the index of a row of liveness; add the row if it is new."""
+        """Return the index of a row of liveness, which is added if it is new."""
         ...
 
     def add_row_monitor(self, version: int, row: int) -> int:
-        """Return a new monitor number for a guard and a row."""
+        """Return a new monitor number for a guard, given by ``version``, and the index of a row of liveness."""
         ...
 
     def kills_between(self, before: int, after: int) -> int:
-        """Return the index of the list of columns that die when a trace changes from one monitor number to another."""
+        """Return the index of the list of columns that die when a trace moves from monitor ``before`` to ``after``."""
         ...
 
 
 class BitFallback:
-    """The bit tables of one lane.
+    """The bit tables of one lane: the traces under bit tables, and their row monitors.
 
     Arrays are replaced as they grow, so fetch them again before each call of a kernel.
     """
@@ -71,10 +72,15 @@ class BitFallback:
     ) -> None:
         """Compile the tables for other patterns, guards or types.
 
-        Afterwards create the row monitors again with ``restart``. ``guards`` has the guards with bit tables by version,
-        including all versions in use. ``layout`` has views, state range and negation range of ``GuardLayout``.
-        ``when_broken`` has, by version, the monitor number after a violation, or ``IGNORED``. ``is_pruning`` has, by
-        version, whether the guard prunes.
+        Call ``restart`` afterwards, because all row monitors are dropped. The mappings have an entry for each guard
+        version.
+
+        Args:
+            guards: The guards with bit tables, including all versions in use.
+            layout: Views, state range and negation range of ``GuardLayout``.
+            classes: The event classes by number.
+            when_broken: The monitor number after a violation, or ``IGNORED``.
+            is_pruning: Whether the guard prunes.
         """
         old = self._versions
         self._versions = [*(version for version in old if version in guards), *sorted(guards.keys() - set(old))]
@@ -94,7 +100,10 @@ class BitFallback:
             self.add_class(number, event_class)
 
     def restart(self, tables: RowTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the traces under bit tables, and the row monitor that each of them has after ``compile``."""
+        """Create the row monitors again after ``compile``.
+
+        Returns the traces under bit tables, and the monitor number of each.
+        """
         traces, slots = self.arena.slots()
         monitors = [
             self._monitor(int(self.arena.arrays.guard[slot]), self.arena.live_row(self.program, int(slot)), tables)
@@ -116,7 +125,10 @@ class BitFallback:
         return version in self._versions
 
     def open_from(self, monitor: int, version: int, state: MonitorState) -> None:
-        """Mark a monitor state from which traces continue under bit tables."""
+        """Let traces enter bit tables from a monitor state, because its next state would exceed the cap.
+
+        The names that the monitor state has seen become the names of such a trace.
+        """
         place = self._versions.index(version)
         self._reach_monitor(monitor)
         self._links.guard_of[monitor] = place
@@ -124,7 +136,10 @@ class BitFallback:
         self._links.seen[monitor] = as_words(mask, self.program.start.shape[2])
 
     def enter(self, trace: int, version: int, seen: Seen, tables: RowTables) -> int:
-        """Put a trace from saved state under bit tables, and return its monitor number."""
+        """Put a trace from a snapshot under bit tables, and return its monitor number.
+
+        ``seen`` has the names of the events of the trace so far.
+        """
         self.arena.reach(trace + 1)
         place = self._versions.index(version)
         words = as_words(self._guards[place].mask(seen), self.program.start.shape[2])
@@ -142,7 +157,10 @@ class BitFallback:
             self._links.shown[place, number] = as_words(guard.names_in(event_class) if is_event else 0, words)
 
     def begin(self, rows: int, traces: int) -> None:
-        """Prepare a batch: drop the notes of the previous batch, and make room for rows and trace numbers."""
+        """Prepare a batch of ``rows`` rows.
+
+        Notes of the previous batch are dropped, and arrays are enlarged as needed.
+        """
         self.arena.reach(traces)
         self.arena.arrays.counters[NOTED] = 0
         words = self.program.start.shape[2]
@@ -158,7 +176,10 @@ class BitFallback:
         return self.arena.arrays
 
     def resolve(self, status: int, tables: RowTables) -> None:
-        """Supply what ``advance_trace`` lacked when it stopped: slots, a row monitor, or a list of kills."""
+        """Supply the data that ``advance_trace`` lacked when it stopped with ``status``. The call can then be repeated.
+
+        The data are free slots, a row monitor, or a list of kills.
+        """
         traces = self.arena.arrays
         counters = traces.counters
         if status == kernel.SLOTS_FULL:
@@ -170,14 +191,18 @@ class BitFallback:
             self._index.add_pair(before, after, tables.kills_between(before, after))
 
     def state_of(self, trace: int) -> tuple[int, MonitorState] | None:
-        """Return guard version and seen names of a trace under bit tables, or None. The states of rules are unknown."""
+        """Return the guard version of a trace and the names it has seen, or None if it is not under bit tables.
+
+        The states of the guard's rules are not known in such a trace.
+        """
         slot = int(self.arena.arrays.slot_of[trace]) if trace < len(self.arena.arrays.slot_of) else NIL
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """Return the monitor state before the event for each visit that the kernel noted, by index of the visit.
+        """Return, by index of the visit, the guard version and the state before each noted visit.
 
-        ``before`` has the monitor numbers of the visits of the batch.
+        The kernel notes visits that kill a column or break a constraint. ``before`` has the monitor numbers before all
+        visits of the batch.
         """
         count = int(self.arena.arrays.counters[NOTED])
         visits = self.notes.visit[:count].tolist()
@@ -187,7 +212,7 @@ class BitFallback:
         }
 
     def after(self, version: int, state: MonitorState, event: EventClass) -> MonitorState:
-        """Return a monitor state with the names of one more event added."""
+        """Return ``state`` with the names of one more event added."""
         guard = self._guards[self._versions.index(version)]
         return MonitorState(seen=state.seen | guard.names(guard.names_in(event)))
 
@@ -195,7 +220,7 @@ class BitFallback:
         return self._versions[place], MonitorState(seen=self._guards[place].names(as_mask(seen)))
 
     def _monitor(self, place: int, row: NDArray[np.uint32], tables: RowTables) -> int:
-        """Return the monitor number of a guard and a row of liveness; create and index the number if it is new."""
+        """Return the monitor number of a guard and a row of liveness, which is created if it is new."""
         number = tables.row_number(row)
         if number not in self._indexed:
             self._indexed.add(number)

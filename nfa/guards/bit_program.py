@@ -1,7 +1,7 @@
 """Compilation of guards' bit rules to arrays for the bit kernel.
 
-A guard with bit rules supplies masks: Python integers with one bit for each of its names. This module converts the
-masks of several guards to arrays of words, for all columns of a lane (constraint-aware CEP, section 4.3).
+A guard supplies masks: Python integers with one bit for each name of the guard. This module converts the masks of
+several guards to arrays of words, for all columns of a lane (constraint-aware CEP, section 4.3).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Words: TypeAlias = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """The rule that computes a column of liveness as a bit set of terms.
+    """The rule by which one column of a row of liveness is computed. Its value is a bit set of live terms.
 
     The bits of ``base`` are always set. For each (goal, bits) in ``choices``, the bits are set while the goal is alive.
-    A goal is given by its index among the goals of all questions, in order.
+    A goal is an index into the goals of all questions, in order.
     """
 
     base: int = 0
@@ -37,10 +37,10 @@ class BitColumn:
 
 
 def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
-    """Return the columns of a pattern's automaton, as in ``GuardView.live_terms``.
+    """Return the rules of the columns of a pattern's automaton, one for each state.
 
-    ``first`` is the index of the pattern's first goal. If a state needs several partitions, only the first is tested,
-    so more states may remain alive than with the exact answer.
+    The columns get the bits of ``GuardView.live_terms``. ``first`` is the index of the pattern's first goal. If a state
+    needs several partitions, only the first is tested, so more states may remain alive than with the exact answer.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:
@@ -61,7 +61,7 @@ def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
 def bit_layout(
     views: Sequence[GuardView | None], state_range: NDArray[np.int32], negation_range: NDArray[np.int32]
 ) -> tuple[list[Question], list[BitColumn]]:
-    """Return the questions to the guards, and the columns in the layout of ``GuardLayout``.
+    """Return the questions that guards are asked, and the rules of all columns in the layout of ``GuardLayout``.
 
     The columns of patterns without a view have all bits set.
     """
@@ -83,7 +83,7 @@ def bit_layout(
 
 
 def _ways(remaining: Remaining) -> list[PatternState]:
-    """Return pattern states of which at least one must be able to complete; return none if no state is tested."""
+    """Return pattern states, at least one of which must be able to complete. The list is empty if none is tested."""
     if remaining.state is not None:
         return [remaining.state]
     if not remaining.choices:
@@ -99,9 +99,9 @@ def bit_program(
     *,
     is_pruning: Sequence[bool] | None = None,
 ) -> BitProgram:
-    """Return the arrays of guards that get the same questions.
+    """Return the bit rules of several guards as arrays for the kernel.
 
-    If a guard does not prune, all bits of its columns are set.
+    All guards get the same ``questions``. If a guard does not prune, all bits of its columns are set.
     """
     prunes = is_pruning or [True] * len(guards)
     rules = [guard.rules for guard in guards]
@@ -146,7 +146,7 @@ def bit_program(
 
 @cache
 def no_program() -> BitProgram:
-    """Return the empty arrays, for no guards."""
+    """Return the arrays of ``bit_program`` for no guards."""
     return bit_program([], [], [])
 
 

@@ -15,9 +15,10 @@ _LEAST_ROWS = 64
 
 
 class BitArena:
-    """Slots of the traces under bit tables: for each trace, the sets of names seen, certain, excluded and blocked.
+    """The memory of the traces under bit tables.
 
-    The arrays are replaced as they grow.
+    Each trace has a slot with four sets of names: seen, certain, excluded and blocked. The arrays are replaced as they
+    grow.
     """
 
     def __init__(self, *, words: int = 1, columns: int = 0, traces: int = 0) -> None:
@@ -46,7 +47,7 @@ class BitArena:
         return sum(array.nbytes for array in self._traces)
 
     def make_room(self) -> None:
-        """Double the number of slots, after ``take_slot`` found no free slot."""
+        """Double the number of slots. Call this method if ``take_slot`` found no free slot."""
         traces = self._traces
         size = 2 * len(traces.free)
         self._traces = traces._replace(
@@ -58,7 +59,10 @@ class BitArena:
             self._traces = self._traces._replace(slot_of=grown(self._traces.slot_of, traces, NIL))
 
     def fit(self, program: BitProgram) -> None:
-        """Adapt the arrays to a program with other columns or more words. The contents of slots are preserved."""
+        """Adapt the arrays to a newly compiled program, which may have more words or other columns.
+
+        Slots keep their contents.
+        """
         traces, words = self._traces, program.start.shape[2]
         states = traces.states
         if words > states.shape[2]:
@@ -71,7 +75,7 @@ class BitArena:
         )
 
     def enter(self, program: BitProgram, trace: int, guard: int, seen: NDArray[np.uint64]) -> int:
-        """Assign a slot to a trace, with the state that follows from the names seen in the trace; return the slot."""
+        """Assign a slot to a trace and return the slot. Its sets are derived from the names ``seen`` in the trace."""
         slot = upkeep.take_slot(self._traces, trace, guard)
         if slot == NIL:
             self.make_room()
@@ -89,9 +93,9 @@ class BitArena:
         return traces, self._traces.slot_of[traces]
 
     def seen(self, slot: int) -> NDArray[np.uint64]:
-        """Return the names seen in a trace, as words.
+        """Return the names seen in the trace of a slot, as words.
 
-        ``enter`` derives the rest of the trace's state from these names.
+        ``enter`` derives the other sets of the slot from them.
         """
         seen: NDArray[np.uint64] = self._traces.states[slot, SEEN].copy()
         return seen
@@ -104,7 +108,7 @@ class BitArena:
 
 
 class RowIndex:
-    """Hash tables that map rows of liveness, and pairs of monitor numbers, to numbers that the caller assigns."""
+    """Two hash tables: from rows of liveness to their indices, and from pairs of monitor numbers to lists of kills."""
 
     def __init__(self) -> None:
         self._rows = np.zeros(2 * _LEAST_ROWS, np.int32)
@@ -114,12 +118,12 @@ class RowIndex:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """The hash table for ``find_row``. The array is replaced as it grows."""
+        """The hash table of rows, for the kernel's ``find_row``. The array is replaced as it grows."""
         return self._rows
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """The hash table for ``find_pair``. The array is replaced as it grows."""
+        """The hash table of pairs, for the kernel's ``find_pair``. The array is replaced as it grows."""
         return self._pairs
 
     def add_row(self, live: NDArray[np.uint32], number: int) -> None:

@@ -1,8 +1,8 @@
-"""The guard protocol: the matcher's interface to the component that decides what can still happen in a trace.
+"""The guard protocol, through which the matcher asks what can still happen in a trace.
 
 The matcher asks a *guard* three questions: to which monitor state an event leads, which pattern states can still
-complete in a monitor state, and whether an event that must not follow can still occur. The matcher interns the answers
-as tables and does not learn the reasons. ``constraints.Monitor`` is the guard that reasons from constraints
+complete in a monitor state, and whether an event that must not follow can still occur. The matcher stores the answers
+in tables and does not learn the reasons. ``constraints.Monitor`` is the guard that reasons from constraints
 (constraint-aware CEP, section 4.2).
 """
 
@@ -46,7 +46,7 @@ class OnViolation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The matcher's use of a guard: what is pruned, and what happens after a violation.
+    """How the matcher uses a guard: what it prunes, and what it does after a violation.
 
     A trace that would need more than ``max_monitor_states`` monitor states continues under bit tables.
     """
@@ -108,7 +108,7 @@ class MonitorState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitGoal:
-    """The names (types and symbols, as bits) that a pattern state or a step still needs.
+    """What must hold for a pattern state or step to be reached, as bit sets of names (types and symbols).
 
     Attributes:
         needs: Names of events that must still occur. The goal is dead if such a name is blocked.
@@ -143,15 +143,16 @@ class BitRules:
 
 
 class BitGuard(Protocol):
-    """The bit tables of a guard, for traces beyond the cap of its monitor states."""
+    """A guard in the form of bit tables, for traces beyond the cap of its monitor states."""
 
     @property
     def rules(self) -> BitRules: ...
 
     def goals(self, question: Question) -> tuple[BitGoal, ...]:
-        """Return the goals of a question.
+        """Return what must hold for the answer to a question to be yes.
 
-        A query has one goal per state, in order. A step has alternative goals, of which one must be alive.
+        For a query, the result has one goal for each of its states, in order. For a step, it has alternative goals, one
+        of which must be alive.
         """
         ...
 
@@ -160,7 +161,7 @@ class BitGuard(Protocol):
         ...
 
     def mask(self, names: Iterable[str]) -> int:
-        """Return the bits of the given names; ignore names without a bit."""
+        """Return the bits of the given names. Names without a bit are ignored."""
         ...
 
     def names(self, mask: int) -> Seen:
@@ -169,7 +170,10 @@ class BitGuard(Protocol):
 
 
 class Guard(Protocol):
-    """A constraint set as the matcher uses it: computes monitor states, and decides which pattern states are alive."""
+    """A constraint set as the matcher sees it.
+
+    It computes monitor states and decides which pattern states are alive.
+    """
 
     @property
     def types(self) -> frozenset[str]:
@@ -190,18 +194,18 @@ class Guard(Protocol):
         ...
 
     def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """Return the monitor state after one more event, or None if the trace deviates at this event."""
+        """Return the monitor state after one more event, or None if the event breaks a constraint."""
         ...
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Return a mask of the ``query.states`` that can still complete in some conforming continuation."""
+        """Return a mask of ``query.states``. True means that some conforming continuation completes the state."""
         ...
 
     @property
     def bits(self) -> BitGuard | None:
         """The guard's bit tables, for traces beyond the cap of monitor states.
 
-        With None, such traces continue unguarded.
+        If they are None, such traces continue unguarded.
         """
         ...
 

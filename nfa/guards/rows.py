@@ -1,4 +1,4 @@
-"""Rows of liveness and lists of kills, each stored once, because many monitor states share them."""
+"""Storage for rows of liveness and lists of kills. Each is stored once, because many monitor states share them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY_TERM = np.uint32(_EVERY_TERM)
 
 
 class LiveRows:
-    """The distinct rows of liveness over all columns. ``ALL_LIVE`` and ``NONE_LIVE`` always exist."""
+    """The distinct rows of liveness, by index. The rows ``ALL_LIVE`` and ``NONE_LIVE`` always exist."""
 
     def __init__(self, columns: int) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -37,7 +37,7 @@ class LiveRows:
         return self._rows
 
     def number(self, row: Row) -> int:
-        """Return the index of a row; add the row if it is new."""
+        """Return the index of a row, which is added if it is new."""
         content = row.tobytes()
         number = self._numbers.get(content)
         if number is not None:
@@ -70,9 +70,9 @@ class KillLists:
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
-        """Return the index of the list of columns that die between two rows.
+        """Return the index of the list of columns that are alive in ``before`` and dead in ``after``.
 
-        With ``by_term``, columns that lose a term are listed, too.
+        With ``by_term``, the list also has columns that lose only some of their terms.
         """
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)

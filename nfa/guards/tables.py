@@ -1,7 +1,7 @@
-"""A guard's answers as tables for the kernels. Each answer is requested once and stored.
+"""Tables of a guard's answers, for the kernels. Each question is asked once, and the answer is stored.
 
-The tables are the monitor automaton of C-CEP (constraint-aware CEP, section 4.2). A monitor state is a (guard version,
-state) pair, interned to a number. Its row is built when an event first reaches the state. The kernels never read
+The tables are the monitor automaton of C-CEP (constraint-aware CEP, section 4.2). Each pair of a guard version and a
+state has a number. The row of a monitor state is built when an event first reaches the state. The kernels never read
 constraints.
 """
 
@@ -56,8 +56,8 @@ class GuardLayout:
     time of their trace.
 
     Attributes:
-        types: Event types by code; one more code, ``len(types)``, represents every other type.
-        views: Each pattern's states as pattern states that guards can judge. With None, guards ignore the pattern.
+        types: Event types by code. One more code, ``len(types)``, represents every other type.
+        views: For each pattern, the view that translates a guard's answers, or None if guards ignore the pattern.
         state_range: (patterns + 1,): the first column of each pattern's states in ``Guards.live``, then the end.
         negation_range: (patterns + 1,): the first column of each pattern's trailing NOTs, then the end. These columns
             follow the columns of all states.
@@ -73,7 +73,7 @@ class GuardLayout:
 
 
 class GuardTables:
-    """Interned monitor states and their rows, for guards by version.
+    """The numbered monitor states of all guard versions, and a row of answers for each.
 
     Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
     its guard's policy allows continues under the bit tables ``bits``. If the guard has no bit tables, the trace becomes
@@ -115,7 +115,7 @@ class GuardTables:
         return self._rows.array
 
     def intern(self, version: int, state: MonitorState) -> int:
-        """Return the number of a monitor state; add the state if it is new. The caller enforces the cap."""
+        """Return the number of a monitor state, which is added if it is new. The caller enforces the cap."""
         interned = (version, state)
         if interned not in self._numbers:
             self._sizes[version] += 1
@@ -173,7 +173,7 @@ class GuardTables:
         )
 
     def follow(self, other: GuardTables) -> None:
-        """Copy the monitor states of other tables, with the same numbers.
+        """Add the monitor states that other tables have beyond these tables, under the same numbers.
 
         Rows of traces under bit tables are not copied, so every pattern counts as able to complete in these traces.
         """
@@ -183,7 +183,10 @@ class GuardTables:
             self._fill(len(self.states) - 1)
 
     def kills_of(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the index of the list of kills for each transition from one monitor state to another."""
+        """Return the index of the list of columns that die in each move between two monitor states.
+
+        A trace moves from ``before`` to ``after``. If no column can die, the index is ``NOTHING_ENDS``.
+        """
         kills = np.full(len(before), NOTHING_ENDS, np.int32)
         places = np.flatnonzero((before != after) & (before >= RESERVED) & (after >= RESERVED))
         firsts, which = distinct_rows(np.column_stack([before, after])[places])
@@ -192,13 +195,16 @@ class GuardTables:
         return kills
 
     def restart_bits(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the traces under bit tables, and the monitor number that each of them has after ``compile``."""
+        """Create the row monitors of the bit tables again after ``compile``.
+
+        Returns the traces under bit tables, and the monitor number of each.
+        """
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
-        """Ask the guard for the monitor state after an event class, and store the answer.
+        """Ask the guard for the monitor state after an event of the class of ``column``, and store the answer.
 
-        The list of columns that die is stored with it.
+        The list of columns that die in this step is stored with it.
         """
         interned = self.states[monitor]
         if interned is None:
@@ -218,9 +224,10 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Return the number of the next monitor state.
+        """Return the number of the next monitor state ``following``.
 
-        If the cap is exceeded, the number is ``BITS`` or ``UNGUARDED``. After a violation, it is a reserved number.
+        If the cap is exceeded, the number is ``BITS`` or ``UNGUARDED``. If ``following`` is None, the event is a
+        violation, and the guard's policy gives a reserved number or ``IGNORED``.
         """
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
@@ -254,7 +261,7 @@ class GuardTables:
         return number
 
     def type_of(self, code: int) -> str:
-        """Return the event type of a code; ``OTHER`` for the code of all types that no guard and no pattern uses."""
+        """Return the event type of a code. The code of all types that no guard and no pattern uses gives ``OTHER``."""
         return self._classes[code].type
 
     def event_class(self, column: int) -> EventClass:
@@ -264,7 +271,10 @@ class GuardTables:
         return EventClass(type=base_class.type, symbols=base_class.symbols, is_later=column % 2 == 1)
 
     def live_row(self, version: int, state: MonitorState) -> Row:
-        """Return, for each column of all patterns, the terms that can still complete in a monitor state, as bits."""
+        """Return the row of liveness of a monitor state.
+
+        It has bits for the terms that can still complete, in each column of each pattern.
+        """
         layout, guard = self._layout, self.guards[version]
         if layout is None:
             raise RuntimeError("guard tables are read before compile()")
