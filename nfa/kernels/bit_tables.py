@@ -1,7 +1,7 @@
-"""The bit kernel: represents the state of a trace by bit sets of names instead of a monitor state.
+"""The bit kernel, which keeps the state of a trace as bit sets of names instead of a monitor state.
 
 It processes traces that exceed the cap of monitor states (constraint-aware CEP, section 4.3). A name is an event type
-or a symbol, and has a bit; a set of names is ``words`` uint64 words. All guards share the arrays of a BitProgram, and
+or a symbol, and has a bit. A set of names is ``words`` uint64 words. All guards share the arrays of a BitProgram, and
 each guard has a range of every array. Indices of guards, traces, slots and rows are int64 in arguments and results, so
 that all callers share the same compiled signature.
 """
@@ -56,7 +56,7 @@ N_COUNTERS = 7
 
 
 class BitProgram(NamedTuple):
-    """The rules of several guards, and the rules that compute rows of liveness (which columns are alive).
+    """The compiled rules of several guards, from which the state of a trace and its row of liveness are computed.
 
     The clauses of guard ``i`` are ``clause_from[i] : clause_from[i + 1]``. The other ``_from`` arrays have the same
     form.
@@ -95,7 +95,11 @@ class BitTraces(NamedTuple):
 
 
 class BitLinks(NamedTuple):
-    """Tables from traces under bit tables to event classes, monitor numbers and lists of kills (dying columns)."""
+    """Tables that connect traces under bit tables with the other tables of a guard.
+
+    They give the names of an event class, the monitor number of a row of liveness, and the list of columns that die
+    between two monitor numbers.
+    """
 
     shown: NDArray[np.uint64]  # (guards, event classes, words): the names of an event
     guard_of: NDArray[np.int32]  # by monitor number, for numbers that a trace under bit tables may have or start from
@@ -108,14 +112,14 @@ class BitLinks(NamedTuple):
 
 
 class BitNotes(NamedTuple):
-    """The names seen in a trace before an event, for each event that killed a column or broke a constraint."""
+    """Notes about events that killed a column or broke a constraint: the names seen in the trace before the event."""
 
     visit: NDArray[np.int32]
     seen: NDArray[np.uint64]  # (as long as the batch, words)
 
 
 class Fallback(NamedTuple):
-    """All arrays that ``advance_trace`` needs for traces under bit tables."""
+    """All arrays that ``advance_trace`` needs to advance traces under bit tables."""
 
     program: BitProgram
     traces: BitTraces
@@ -150,7 +154,10 @@ def add(target: Words, more: Words) -> None:
 
 @inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
-    """Return whether at least one name is in no conforming continuation: it is excluded, or blocked and not seen."""
+    """Return whether at least one of ``names`` can be in no conforming continuation of the trace.
+
+    Such a name is excluded, or it is blocked and has not been seen.
+    """
     gone = NOTHING
     for word in range(names.shape[0]):
         gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))
@@ -159,7 +166,10 @@ def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
 
 @routine
 def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words) -> None:
-    """Mark names as seen in a trace, and mark the names that each new name makes certain, excluded or blocked."""
+    """Mark names as seen in a trace.
+
+    For each name that was not seen before, the rules also make names certain, excluded or blocked.
+    """
     first = program.name_from[guard]
     for word in range(names.shape[0]):
         new = names[word] & ~state[SEEN, word]
@@ -176,9 +186,9 @@ def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Word
 
 @inlined
 def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
-    """Apply a clause and return whether the state changes.
+    """Apply a clause to the state of a trace, and return whether the state changes.
 
-    A clause is a set of names that implies a name, or that is impossible.
+    A clause says that a set of names implies a name, or that the names of the set cannot all occur.
     """
     body, head = program.body[clause], program.head[clause]
     last, at, missing = NOTHING, 0, 0
@@ -207,7 +217,7 @@ def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64
 
 @routine
 def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
-    """Apply the clauses until the state no longer changes."""
+    """Apply all clauses of a guard again and again, until the state no longer changes."""
     is_growing = True
     while is_growing:
         is_growing = False
@@ -217,7 +227,7 @@ def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
 
 @inlined
 def is_broken(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> bool:
-    """Return whether the tables show that no conforming trace has this state."""
+    """Return whether a state shows that the trace breaks a constraint. False does not prove the contrary."""
     if is_gone(state, state[CERTAIN]):
         return True
     for row in range(program.broken_from[guard], program.broken_from[guard + 1]):
@@ -228,7 +238,7 @@ def is_broken(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> boo
 
 @routine
 def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64]) -> None:
-    """Write the state of a trace in which the names ``seen`` have occurred."""
+    """Write to ``state`` the state of a trace in which exactly the names ``seen`` have occurred."""
     for row in range(N_SETS):
         for word in range(seen.shape[0]):
             state[row, word] = program.start[guard, row, word]
@@ -238,9 +248,9 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @routine
 def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words, after: NDArray[np.uint64]) -> bool:
-    """Write the state after an event with the names ``names`` into ``after``, and return whether the trace deviates.
+    """Write to ``after`` the state after an event with the names ``names``, and return whether it breaks a constraint.
 
-    If the trace deviates, ``after`` is invalid. ``state`` and ``after`` must be different arrays.
+    If it does, ``after`` is invalid. ``state`` and ``after`` must be different arrays.
     """
     if meets(names, state[BLOCKED]):
         return True
@@ -256,7 +266,7 @@ def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Wo
 
 @inlined
 def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
-    """Return whether the tables show that a goal can no longer be reached."""
+    """Return whether a state shows that a goal can no longer be reached. False does not prove the contrary."""
     if meets(program.needs[goal], state[BLOCKED]) or is_gone(state, program.implies[goal]):
         return True
     for row in range(program.conflict_from[goal], program.conflict_from[goal + 1]):
@@ -267,7 +277,7 @@ def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
 
 @routine
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write a row of liveness: for each column, as bits, the terms that can still complete in this state."""
+    """Write to ``row`` the terms that can still complete in ``state``, as bits for each column."""
     first = guard * row.shape[0]
     for column in range(row.shape[0]):
         live = program.base[guard, column]
@@ -290,7 +300,7 @@ def hash_row(row: NDArray[np.uint32]) -> np.uint64:
 
 @inlined
 def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np.uint32]) -> Int:
-    """Return the index of the row of ``live`` that equals ``row``, or NIL.
+    """Return the index of the row of ``live`` that equals ``row``, or NIL if there is none.
 
     ``index`` is an open-addressing hash table of row indices plus one. Its size is a power of two, and it is never
     full.
@@ -329,7 +339,7 @@ def home_of(before: Int, after: Int) -> np.uint64:
 
 @inlined
 def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
-    """Return the value assigned to a pair of monitor numbers, or NIL.
+    """Return the value that ``index_pair`` assigned to a pair of monitor numbers, or NIL if there is none.
 
     Rows of the hash table ``index`` are (before + 1, after, value).
     """
@@ -344,7 +354,7 @@ def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
 
 @routine
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Assign a value to a pair of monitor numbers that is not yet in ``index``."""
+    """Assign a value to a pair of monitor numbers. The pair must not be in ``index`` yet."""
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
@@ -354,7 +364,7 @@ def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) ->
 
 @inlined
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """Assign a slot to a trace without a slot and return the slot, or NIL if all slots are in use.
+    """Assign a free slot to a trace that has none, and return the slot. If all slots are in use, return NIL.
 
     The caller must write the slot's state.
     """
@@ -374,7 +384,7 @@ def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
 
 @routine
 def release_slot(traces: BitTraces, trace: Int) -> None:
-    """Release the slot of a trace, if the trace has a slot."""
+    """Release the slot of a trace. A trace without a slot is ignored."""
     slot = traces.slot_of[trace]
     if slot != NIL:
         traces.slot_of[trace] = NIL
@@ -384,9 +394,10 @@ def release_slot(traces: BitTraces, trace: Int) -> None:
 
 @inlined
 def weigh(program: BitProgram, traces: BitTraces, slot: Int, names: Words) -> Int:
-    """Return the effect of an event on a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with the result in ``traces``.
+    """Return the effect of an event on a trace, without changing the state in its slot.
 
-    The slot does not change until ``settle_in``, so the caller may stop in between and resume.
+    The effect is ``STAYS``, ``BREAKS`` or ``MOVES``. For ``MOVES``, the new state is in ``traces.after``. The caller
+    may stop before ``settle_in`` and repeat the call.
     """
     state, guard = traces.states[slot], np.int64(traces.guard[slot])
     if update(program, guard, state, names, traces.after):
@@ -422,7 +433,8 @@ def advance_trace(
     """Advance a trace under bit tables by an event.
 
     If the trace has no slot yet, a slot is assigned first. Returns (status, monitor number after the event, list of
-    kills or ``IGNORED``). If the status is not ``DONE``, the caller must supply what is missing and repeat the call.
+    kills or ``IGNORED``). If the status is not ``DONE``, the caller must supply the missing slots, row or list, and
+    repeat the call.
     """
     program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters

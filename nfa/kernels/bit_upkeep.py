@@ -13,7 +13,7 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """Assign a slot to a trace without a slot and return the slot, or NIL if all slots are in use.
+    """Assign a free slot to a trace that has none, and return the slot. If all slots are in use, return NIL.
 
     The caller must write the slot's state.
     """
@@ -22,19 +22,19 @@ def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
 
 @kernel
 def release_slot(traces: BitTraces, trace: Int) -> None:
-    """Release the slot of a trace, if the trace has a slot."""
+    """Release the slot of a trace. A trace without a slot is ignored."""
     bit_tables.release_slot(borrowed(traces), trace)
 
 
 @kernel
 def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64]) -> None:
-    """Write the state of a trace in which the names ``seen`` have occurred."""
+    """Write to ``state`` the state of a trace in which exactly the names ``seen`` have occurred."""
     bit_tables.enter(borrowed(program), guard, borrowed(seen), borrowed(state))
 
 
 @kernel
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write a row of liveness: for each column, as bits, the terms that can still complete in this state."""
+    """Write to ``row`` the terms that can still complete in ``state``, as bits for each column."""
     bit_tables.fill_live(borrowed(program), guard, borrowed(state), borrowed(row))
 
 
@@ -46,5 +46,5 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
 
 @kernel
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Assign a value to a pair of monitor numbers that is not yet in ``index``."""
+    """Assign a value to a pair of monitor numbers. The pair must not be in ``index`` yet."""
     bit_tables.index_pair(borrowed(index), before, after, value)

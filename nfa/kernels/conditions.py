@@ -1,12 +1,12 @@
-"""Conditions between steps: a stack interpreter over the events that a run has bound.
+"""Conditions between steps, evaluated by a stack interpreter on the events that a run has bound.
 
 A program is a range of an int64 array, divided into instructions of ``WIDTH`` words: an operation and up to four
-operands. Jumps count instructions. A value is a kind and 64 bits: a boolean or an integer, the bits of a float64, or
-the number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
+operands. Jumps count instructions. A value is a kind and 64 bits. The bits are a boolean, an integer, a float64, or the
+number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
 ``docs/semantics.md``, conditions.
 
-This module allocates nothing and retains no array, so the kernels are compiled without reference counts, which would
-make a condition about ten times as slow.
+This module allocates nothing and retains no array. Therefore the kernels can be compiled without reference counts,
+which would make a condition about ten times as slow.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ EVENT_WORK = 16  # work per event of an aggregate
 
 
 class Bindings(NamedTuple):
-    """The data that a condition may read: chains of bound events, the columns of the events, and texts."""
+    """The data that conditions read: chains of bound events, the columns of the events, and texts."""
 
     node_parent: NDArray[np.int32]  # the previously bound node, or NIL
     node_event: NDArray[np.int32]  # row of the event arrays
@@ -115,12 +115,12 @@ def evaluate_condition(
     current: Int,
     own_begins: np.uint64,
 ) -> Int:
-    """Run the program from the word ``start`` to the word before ``end`` on the events of a run.
+    """Return the truth of a condition on the events of a run.
 
-    ``head`` is the newest node of the run. ``current`` is the row of the event about to be bound. Both may be NIL.
-    ``own_begins`` has a bit for each repetition of which this event would start an iteration. Returns ``TRUE``,
-    ``FALSE``, or ``UNKNOWN`` for null and for values that are not booleans. Afterwards the kind and bits of the value
-    are at the bottom of the stack.
+    The condition is the program from the word ``start`` to the word before ``end``. ``head`` is the newest node of the
+    run. ``current`` is the row of the event about to be bound. Both may be NIL. ``own_begins`` has a bit for each
+    repetition of which this event would start an iteration. The result is ``TRUE``, ``FALSE``, or ``UNKNOWN`` for null
+    and for values that are not booleans. The kind and bits of the value are then at the bottom of the stack.
     """
     kinds, values, floats, chain = stack.kinds, stack.values, stack.floats, stack.chain
     parents, events, atoms = bindings.node_parent, bindings.node_event, bindings.node_atom
@@ -176,9 +176,10 @@ def newest(
     repetition: Int,
     own_begins: np.uint64,
 ) -> Int:
-    """Return the row of the newest event bound to one of ``atoms`` (step numbers, as bits), or NIL.
+    """Return the row of the newest event that is bound to one of ``atoms``, or NIL if there is none.
 
-    Only events of the current iteration of ``repetition`` count; if ``repetition`` is NIL, all bound events count.
+    ``atoms`` are step numbers, as bits. Only events of the current iteration of ``repetition`` count, or all bound
+    events if ``repetition`` is NIL.
     """
     own_bit = np.uint64(0)
     if repetition != NIL:
@@ -206,9 +207,9 @@ def gather(
     head: Int,
     atoms: Int,
 ) -> Int:
-    """Write the rows of all events bound to ``atoms`` (step numbers, as bits) into ``chain``, newest first.
+    """Write to ``chain`` the rows of all events that are bound to ``atoms``, newest first, and return their number.
 
-    Returns the number of rows.
+    ``atoms`` are step numbers, as bits.
     """
     size = np.int64(0)
     node = np.int64(head)
@@ -237,7 +238,10 @@ def aggregate(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Run the program at ``body`` on each event, oldest first, and write the aggregate of the results to ``top``."""
+    """Write to ``top`` the aggregate of an expression over bound events.
+
+    The program at ``body`` computes the expression. It runs on each event of ``chain``, oldest first.
+    """
     function = code[body - 4]
     end = body + WIDTH * code[body - 1]
     last = np.int64(-1) if code[body - 2] != 0 and current != NIL else np.int64(0)
@@ -282,7 +286,7 @@ def fold(
 ) -> bool:
     """Add the value above ``top`` to the aggregate at ``top``.
 
-    Returns false if the aggregate rejects values of this kind.
+    Return false if the aggregate rejects values of this kind.
     """
     item = top + 1
     if function == COUNT:
@@ -345,7 +349,10 @@ def load(
 def operate(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> tuple[Int, Int]:
-    """Run an instruction that reads no event; return the indices of the next instruction and of the stack's top."""
+    """Run one instruction that reads no event.
+
+    Return the index of the next instruction, and the new top of the stack.
+    """
     operation = code[place]
     following = place + WIDTH
     if operation == CONSTANT:
@@ -378,7 +385,7 @@ def operate(
 
 @inlined
 def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tuple[Int, Int]:
-    """Run a jump instruction; return the indices of the next instruction and of the stack's top."""
+    """Run a jump instruction. Return the index of the next instruction, and the new top of the stack."""
     target = place + WIDTH * (code[place + 1] + 1)
     if code[place] == JUMP_UNLESS_NULL:
         if kinds[top] != NULL:
@@ -457,7 +464,7 @@ def compared(
     offsets: Words,
     data: Bytes,
 ) -> Int:
-    """Return whether a comparison of the values at two places of the stack is true, false or unknown."""
+    """Return the truth of a comparison of the values at two places of the stack."""
     order = ordering(kinds, values, floats, left, right, offsets, data)
     if order == INCOMPARABLE or (kinds[left] == BOOLEAN and sign > UNEQUAL):
         return UNKNOWN
@@ -477,9 +484,9 @@ def compared(
 
 @inlined
 def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """Return the order of two stack values as -1, 0 or 1 (false < true).
+    """Return -1, 0 or 1 if the left one of two stack values is less, equal or greater. False is less than true.
 
-    The order of null, or of values of different kinds, is ``INCOMPARABLE``.
+    If a value is null, or the values have different kinds, return ``INCOMPARABLE``.
     """
     if kinds[left] == TEXT or kinds[left] == BOOLEAN or kinds[left] == NULL:
         if kinds[left] != kinds[right] or kinds[left] == NULL:
@@ -496,7 +503,7 @@ def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int,
 
 @inlined
 def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """Return the order of two interned texts, given by index, as -1, 0 or 1."""
+    """Return -1, 0 or 1 if the left one of two interned texts is less, equal or greater."""
     if left == right:
         return np.int64(0)
     at, other = offsets[left], offsets[right]
@@ -533,7 +540,10 @@ def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) 
 def search(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Evaluate IN: replace the topmost value by whether it equals one of the constants (true, false or null)."""
+    """Evaluate IN: replace the topmost value by a truth value, which says whether it equals one of the constants.
+
+    The truth is unknown if the value equals none, but a comparison is unknown.
+    """
     truth = FALSE
     for index in range(code[place + 1]):
         constant = place + WIDTH * (index + 1)
@@ -550,7 +560,7 @@ def search(
 
 @inlined
 def truth_at(kinds: Kinds, values: Words, place: Int) -> Int:
-    """Return the truth of the value at a place of the stack; ``UNKNOWN`` if the value is not a boolean."""
+    """Return the truth of the value at a place of the stack. A value that is not a boolean is ``UNKNOWN``."""
     if kinds[place] != BOOLEAN:
         return np.int64(UNKNOWN)
     return np.int64(values[place])
@@ -565,7 +575,7 @@ def put_truth(kinds: Kinds, values: Words, place: Int, truth: Int) -> None:
 
 @inlined
 def number_at(kinds: Kinds, values: Words, floats: Floats, place: Int) -> float:
-    """Return the number at a place of the stack, integer or float, as float64."""
+    """Return the integer or float at a place of the stack, as float64."""
     return float(values[place]) if kinds[place] == INTEGER else float(floats[place])
 
 

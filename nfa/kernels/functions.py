@@ -20,7 +20,7 @@ MOST_EXPONENT = 710.0  # a greater power of e exceeds float64; rounded up
 
 @inlined
 def number_of(function: Int, numbers: Floats, first: Int, count: Int) -> float:
-    """Return the value of a function of ``count`` numbers, starting at ``numbers[first]``.
+    """Return the value of a function whose ``count`` arguments are the numbers from ``numbers[first]`` on.
 
     A value that is not finite means null.
     """
@@ -87,7 +87,10 @@ def power(x: float, y: float) -> float:
 
 @inlined
 def distance(lat: float, lon: float, other_lat: float, other_lon: float) -> float:
-    """Return the kilometres between two points on Earth, by the haversine formula; NaN for invalid coordinates."""
+    """Return the distance of two points on Earth in kilometres, by the haversine formula.
+
+    Invalid coordinates give NaN.
+    """
     if abs(lat) > 90.0 or abs(other_lat) > 90.0 or abs(lon) > 180.0 or abs(other_lon) > 180.0:
         return np.nan
     latitude, other_latitude = np.radians(lat), np.radians(other_lat)

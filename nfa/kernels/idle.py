@@ -1,8 +1,8 @@
-"""The idle kernel: keeps the newest event time of each open trace, and ends traces whose idle timeout has passed.
+"""The idle kernel, which ends a trace when its idle timeout has passed since its newest event.
 
-Each trace has an entry in a heap of due times. An event only changes the time of its trace. If an entry reaches the top
-of the heap too early, it is pushed again with the trace's current due time. So an event costs a look-up, and a trace
-costs a heap operation once per timeout.
+Each trace has an entry in a heap of due times. An event changes only the time of its trace, not the heap. When an entry
+reaches the top of the heap too early, it is pushed again with the trace's current due time. So an event costs a
+look-up, and a trace costs a heap operation once per timeout.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ N_COUNTERS = 2
 
 
 class IdleState(NamedTuple):
-    """Open traces by key, and their due times."""
+    """The open traces as a hash table by key, and the heap of their due times."""
 
     keys: NDArray[np.uint64]  # (slots,); the number of slots is a power of two
     last: NDArray[np.int64]  # (slots,) time of the trace's newest event, us; EMPTY: the slot is free
@@ -38,7 +38,7 @@ class IdleState(NamedTuple):
 
 
 class IdleEnds(NamedTuple):
-    """Traces that the idle timeout ends, in the order of their ends."""
+    """The traces that the idle timeout ends, in the order of their ends. This is the output of the kernel."""
 
     rows: NDArray[np.int64]  # row before which the trace ends
     keys: NDArray[np.uint64]
@@ -48,7 +48,7 @@ class IdleEnds(NamedTuple):
 
 @inlined
 def find(s: IdleState, key: np.uint64) -> np.int64:
-    """Return the slot of a key, or the empty slot for a new key."""
+    """Return the slot of a key. A new key gives the empty slot at which to enter it."""
     mask = np.uint64(s.keys.shape[0] - 1)
     slot = (key >> HOME_BITS) & mask
     while s.last[slot] != EMPTY and s.keys[slot] != key:
@@ -58,7 +58,7 @@ def find(s: IdleState, key: np.uint64) -> np.int64:
 
 @routine
 def remove(s: IdleState, slot: Int) -> None:
-    """Empty a slot and close the gap (backward shift deletion)."""
+    """Empty a slot of the hash table, and move later entries up to close the gap (backward shift deletion)."""
     size = np.int64(s.keys.shape[0])
     mask = size - 1
     gap = np.int64(slot)
@@ -122,7 +122,10 @@ def pop(s: IdleState) -> None:
 
 @routine
 def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces whose due time is at most ``now``; return false if ``ends`` is full."""
+    """End the traces whose due time is at most ``now``.
+
+    Return false if ``ends`` is full before all of them have ended.
+    """
     while s.counters[HEAPED] > 0 and s.heap_due[0] <= now:
         if ends.filled[0] == ends.rows.shape[0]:
             return False
@@ -145,7 +148,10 @@ def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> b
 
 @kernel
 def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces whose due time is at most ``now``, just before row ``row``; return false if ``ends`` is full."""
+    """End the traces whose due time is at most ``now``, just before the row ``row`` of the batch.
+
+    Return false if ``ends`` is full before all of them have ended.
+    """
     return end_due(borrowed(s), borrowed(ends), timeout, now, row)
 
 
@@ -160,10 +166,10 @@ def advance(
     newest: Int,
     first: Int,
 ) -> tuple[Int, Int]:
-    """Process the rows of a batch, starting at ``first``.
+    """Process the rows of a batch from row ``first`` on: note their times, and end idle traces.
 
-    Each row needs room for a new trace and a due time. Returns a row and the newest event time. The row is the number
-    of rows, or the row at which to resume once ``ends`` has room.
+    Each row needs room for a new trace and a due time. Returns (row, newest event time). The row is the number of rows,
+    or the row at which to resume because ``ends`` is full.
     """
     s, ends, keys, times, is_last = borrowed(s), borrowed(ends), borrowed(keys), borrowed(times), borrowed(is_last)
     for row in range(first, keys.shape[0]):
@@ -185,7 +191,7 @@ def advance(
 
 @kernel
 def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued: NDArray[np.int64]) -> bool:
-    """Add traces, for which there must be enough empty slots; return false if a key occurs twice."""
+    """Add traces to the hash table, and return false if a key occurs twice. There must be enough empty slots."""
     s, keys, last, queued = borrowed(s), borrowed(keys), borrowed(last), borrowed(queued)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])
@@ -198,7 +204,7 @@ def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued
 
 @kernel
 def forget(s: IdleState, keys: NDArray[np.uint64]) -> None:
-    """Remove the traces with the given keys; ignore keys without a trace."""
+    """Remove the traces with the given keys. Keys without a trace are ignored."""
     s, keys = borrowed(s), borrowed(keys)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])

@@ -25,8 +25,8 @@ AGAIN = -2
 def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
     """Return whether the text ``data[start:end]`` matches a LIKE pattern.
 
-    The pattern is ``size`` tokens, followed by their failure links. The time is linear in the length of the text. A
-    segment with ``_`` between two ``%`` multiplies the time by the segment's length.
+    The pattern is ``size`` tokens, followed by their failure links. The time is linear in the length of the text. Only
+    a segment with ``_`` between two ``%`` multiplies the time by the segment's length.
     """
     at, token = start, np.int64(0)
     retry, wildcard = start, np.int64(NIL)
@@ -61,7 +61,7 @@ def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, s
 
 @inlined
 def after_character(data: Bytes, at: Int, end: Int) -> Int:
-    """Return the position of the next character of a UTF-8 text."""
+    """Return the position of the character after the one at ``at``, in a UTF-8 text."""
     at += 1
     while at < end and (data[at] & 0xC0) == 0x80:
         at += 1

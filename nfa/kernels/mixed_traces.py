@@ -1,4 +1,7 @@
-"""The trace kernel for batches with traces under bit tables, compiled only when such a trace occurs."""
+"""The trace kernel for batches in which some traces are under bit tables.
+
+It is compiled only when such a trace occurs.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ from streams.kernels.slots import HOME_BITS, find_slot
 
 @routine
 def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
-    """Advance the monitor of a row's trace, which must be under bit tables, and return the status."""
+    """Advance the monitor of the trace of a row, which must be under bit tables.
+
+    Return the status of ``advance_trace``.
+    """
     wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     slots, key, visit = state.slots, columns.keys[row], visits.filled[0]
     slot = find_slot(slots, key)
@@ -55,7 +61,7 @@ def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
 
 @kernel
 def advance_mixed(arrays: Advance, fallback: Fallback, first_row: Int) -> tuple[Int, Int]:
-    """Process a batch as ``traces.advance_batch`` does, and also advance the traces under bit tables."""
+    """Process a batch as ``traces.advance_batch`` does, including traces under bit tables."""
     arrays, fallback = borrowed(arrays), borrowed(fallback)
     row: Int = first_row
     while True:

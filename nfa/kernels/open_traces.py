@@ -1,4 +1,4 @@
-"""The open-trace kernel: keeps the first and the newest event time of each trace, and the trace's number of events."""
+"""The open-trace kernel, which keeps for each trace its first and newest event time and its number of events."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def note(
     """Update the times and event counts of traces by the visits (relevant rows) of a batch.
 
     ``visits`` has row, trace number, and whether the trace ends. Rows of the type ``mark`` are not events. ``names``
-    has the type number of each row, including rows of unknown types. ``opened`` receives the visits with the first
-    known event of their trace. Returns the number of these visits.
+    has the type number of each row, including rows of unknown types. Visits with the first known event of their trace
+    are written to ``opened``. Returns the number of these visits.
     """
     open_times, types, times, opened = borrowed(open_times), borrowed(types), borrowed(times), borrowed(opened)
     rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])

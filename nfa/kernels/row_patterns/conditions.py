@@ -1,4 +1,4 @@
-"""A stack interpreter for conditions of MATCH_RECOGNIZE that read other rows of the match.
+"""A stack interpreter for conditions of MATCH_RECOGNIZE that read several rows of a match.
 
 Integers and floats are in separate arrays. Booleans, ranks of texts, and times in microseconds are integers. Logic is
 three-valued.
@@ -66,10 +66,10 @@ from streams.kernels.compiling import inlined, routine
 
 @inlined
 def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int) -> None:
-    """Store, at a row with a label, the data of the match so far that conditions read.
+    """Store the data of a match up to a row, for conditions that read other rows of the match.
 
-    These are the first and last row of each set of labels, and the aggregates. ``base`` is the first row of the
-    partition, ``begin`` the first row of the attempt.
+    The data are the first and last row of each set of labels, and the aggregates. ``label`` is the label of the row.
+    ``base`` is the first row of the partition, ``begin`` the first row of the attempt.
     """
     place = row - base
     for label_set in range(plan.members.shape[0]):
@@ -90,7 +90,7 @@ def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base:
 
 @inlined
 def carry(search: Search, aggregate: Int, place: Int, has_before: bool) -> None:
-    """Copy an aggregate from the row before ``place``. At the first row of an attempt, set the aggregate to zero."""
+    """Start an aggregate at a row with its value at the row before, or with zero at the first row of an attempt."""
     search.counts[aggregate, place] = search.counts[aggregate, place - 1] if has_before else 0
     search.sums[aggregate, place] = search.sums[aggregate, place - 1] if has_before else 0
     search.totals[aggregate, place] = search.totals[aggregate, place - 1] if has_before else 0.0
@@ -165,7 +165,10 @@ def push(
     begin: Int,
     end: Int,
 ) -> None:
-    """Write a column reference's value, an aggregate, a constant, or the match number to the stack's top."""
+    """Write the value of an operand to the stack's top.
+
+    The operand is a leaf (column reference), an aggregate, a constant, or the match number.
+    """
     search.known[top] = 1
     if operation == CONSTANT:
         search.integers[top], search.floats[top] = plan.integers[operand], plan.floats[operand]
@@ -183,7 +186,7 @@ def push(
 def push_leaf(
     plan: Plan, rows: Rows, search: Search, leaf: Int, top: Int, row: Int, base: Int, begin: Int, end: Int
 ) -> None:
-    """Write the value of a column at the row that a leaf (column reference) reads; null if the row does not exist."""
+    """Write the value of a leaf (column reference) to the stack's top. A row that does not exist gives null."""
     target = target_of(plan, search, leaf, row, base, begin)
     if target != NIL:
         target += plan.leaves[leaf, PHYSICAL]
@@ -203,7 +206,7 @@ def push_leaf(
 
 @inlined
 def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin: Int) -> np.int64:
-    """Return the row that a leaf (column reference) selects before PREV or NEXT is applied, or NIL."""
+    """Return the row that a leaf (column reference) selects before PREV or NEXT moves it, or NIL if there is none."""
     labels, offset = plan.leaves[leaf, SET], plan.leaves[leaf, OFFSET]
     if labels == NIL:
         target = begin + offset if plan.leaves[leaf, IS_FIRST] != 0 else row - offset
@@ -225,7 +228,7 @@ def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin:
 
 @inlined
 def push_aggregate(plan: Plan, search: Search, aggregate: Int, top: Int, place: Int) -> None:
-    """Write the value that an aggregate has at a row to the stack's top."""
+    """Write to the stack's top the value that an aggregate has at a row."""
     function = plan.aggregates[aggregate, FUNCTION]
     count = search.counts[aggregate, place]
     if function == COUNT:
@@ -365,7 +368,7 @@ def decide(search: Search, operation: Int, top: Int) -> None:
 
 @inlined
 def choose(search: Search, top: Int) -> None:
-    """Keep the second of the three topmost values if the first is true, otherwise the third."""
+    """Evaluate CASE: of the three topmost values, keep the second if the first is true, and otherwise the third."""
     is_met = search.known[top] != 0 and search.integers[top] != 0
     copy(search, top + 1 if is_met else top + 2, top)
 

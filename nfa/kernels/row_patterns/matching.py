@@ -1,8 +1,8 @@
-"""The search for row patterns: backtracking over a program, in the order of preference.
+"""The search for row patterns, which backtracks over a program and tries preferred alternatives first.
 
-If no condition reads the rows of the match, the search takes a branch at most once per row. When it reaches the branch
-again at the same row, its first use there has failed or is unfinished. So the number of steps per row of an attempt is
-bounded by the number of branches of the program.
+If no condition reads other rows of the match, the search takes each branch at most once per row. A second visit of the
+branch at the same row would be useless, because the first has failed or is unfinished. So the number of steps per row
+of an attempt is bounded by the number of branches of the program.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ _NO_MATCH, _STACK_FULL, _TOO_MANY_STEPS = -1, -2, -3
 
 @inlined
 def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int, end: Int) -> bool:
-    """Return whether a row is in the partition and the window of WITHIN, and satisfies a label's condition."""
+    """Return whether a match can take a row as ``label``.
+
+    The row must be in the partition and in the window of WITHIN, and must satisfy the label's condition.
+    """
     if row >= end:
         return False
     if plan.settings[WITHIN] != LONGEST and abs(rows.times[row] - rows.times[begin]) >= plan.settings[WITHIN]:
@@ -85,7 +88,10 @@ def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: In
 
 @inlined
 def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
-    """Return whether the search has already reached a branch at a row, and mark the branch as reached there."""
+    """Return whether the search has reached a branch at this row before, and mark the branch as reached there.
+
+    If the search keeps no marks, return false.
+    """
     split = plan.splits[place]
     if plan.settings[HAS_MEMORY] == 0:
         return False
@@ -97,7 +103,7 @@ def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
 
 @inlined
 def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    """Backtrack to the newest branch with an untried alternative; return (instruction, row, stack size).
+    """Backtrack to the newest branch with an untried alternative. Return (instruction, row, stack size).
 
     If there is no such branch, the instruction is NIL.
     """
@@ -112,9 +118,9 @@ def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64
 
 @inlined
 def moved(plan: Plan, search: Search, place: Int, row: Int, base: Int, end: Int) -> Int:
-    """Return the instruction that follows a jump, a check for empty iterations or an anchor.
+    """Return the instruction that follows a jump, an anchor, or a check that an iteration is not empty.
 
-    If the anchor fails at this row, return NIL.
+    If an anchor fails at this row, return NIL.
     """
     operation, first, second = plan.program[place, 0], plan.program[place, 1], plan.program[place, 2]
     if operation == JUMP:
@@ -126,7 +132,10 @@ def moved(plan: Plan, search: Search, place: Int, row: Int, base: Int, end: Int)
 
 @routine
 def attempt(plan: Plan, rows: Rows, search: Search, base: Int, begin: Int, end: Int) -> Int:
-    """Search for the preferred match that starts at a row; return its length, or a negative code if none was found."""
+    """Search for the preferred match that starts at row ``begin``, and return its length.
+
+    A negative code means failure.
+    """
     place, row, top = np.int64(0), np.int64(begin), np.int64(0)
     steps, most = search.state[STEPS], plan.settings[MOST_STEPS]
     result = np.int64(_NO_MATCH)
@@ -165,7 +174,7 @@ def attempt(plan: Plan, rows: Rows, search: Search, base: Int, begin: Int, end: 
 
 @inlined
 def write(matches: RowMatches, search: Search, what: Int, row: Int, length: Int, base: Int) -> bool:
-    """Append a match or an unmatched row to the results; return false if there is no room."""
+    """Append a match or an unmatched row to the results. Return false if there is no room."""
     record, line = search.state[RECORDS], search.state[LINES]
     if record >= matches.records.shape[0] or line + length > matches.labels.shape[0]:
         return False
@@ -180,9 +189,9 @@ def write(matches: RowMatches, search: Search, what: Int, row: Int, length: Int,
 
 @inlined
 def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> Int:
-    """Return the row at which the search continues after a match that is not empty.
+    """Return the row at which the search continues after a match, by the skip rule. The match must not be empty.
 
-    If the skip rule finds no row in the match, return NIL.
+    If the skip rule names a label that no row of the match has, return NIL.
     """
     rule = plan.settings[SKIP_RULE]
     if rule == PAST_LAST_ROW:
@@ -202,7 +211,7 @@ def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> In
 def advance(
     plan: Plan, rows: Rows, search: Search, matches: RowMatches, base: Int, end: Int, row: Int
 ) -> tuple[Int, Int]:
-    """Search for a match that starts at a row, and write the result; return (status, row at which to continue)."""
+    """Search for a match that starts at ``row``, and write the result. Return (status, row at which to continue)."""
     steps = search.state[STEPS]
     length = attempt(plan, rows, search, base, row, end)
     if length <= _STACK_FULL:
@@ -237,9 +246,9 @@ def advance(
 
 @kernel
 def find_matches(plan: Plan, rows: Rows, search: Search, matches: RowMatches) -> Int:
-    """Search all partitions, starting at the position in ``search.state``.
+    """Search all partitions for matches, from the position in ``search.state`` on.
 
-    Returns ``DONE``, or the reason why the search stopped.
+    Returns ``DONE``, or the reason why the search stopped early.
     """
     lent_plan, lent_rows, lent, lent_matches = borrowed(plan), borrowed(rows), borrowed(search), borrowed(matches)
     state = search.state

@@ -17,10 +17,10 @@ def fold_integers(
     values: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Replace the value of each line (row of a match) by the running aggregate over the match's chosen lines so far.
+    """Replace the value of each line by a running aggregate. A line is a row of a match.
 
-    ``counts`` receives the number of chosen lines so far. ``firsts`` has, by line, the first line of its match. Sums
-    wrap beyond 64 bits.
+    The aggregate of a line is over the ``chosen`` lines of its match up to this line. ``counts`` receives the number of
+    these lines. ``firsts`` has, by line, the first line of its match. Sums wrap beyond 64 bits.
     """
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
@@ -45,7 +45,10 @@ def fold_floats(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Compute the running aggregates of ``fold_integers`` for floats, which are added in the order of lines."""
+    """Replace floats by running aggregates as ``fold_integers`` does for integers.
+
+    They are added in the order of lines.
+    """
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
         before = 0.0 if is_first else values[line - 1]

@@ -12,10 +12,10 @@ from streams.kernels.compiling import kernel
 def group_rows(
     codes: NDArray[np.int32], rows: NDArray[np.int64], ends: NDArray[np.int64], grouped: NDArray[np.int64]
 ) -> None:
-    """Write the rows partition by partition into ``grouped``, in the order of ``rows`` within each partition.
+    """Write the rows partition by partition to ``grouped``. Within a partition they keep the order of ``rows``.
 
-    ``codes`` has the partition number of each row. ``ends`` has, for each partition, the offset in ``grouped`` of the
-    first row of the partition. The call replaces it by the offset after the last row.
+    ``codes`` has the partition number of each row. ``ends`` has, for each partition, the offset in ``grouped`` at which
+    its rows begin. The call replaces this offset by the one at which they end.
     """
     for place in range(rows.shape[0]):
         row = rows[place]

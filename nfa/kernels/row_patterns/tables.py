@@ -100,8 +100,8 @@ class Rows(NamedTuple):
 class Search(NamedTuple):
     """The state of the search.
 
-    Arrays by row have the length of the longest partition. An entry describes the current attempt up to the entry's
-    row, so backtracking need not restore earlier entries.
+    Arrays by row have the length of the longest partition. The entry of a row describes the current attempt up to this
+    row. So backtracking need not restore earlier entries.
     """
 
     state: NDArray[np.int64]  # (PLACES,)
