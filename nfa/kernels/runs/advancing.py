@@ -1,8 +1,8 @@
-"""The run kernel: advances one run per partial match, for every construct of the language.
+"""The run kernel, which supports every construct of the language and has a run for each partial match.
 
 A run has a chain of bound nodes, a state of the automaton, and bits for its closed slots (pending gaps). Runs with a
-common prefix share nodes. Between two neighbours of a match the language only has conditions on the events in the gap,
-so an event closes gaps and is never read again. The bits set by an event only affect *later* events. Under ``ties:
+common prefix share nodes. Between two neighbours of a match the language has only conditions on the events in the gap.
+So an event closes gaps and is never read again. The bits set by an event affect only *later* events. Under ``ties:
 simultaneous`` a later event has a later time, so the bits wait in a second word until such an event arrives. Gap
 conditions: ``docs/semantics.md``. Runs with shared prefixes: Flink's SharedBuffer, and SASE+ (Agrawal et al., SIGMOD
 2008).
@@ -96,7 +96,7 @@ PASSES, FORBIDDEN, TOO_EARLY, BINDABLE = range(4)
 
 @routine
 def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
-    """Set the earliest event of the new run ``grown``.
+    """Set the earliest event of the new run ``grown``, which decides when its window ends.
 
     It is the earliest event of ``run``, or the current event if this is earlier.
     """
@@ -113,7 +113,7 @@ def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
 def grow(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
 ) -> Int:
-    """Create a run whose newest node binds the current event by a step.
+    """Create a run that has bound the current event by ``step``, and return it. Its newest node is ``node``.
 
     The new run extends ``run``. If ``run`` is NIL, it starts a match.
     """
@@ -147,9 +147,10 @@ def complete(
     lead: Int,
     limit: Int,
 ) -> None:
-    """Process a chain in an accepting state.
+    """Process a chain that has reached an accepting state.
 
-    Its match is emitted, or retained until its trailing conditions are decided.
+    If no condition is pending, its match is emitted. Otherwise the match is retained until its trailing conditions are
+    decided.
     """
     pattern = s.now[PATTERN]
     if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
@@ -194,7 +195,7 @@ def bind(
     forced: np.uint64,
     limit: Int,
 ) -> None:
-    """Bind the current event by a step: extend ``run``, or start a match if ``run`` is NIL."""
+    """Bind the current event by a step. This extends ``run``, or starts a match if ``run`` is NIL."""
     target = p.target[step]
     goes_on = p.step_from[target] < p.step_from[target + 1] and may_complete(x, s.now[AFTER], p.column[target])
     if not (goes_on or p.accepts[target]):
@@ -228,13 +229,13 @@ def bind(
 
 @routine
 def is_too_old(p: RunProgram, s: RunState) -> bool:
-    """Return whether the current event is so late that a window starting with this event has already ended."""
+    """Return whether the current event is so late that a window beginning at this event would already have ended."""
     return bool(s.now[CLOCK] >= window_end(p, s, s.now[PATTERN], s.now[EVENT]))
 
 
 @routine
 def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
-    """Test a step of a run with the current event; return PASSES, FORBIDDEN, TOO_EARLY or BINDABLE."""
+    """Return how a step of a run reacts to the current event: PASSES, FORBIDDEN, TOO_EARLY or BINDABLE."""
     head = s.run_node[run]
     if not x.taken[p.symbol[step], s.now[ROW]]:
         return PASSES
@@ -249,9 +250,10 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Record that a GREEDY repetition could bind the event, and return the repetition's slot.
+    """Record that a GREEDY repetition could bind the event. Return the repetition's slot, or 0.
 
-    The slot bars leaving the repetition. If an event of another time was bound after the gap started, return 0.
+    While its slot is recorded, the run must not leave the repetition. The result is 0 if an event of another time was
+    bound after the gap started.
     """
     node = first_behind(p, s, s.run_node[run], p.slot[step])
     if node == NIL:
@@ -263,7 +265,10 @@ def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
 
 @routine
 def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
-    """Close the gaps whose mode forbids skipping the current event. ``s.scratch`` has the test outcome of each step."""
+    """Close the gaps of a run whose mode does not allow it to skip the current event.
+
+    ``s.scratch`` has the result of ``test_step`` for each step.
+    """
     state, head = s.run_state[run], s.run_node[run]
     first = p.step_from[state]
     for step in range(first, p.step_from[state + 1]):
@@ -274,9 +279,9 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 
 @routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int, limit: Int) -> bool:
-    """Extend an active run by the current event with every possible step.
+    """Bind the current event to an active run in every possible way. Each way creates a new run.
 
-    Returns whether the run itself can still be extended by later events.
+    Returns whether later events can still extend the old run.
     """
     if s.now[STEPS] > s.now[CEILING]:
         return True
@@ -307,7 +312,10 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatc
 
 @routine
 def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> bool:
-    """Return whether a run could still take a step with an event of this time and order (sequence number or time)."""
+    """Return whether a run could still take a step with an event at ``time``.
+
+    ``order`` is the event's time if ties are simultaneous, and its sequence number otherwise.
+    """
     state, head = s.run_state[run], s.run_node[run]
     for step in range(p.step_from[state], p.step_from[state + 1]):
         barred = s.run_bits[run, GREEDY] & p.leaves[step]
@@ -322,7 +330,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 
 @routine
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Test the trailing conditions of a complete run with the current event; return false if a condition fails."""
+    """Test the trailing conditions of a complete run with the current event. Return false if a condition fails."""
     s.now[STEPS] += 1
     if not is_in_reach(s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
@@ -351,7 +359,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 @routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Process the current event for a waiting or decided run.
+    """Process the current event for a complete run that is waiting or decided.
 
     Returns false if the run can be released.
     """
@@ -372,7 +380,7 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: Ru
 
 @routine
 def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Process the current event for a decided match, which the event may retract.
+    """Process the current event for a decided match. If the trace broke a constraint, the event may retract the match.
 
     Returns false if the run can be released.
     """
@@ -391,7 +399,7 @@ def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: R
 def process_pair(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int
 ) -> None:
-    """Process the current event for every unparked run of a pair."""
+    """Process the current event for every run of a pair, except its parked runs."""
     keeps = (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0
     before = NIL
     run = s.pair_runs[pair]
@@ -418,9 +426,9 @@ def process_pair(
 
 @routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
-    """Return the time of the newest earlier event that matches a leading NOT of ``step``, or EARLIEST.
+    """Return the time of the newest earlier event that matches a leading NOT of ``step``.
 
-    Events of the current time do not count.
+    Events of the current time do not count. If there is no such event, return EARLIEST.
     """
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
@@ -433,7 +441,7 @@ def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -
 
 @routine
 def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int) -> None:
-    """Store the time of the current event for each leading NOT that matches the event."""
+    """Store the time of the current event for each leading NOT that it matches."""
     first = p.lead_from[s.now[PATTERN]]
     for lead in range(first, p.lead_from[s.now[PATTERN] + 1]):
         number = lead - first
@@ -449,8 +457,8 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
     """Return whether the guard allows a match of a pattern to start with the current event.
 
     A match may start if it could complete from the monitor state before the event. If the event breaks a constraint,
-    the state after the event counts, because the trace is no longer pruned. If the guard only drops whole patterns,
-    matches also start while any partial match of the pair could complete, and after a match was emitted.
+    the state after the event counts, because the trace is no longer pruned. If the guard drops only whole patterns, a
+    match may also start while any partial match of the pair could complete, and after a match was emitted.
     """
     monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
     start, gates = p.column[p.state_from[pattern]], x.gates
@@ -489,7 +497,7 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunM
 
 @routine
 def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Park the new runs whose state allows parking, and add the other new runs to the pair's list."""
+    """Move the new runs of the current event to their pair. Runs whose state allows parking are parked."""
     while s.now[FRESH] != NIL:
         run = np.int32(s.now[FRESH])
         s.now[FRESH] = s.run_next[run]
@@ -505,7 +513,7 @@ def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
 def process_parked(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int
 ) -> None:
-    """Bind the current event to the parked runs of a pair that wait for such an event."""
+    """Bind the current event to the parked runs of a pair that are waiting for such an event."""
     event, mask = np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
     for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
         step = p.hear_step[place]

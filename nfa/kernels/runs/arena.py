@@ -1,4 +1,7 @@
-"""The memory of runs: arenas with free lists for (trace, pattern) entries (pairs), runs, nodes and events."""
+"""The memory of runs. Pairs, runs, nodes and events each have an arena with a free list.
+
+A pair is a (trace, pattern) entry.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ from streams.kernels.compiling import routine
 
 @routine
 def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
-    """Return the position of a (trace, pattern) pair in the index, or the empty position for a new pair."""
+    """Return the position of a (trace, pattern) pair in the index.
+
+    A new pair gives the empty position at which to enter it.
+    """
     mask = np.int64(s.pair_slots.shape[0] - 1)
     place = (np.int64(trace) * 2654435761 + np.int64(pattern) * 40503) & mask
     while s.pair_slots[place] != NIL:
@@ -44,7 +50,7 @@ def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
 
 @routine
 def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
-    """Create a pair at an empty position of the index. The arena must have room."""
+    """Create a pair at the empty position ``place`` of the index. The arena must have room."""
     pair = np.int32(s.counters[PAIR_FREE])
     s.counters[PAIR_FREE] = s.pair_next[pair]
     s.counters[PAIRS] += 1
@@ -77,7 +83,7 @@ def rebuild_index(s: RunState) -> None:
 
 @routine
 def enter_bucket(s: RunState, run: Int) -> None:
-    """Put a parked run at the front of its bucket (hash table slot)."""
+    """Put a parked run at the front of its bucket, a list of runs with equal hash."""
     slot = s.run_hash[run] & np.uint64(s.buckets.shape[0] - 1)
     head = s.buckets[slot]
     s.bucket_next[run], s.bucket_before[run] = head, NIL
@@ -100,7 +106,10 @@ def leave_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave(s: RunState, run: Int) -> None:
-    """Remove a parked run from its pair's list and its bucket. The run's ``run_next`` does not change."""
+    """Remove a parked run from its pair's list and from its bucket.
+
+    Its ``run_next`` does not change, so a walk can go on.
+    """
     leave_bucket(s, run)
     following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
     if following != NIL:
@@ -127,7 +136,7 @@ def free_runs(s: RunState, pair: Int) -> None:
 
 @routine
 def give_up_pair(s: RunState, pair: Int) -> None:
-    """Give up a pair that took too much work: drop all data of the pair, and ignore further events."""
+    """Give up a pair because it took too much work. Its data are dropped, and it ignores further events."""
     free_runs(s, pair)
     s.pair_runs[pair] = NIL
     s.pair_count[pair] = 0
@@ -178,7 +187,7 @@ def release_event(s: RunState, event: Int) -> None:
 
 @routine
 def release_node(s: RunState, node: Int) -> None:
-    """Drop one reference to a chain, and release the nodes that no longer have references."""
+    """Drop one reference to a chain of nodes. Nodes without any other reference are released."""
     while node != NIL:
         s.node_references[node] -= 1
         if s.node_references[node] > 0:
@@ -206,7 +215,7 @@ def free_run(s: RunState, run: Int) -> None:
 
 @routine
 def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
-    """Create a run for the chain that ends at ``node``, in the list of fresh runs, with all gaps open."""
+    """Create a run for the chain that ends at ``node``, and add it to the list of fresh runs. All its gaps are open."""
     run = np.int32(s.counters[RUN_FREE])
     s.counters[RUN_FREE] = s.run_next[run]
     s.counters[RUNS] += 1
@@ -231,7 +240,7 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
 def place_event(s: RunState, x: RunBatch) -> None:
     """Copy the current event into the arena.
 
-    When its row is finished, the event is released unless a node binds it.
+    The event is released when its row is finished, unless a node binds it.
     """
     event = np.int32(s.counters[EVENT_FREE])
     s.counters[EVENT_FREE] = s.event_next[event]

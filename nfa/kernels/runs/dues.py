@@ -1,4 +1,4 @@
-"""Event-time timers of (trace, pattern) entries: when an entry is due, and which runs are then dropped or decided."""
+"""Timers in event time: when a (trace, pattern) entry is due, and which of its runs are then dropped or decided."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Update the time at which a pair must be examined again even if no event arrives."""
+    """Update the due time of a pair: when time can change the pair even if no event arrives."""
     pattern = s.pair_pattern[pair]
     within = p.within[pattern]
     due = s.pair_parked_due[pair]
@@ -68,7 +68,7 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def is_void(s: RunState, pair: Int) -> bool:
-    """Return whether a pair has no data and can be closed."""
+    """Return whether a pair has no data any more, so that it can be closed."""
     if (
         s.pair_runs[pair] != NIL
         or s.pair_parked[pair] != NIL
@@ -86,9 +86,9 @@ def is_void(s: RunState, pair: Int) -> bool:
 
 @routine
 def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Drop expired data of a pair, update its due time, and close the pair if no data remain.
+    """Drop the times of leading NOTs that are older than the window, and update the pair's due time.
 
-    The expired data are times of leading NOTs that are older than any window.
+    If no data remain, the pair is closed.
     """
     within = p.within[s.pair_pattern[pair]]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
@@ -101,14 +101,20 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_reported(s: RunState, pair: Int, filled: Int) -> None:
-    """Mark a pair that has emitted results since their number was ``filled``, if a guard's policy needs the mark."""
+    """Mark a pair that has emitted a result, for guards whose policy asks for the mark.
+
+    ``filled`` is the number of results before the pair was processed.
+    """
     if s.pair_told[pair] == NOT_REPORTED_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_REPORTED
 
 
 @routine
 def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
-    """Advance the time of a pair whose matches need no ranking. All events before ``time`` must have been processed."""
+    """Advance the time of a pair whose matches need no ranking: drop expired runs, and decide matches that are due.
+
+    All events before ``time`` must have been processed.
+    """
     pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
     if (p.flags[pattern] & TIMEOUTS) != 0:
@@ -143,7 +149,7 @@ def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) ->
 def pass_time(
     p: RunProgram, s: RunState, out: RunMatches, pairs: NDArray[np.int32], first: Int, watermark: Int
 ) -> tuple[Int, Int]:
-    """Advance the time of due pairs, starting at index ``first``, to the watermark.
+    """Advance the time of due pairs to the watermark. ``first`` is the index in ``pairs`` at which to start.
 
     Returns (status, index). The status is ``DONE``, ``NO_ROOM`` at a pair, or ``FLUSH`` at a pair whose matches must be
     ranked.

@@ -35,9 +35,9 @@ READ_FOR_ONE = 64  # amount read by conditions (``conditions.WORK``) that counts
 
 @routine
 def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint64) -> bool:
-    """Return whether a condition is true for the current event after a chain of events.
+    """Return whether a condition is true for the current event. NIL means no condition, which is always true.
 
-    The condition NIL is always true.
+    ``head`` is the newest of the nodes that are bound before the event.
     """
     if condition == NIL:
         return True
@@ -48,13 +48,16 @@ def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint6
 
 @routine
 def count_conditions(s: RunState, c: Conditions, before: Int) -> None:
-    """Add the work of conditions since ``before`` to the work of the current event."""
+    """Add the work of conditions to the work of the current event.
+
+    ``before`` is the value of their counter before they ran.
+    """
     s.now[STEPS] += (c.stack.values[WORK] - before) // READ_FOR_ONE
 
 
 @routine
 def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """Return the newest node that reopened a slot (pending gap). The node's event is the last event before the gap."""
+    """Return the node after whose event a gap starts: the newest node that reopened the gap's slot."""
     node = head
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         node = s.node_parent[node]
@@ -63,7 +66,7 @@ def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """Return the oldest node bound after the newest node that reopened a slot (see ``anchor``), or NIL."""
+    """Return the oldest node bound after a gap started, or NIL if there is none. ``anchor`` says where a gap starts."""
     node, behind = head, np.int64(NIL)
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         behind = np.int64(node)
@@ -73,7 +76,7 @@ def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) -> Int:
-    """Return the node that started a repetition with UNTIL, which must still be under way."""
+    """Return the node with which a repetition with UNTIL began. The repetition must not have ended."""
     node = head
     while node != NIL and (p.inside[s.node_step[node]] & ~p.goes_on[s.node_step[node]] & repetition) == NOTHING:
         node = s.node_parent[node]
@@ -82,7 +85,7 @@ def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) ->
 
 @routine
 def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) -> np.uint64:
-    """Return the subset of ``repetitions``, as bits, that started before the current event."""
+    """Return those of ``repetitions``, as bits, that started before the current event."""
     bits, number = NOTHING, 0
     while repetitions >> np.uint64(number) != NOTHING:
         bit = ONE << np.uint64(number)
@@ -95,9 +98,9 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
 
 @routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
-    """Return whether an event at ``order`` is later than the event before a gap.
+    """Return whether an event at ``order`` is later than the event at which a gap starts.
 
-    Otherwise both events have the same time.
+    If it is not, both events have the same time.
     """
     if order > s.event_order[s.node_event[head]]:
         return True
@@ -107,7 +110,7 @@ def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int)
 
 @routine
 def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> bool:
-    """Return whether a step at this time respects the limit of its gap and the spans of the parts that it continues."""
+    """Return whether an event at ``time`` respects the limits of a step's gap and of the spans that it continues."""
     if p.limit[step] != LATEST and p.slot[step] != NOTHING:
         node = anchor(p, s, head, p.slot[step])
         if node != NIL and time - s.event_time[s.node_event[node]] >= p.limit[step]:
@@ -130,7 +133,7 @@ def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> b
 
 @routine
 def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, repetitions: np.uint64) -> np.uint64:
-    """Return the repetitions, as bits, whose UNTIL the current event satisfies."""
+    """Return those of ``repetitions``, as bits, whose UNTIL the current event satisfies."""
     bits = NOTHING
     first = p.until_from[s.now[PATTERN]]
     number = 0
@@ -146,7 +149,10 @@ def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: In
 
 @routine
 def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
-    """Return whether a run may still take a step, because no contiguity mode, NOT or UNTIL excludes the step."""
+    """Return whether the gap of a step is still open in a run, so that the run may take the step.
+
+    Earlier events may have closed it by a contiguity mode, NOT or UNTIL.
+    """
     bits, slot = s.run_bits, p.slot[step]
     if (bits[run, MODE] & slot) != NOTHING and p.mode[step] != ANY:
         return False
@@ -157,7 +163,7 @@ def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
 
 @routine
 def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
-    """Return whether a NOT matches the current event, which must be later than the start of the NOT's gap."""
+    """Return whether a NOT of a gap matches the current event. The event must be later than the start of the gap."""
     if not x.taken[p.watch_symbol[watch], s.now[ROW]]:
         return False
     if p.watch_within[watch] != LATEST:
@@ -169,9 +175,9 @@ def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, wa
 
 @routine
 def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> bool:
-    """Return whether a STRICT NOT in a step's gap forbids the step.
+    """Return whether a STRICT NOT in a step's gap forbids the step with the current event.
 
-    The NOT forbids the step if it matches the current event or a simultaneous event.
+    Such a NOT forbids the step if it matches the current event or a simultaneous event.
     """
     state = p.source[step]
     if not p.has_nots[step] or (s.run_bits[run, PASSED] & p.slot[step]) != NOTHING:
@@ -187,7 +193,10 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Return whether a STRICT NOT matches the current event and forbids a step that the run took at the same time."""
+    """Return whether the current event contradicts a step that the run took at the same time.
+
+    The event contradicts the step if it matches a STRICT NOT in the step's gap.
+    """
     node = s.run_node[run]
     while node != NIL and s.event_order[s.node_event[node]] == s.now[ORDER]:
         parent, step = s.node_parent[node], s.node_step[node]
@@ -205,7 +214,7 @@ def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) 
 def settle(s: RunState, run: Int) -> None:
     """Apply the waiting bits of a run, such as closed gaps.
 
-    The bits take effect only if the current event is later than the events that set them.
+    They wait until the current event is later than the events that set them.
     """
     bits = s.run_bits
     if s.run_bits_order[run] < s.now[ORDER]:
@@ -218,9 +227,10 @@ def settle(s: RunState, run: Int) -> None:
 
 @routine
 def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
-    """Mark the gaps with STRICT NOTs that started before the current event.
+    """Mark the gaps with STRICT NOTs in which the current event lies.
 
-    These NOTs ignore events of later times.
+    A STRICT NOT concerns only the first event after the start of its gap. With the mark, it ignores events of later
+    times.
     """
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
@@ -233,7 +243,7 @@ def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
 def close_gaps(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, slots: np.uint64, ignored: np.uint64
 ) -> None:
-    """Close the gaps and UNTIL repetitions of a run that the current event ends.
+    """Close the gaps of a run that the current event ends, and the repetitions whose UNTIL it satisfies.
 
     ``slots`` are the slots whose gap started before the event. ``ignored`` are the repetitions that do not contain the
     event.

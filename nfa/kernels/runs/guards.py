@@ -1,4 +1,4 @@
-"""Effects of a guard: partial matches are dropped, waiting matches become certain, and traces fail.
+"""Effects of a guard on runs: partial matches are dropped, waiting matches become certain, and traces fail.
 
 Sources: the monitor automaton of C-CEP, its reaction to violations, and early certainty (constraint-aware CEP, sections
 4.2, 4.4, 4.6 and 6.3).
@@ -55,9 +55,9 @@ from streams.kernels.compiling import routine
 
 @routine
 def mark_chain(s: RunState, run: Int) -> Int:
-    """Mark the bound events of a run back to the first marked node.
+    """Mark the bound events of a run, and return the number of events that were not marked before.
 
-    Returns the number of newly marked events.
+    The walk stops at the first marked node, because the nodes before it are marked, too.
     """
     mark, node, count = s.counters[MARK], s.run_node[run], np.int64(0)
     while node != NIL and s.node_mark[node] != mark:
@@ -71,7 +71,7 @@ def mark_chain(s: RunState, run: Int) -> Int:
 
 @routine
 def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Return whether a guard can drop a run, which must be a partial match or a complete match with a trailing NOT."""
+    """Return whether a guard may drop a run: a partial match, or a complete match that waits for a trailing NOT."""
     if s.run_kind[run] == PENDING:
         finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
         return bool(p.trail_from[finish] != p.trail_from[finish + 1])
@@ -80,9 +80,9 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
-    """Drop the runs of a pair that are dead in ``live[row]``.
+    """Drop the runs of a pair that can no longer complete according to ``live[row]``.
 
-    If ``row`` is ``NIL``, drop all runs that a guard can drop.
+    If ``row`` is ``NIL``, drop all runs that a guard may drop.
     """
     gone, previous = NIL, NIL
     run = s.pair_runs[pair]
@@ -124,7 +124,10 @@ def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
 
 @routine
 def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, pattern: Int) -> None:
-    """Apply the guard's policy to dead partial matches of a pair, and report an early termination of the pattern."""
+    """Apply the guard's policy to the partial matches of a pair that can no longer complete.
+
+    If the pattern can no longer complete in the trace, its early termination is reported.
+    """
     live, before, after = x.gates.live, x.gates.truth[s.now[BEFORE]], x.gates.truth[s.now[AFTER]]
     policy, furthest = x.gates.policy[s.now[BEFORE]], p.state_from[pattern]
     was_possible, is_possible = live[before, p.column[furthest]] != 0, live[after, p.column[furthest]] != 0
@@ -167,7 +170,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair: Int) -> None:
     """Update the deadlines of a pair's waiting matches, and decide the matches that are due.
 
-    The deadlines depend on the monitor state after the current event.
+    The monitor state after the event says which NOTs no longer delay a match.
     """
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
@@ -191,9 +194,10 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair:
 
 @routine
 def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
-    """Advance the time of a pair to the current event, whether or not the pair then processes the event.
+    """Advance the time of a pair to the current event. This is done even if the pair then skips the event.
 
-    Returns ``DONE``. Without any change, returns ``NO_ROOM``, or ``FLUSH`` with the pair in ``counters[STOP_PAIR]``.
+    Returns ``DONE``. If nothing could be done, returns ``NO_ROOM``, or ``FLUSH`` with the pair in
+    ``counters[STOP_PAIR]``.
     """
     if s.counters[FILLED] + s.pair_count[pair] > out.node.shape[0]:
         s.counters[NEEDED] = s.pair_count[pair]
@@ -212,8 +216,8 @@ def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
     """Advance the time of all pairs of the trace before an event that is out of order.
 
     Otherwise results would depend on the division into batches, because an old event could change decisions that were
-    made at the end of a batch. Returns the status of ``catch_up``. A call that is repeated after patterns processed the
-    event changes nothing.
+    made at the end of a batch. Returns the status of ``catch_up``. The call may be repeated after some patterns have
+    processed the event, and then changes nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
         return DONE
@@ -230,9 +234,9 @@ def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 
 @routine
 def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended, number: Int) -> Int:
-    """Process a guard's list of kills: first the NOTs whose event can no longer occur, then dead pattern states.
+    """Process a guard's list of kills: first NOTs whose event can no longer occur, then dead pattern states.
 
-    A repeated call resumes at ``counters[KILLED]``.
+    Returns the status of ``catch_up``. A repeated call resumes at ``counters[KILLED]``.
     """
     gates, n_columns = x.gates, p.pattern_at.shape[0]
     first, size = gates.kill_from[number], gates.kill_from[number + 1] - gates.kill_from[number]
@@ -262,9 +266,9 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended,
 
 @routine
 def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
-    """Restore the deadlines of waiting matches in the trace of an event that broke a constraint.
+    """Restore the full deadlines of waiting matches in a trace, because the current event broke a constraint.
 
-    The trace is no longer pruned, so the guard's early decisions do not apply any more.
+    The trace is no longer pruned, so the guard can no longer decide its matches early.
     """
     pair = s.trace_pairs[s.now[TRACE]]
     while pair != NIL:

@@ -1,12 +1,12 @@
 """Parked runs: partial matches that an event finds by their state and by a value, without a scan.
 
 A state is *plain* if events have no effect on its gaps: every step from it is under ANY, without NOT, limit, UNTIL or
-GREEDY. A run in a plain state only waits for an event that takes a step. If all steps from the state require that an
-attribute of the event equals an attribute of an earlier event (for example, the same customer), the run is indexed by
-this value as well. So an event finds the runs with the same value by hash.
+GREEDY. A run in a plain state waits only for an event that takes a step. If all steps from the state require that an
+attribute of the event equals an attribute of an earlier event (for example, the same customer), this value is the key
+of the run. An event then finds the runs with its value by hash.
 
 The parked runs of a pair form a separate list, newest first. Parked runs with the same state and value are in the same
-*bucket* of a hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can be
+*bucket* of a hash table over all pairs, newest first as well. Both lists are doubly linked, so that any run can be
 removed.
 """
 
@@ -26,7 +26,7 @@ HALF, FOLD, TWO = np.uint64(32), np.uint64(29), np.uint64(2)
 
 @routine
 def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
-    """Extend a hash by another word. Products of 32-bit halves avoid overflow."""
+    """Return a hash extended by another word. Products of 32-bit halves avoid overflow."""
     word ^= more
     high = (word >> HALF) * SPREAD
     word = ((word & LOW) * SPREAD) ^ (high << HALF) ^ (high >> HALF)
@@ -35,7 +35,7 @@ def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
 
 @routine
 def hash_of_value(kind: Int, bits: Int) -> np.uint64:
-    """Return a hash of a value. Equal numbers have equal hashes, because integers are hashed as float64, too."""
+    """Return a hash of a value. An integer and a float that are equal have equal hashes."""
     if kind in (INTEGER, FLOAT):
         number = np.float64(bits) if kind == INTEGER else np.int64(bits).view(np.float64)
         return mixed(ONE, np.float64(number + 0.0).view(np.uint64))  # -0.0 equals 0.0
@@ -44,7 +44,7 @@ def hash_of_value(kind: Int, bits: Int) -> np.uint64:
 
 @routine
 def home_of(pair: Int, state: Int, value: np.uint64) -> np.uint64:
-    """Return the bucket hash of parked runs with the given pair, state and value."""
+    """Return the hash by which parked runs of a pair with a state and a value are put in a bucket."""
     return mixed(mixed(value, np.uint64(pair) + ONE), np.uint64(state))
 
 
@@ -73,7 +73,7 @@ def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Park a run that is in no list. It becomes the first of its pair's parked runs and of its bucket."""
+    """Park a run that is in no list. It becomes the first parked run of its pair, and the first run of its bucket."""
     first = s.pair_parked[pair]
     s.run_next[run], s.run_before[run] = first, NIL
     if first != NIL:
@@ -87,7 +87,7 @@ def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def drop(s: RunState, run: Int) -> None:
-    """Release a parked run."""
+    """Remove a parked run from its lists and release it."""
     pair = s.run_pair[run]
     leave(s, run)
     free_run(s, run)
@@ -112,7 +112,7 @@ def sweep(s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def unpark(s: RunState, pair: Int) -> None:
-    """Move the parked runs of a pair to its list of runs, in order, until ``settle_runs`` parks them again."""
+    """Move the parked runs of a pair to its list of runs, in order. ``settle_runs`` parks them again later."""
     last = np.int64(NIL)
     run = s.pair_parked[pair]
     while run != NIL:
@@ -132,7 +132,7 @@ def unpark(s: RunState, pair: Int) -> None:
 
 @routine
 def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Park the runs in a pair's list whose state allows parking, and keep their order."""
+    """Park the runs in a pair's list whose state allows parking. They keep their order."""
     parked, before = np.int64(NIL), np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:
@@ -156,7 +156,7 @@ def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def fill_buckets(p: RunProgram, s: RunState) -> None:
-    """Put the parked runs of all pairs into empty buckets, by the current values of their keys."""
+    """Put the parked runs of all pairs into empty buckets. The hash of each run is computed again."""
     for pair in range(s.pair_parked.shape[0]):
         run = s.pair_parked[pair]
         while run != NIL and s.run_next[run] != NIL:

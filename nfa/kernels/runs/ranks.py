@@ -2,7 +2,7 @@
 
 Under ``ties: log``, a match without trailing conditions is decided by its last event. All matches of a trace that an
 event completes are ranked here and emitted with the event. Decisions that wait for time to pass are ranked outside the
-kernel (``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission; the slow version is
+kernel (``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission. The slow version is
 ``tests.references.patterns.emission``.
 
 Matches that the same event completes share their last event, and the events of a chain are in the order of the log. So
@@ -51,7 +51,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def set_aside(s: RunState, run: Int) -> None:
-    """Move the newest fresh run, a match that the current event completed, to the list of runs to rank."""
+    """Move a complete match from the front of the fresh runs to the list of runs that are ranked after the event."""
     s.now[FRESH] = s.run_next[run]
     s.run_next[run] = s.now[READY]
     s.now[READY] = run
@@ -60,7 +60,10 @@ def set_aside(s: RunState, run: Int) -> None:
 
 @routine
 def compare_events(s: RunState, run: Int, other: Int) -> Int:
-    """Compare two chains of equal length by their events, oldest first; return -1, 0 or 1."""
+    """Return -1, 0 or 1 for the order of two chains by their events, oldest first.
+
+    The chains must have equal length.
+    """
     left, right, order = s.run_node[run], s.run_node[other], np.int64(0)
     while left != right:
         a, b = s.event_sequence[s.node_event[left]], s.event_sequence[s.node_event[right]]
@@ -72,9 +75,9 @@ def compare_events(s: RunState, run: Int, other: Int) -> Int:
 
 @routine
 def compare_alias(p: RunProgram, s: RunState, run: Int, other: Int, alias: Int) -> Int:
-    """Compare two chains over the same events by the events of one alias; return -1, 0 or 1.
+    """Return -1, 0 or 1 for the order of two chains by the events that they bind to one alias.
 
-    A chain without events of the alias is greater.
+    The chains bind the same events. A chain that binds none to the alias is greater.
     """
     first = p.alias_from[s.now[PATTERN]]
     left, right = s.run_node[run], s.run_node[other]
@@ -96,7 +99,10 @@ def compare_alias(p: RunProgram, s: RunState, run: Int, other: Int, alias: Int) 
 
 @routine
 def compare(p: RunProgram, s: RunState, run: Int, other: Int) -> Int:
-    """Compare the emission order of two matches completed by the same event; return -1, 0 (equal bindings) or 1."""
+    """Return -1 or 1 for the emission order of two matches, or 0 if their bindings are equal.
+
+    The same event must complete both.
+    """
     if s.run_start[run] != s.run_start[other]:
         return np.int64(-1) if s.run_start[run] < s.run_start[other] else np.int64(1)
     if s.run_first[run] != s.run_first[other]:
@@ -135,7 +141,7 @@ def merged(p: RunProgram, s: RunState, left: Int, right: Int) -> np.int64:
 
 @routine
 def ordered(p: RunProgram, s: RunState, first: Int) -> np.int64:
-    """Sort a list of runs by emission order (bottom-up merge sort), and return its first run."""
+    """Sort a list of runs by emission order, and return its first run. The method is a bottom-up merge sort."""
     size = 0
     run = np.int64(first)
     while run != NIL:
@@ -176,9 +182,9 @@ def cut(s: RunState, first: Int, size: Int) -> tuple[np.int64, np.int64]:
 
 @routine
 def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
-    """Return the sequence number of the event to which SKIP TO FIRST or LAST skips.
+    """Return the sequence number of the event to which SKIP TO FIRST or SKIP TO LAST skips.
 
-    If the rule's alias is unbound, return ``NIL``.
+    If the match binds nothing to the rule's alias, return ``NIL``.
     """
     pattern, target = s.now[PATTERN], np.int64(NIL)
     node = s.run_node[kept]
@@ -193,9 +199,9 @@ def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
 
 @routine
 def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) -> bool:
-    """Return whether the after-match rule of the match ``kept`` excludes another run, complete or not.
+    """Return whether an emitted match excludes another run by its after-match rule. ``other`` may be a partial match.
 
-    ``target`` is ``skip_target`` of ``kept``.
+    ``kept`` is the emitted match, and ``target`` is its ``skip_target``.
     """
     rule, first = p.rule[s.now[PATTERN]], s.run_first[other]
     if rule == ONCE_PER_KEY:
@@ -209,9 +215,9 @@ def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) ->
 
 @routine
 def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> None:
-    """Exclude the runs that the after-match rule of an emitted match rules out.
+    """Exclude all runs that an emitted match rules out by its after-match rule.
 
-    These are runs of the pair, and matches in the list that starts at ``following``.
+    These may be any runs of the pair, and the matches from ``following`` on in the list of runs to rank.
     """
     pattern = s.now[PATTERN]
     target = skip_target(p, s, kept) if p.rule[pattern] >= SKIP_TO_FIRST else np.int64(NIL)
@@ -241,7 +247,7 @@ def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> No
 
 @routine
 def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
-    """Exclude the waiting matches that have the same bindings as an emitted match."""
+    """Exclude the waiting matches that bind the same events to the same aliases as an emitted match."""
     run = s.pair_runs[pair]
     while run != NIL:
         if s.run_kind[run] == PENDING and not s.run_muted[run]:
@@ -255,7 +261,7 @@ def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
 
 @routine
 def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Release a ranked match, or retain it if the search for timeouts still needs it."""
+    """Release a match after it was ranked. It is retained as spent if the search for timeouts still needs it."""
     if run == NIL:
         return
     if (p.flags[s.now[PATTERN]] & TIMEOUTS) == 0:
@@ -269,7 +275,7 @@ def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def emit_ready(p: RunProgram, s: RunState, out: RunMatches, pair: Int, limit: Int) -> None:
-    """Rank the matches of a pair that the current event completed, and emit them unless they are excluded."""
+    """Rank the matches of a pair that the current event completed. Emit those that no better match excludes."""
     if s.now[READY] == NIL:
         return
     pattern = s.now[PATTERN]
@@ -297,7 +303,7 @@ def emit_ready(p: RunProgram, s: RunState, out: RunMatches, pair: Int, limit: In
 
 @routine
 def has_to_rank(p: RunProgram, s: RunState, pair: Int) -> bool:
-    """Return whether matches of a pair must be ranked outside the kernel when time passes or the trace ends."""
+    """Return whether a pair has matches that must be ranked outside the kernel when time passes or the trace ends."""
     if p.flags[s.pair_pattern[pair]] == 0:
         return False
     run = s.pair_runs[pair]

@@ -1,4 +1,7 @@
-"""The main loop of the run kernel: reads visits (relevant rows), and writes matches, early terminations and losses."""
+"""The main loop of the run kernel, which reads visits and writes matches, early terminations and losses.
+
+A visit is a relevant row.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,10 @@ SWEEP_SHARE = 8  # a scan of n parked runs is due after n / SWEEP_SHARE events
 
 @routine
 def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool) -> bool:
-    """Return whether an event can start a match of a pattern (only with ``can_begin``) or matches a leading NOT."""
+    """Return whether an event can start a match of a pattern or matches one of its leading NOTs.
+
+    Without ``can_begin``, only leading NOTs count.
+    """
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1] if can_begin else p.step_from[state]):
         if x.taken[p.symbol[step], row]:
@@ -99,7 +105,7 @@ def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool
 
 @routine
 def finish_pair(p: RunProgram, s: RunState, out: RunMatches, pair: Int, ended: Int, last: Int) -> None:
-    """Decide the waiting matches of a trace that has ended.
+    """Decide the waiting matches of a pair whose trace has ended.
 
     ``ended`` is the time of the end event, which decides all conditions. If ``ended`` is ``LATEST``, the input has
     ended, and conditions without a deadline are decided at ``last``, the time of the trace's last event.
@@ -124,7 +130,7 @@ def finish_pair(p: RunProgram, s: RunState, out: RunMatches, pair: Int, ended: I
 
 @routine
 def has_room(s: RunState, out: RunMatches, ended: Ended, need: Int) -> bool:
-    """Return whether there is room for an event that creates at most ``need`` nodes in a pair."""
+    """Return whether all arrays have room for an event that creates at most ``need`` nodes."""
     return not (
         s.counters[NODES] + need > s.node_parent.shape[0]
         or s.counters[RUNS] + 2 * need > s.run_next.shape[0]
@@ -141,9 +147,9 @@ def meet_pair(
 ) -> Int:
     """Process the current event for a pattern in the event's trace.
 
-    Returns ``DONE``. Without any change, returns ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``. If the
-    pattern was given up after the event was processed, returns ``GIVEN_UP`` with the pair in ``STOP_PAIR``; a repeated
-    call then does nothing.
+    Returns ``DONE``. If nothing was changed yet, returns ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``. If
+    the pattern was given up after it processed the event, returns ``GIVEN_UP`` with the pair in ``STOP_PAIR``. A
+    repeated call then does nothing.
     """
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -180,8 +186,8 @@ def meet_pair(
 def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
     """Park runs of a pair whose state allows parking, and from time to time release expired parked runs.
 
-    A scan is due once enough events have arrived since the last scan to amortize its cost. If the pair is close to its
-    limit of runs, a scan is due at every event.
+    Releasing takes a scan, which is due once enough events have arrived since the last scan to amortize its cost. If
+    the pair is close to its limit of runs, a scan is due at every event.
     """
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)
@@ -194,9 +200,9 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 @routine
 def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
-    """Return the work that a pattern may still take in all traces.
+    """Return the work that a pattern may still take, summed over all traces.
 
-    It includes the allowance for the stream's events so far.
+    The allowance for the stream's events so far is included.
     """
     allowance, work = p.allowance[pattern], p.worked[pattern]
     events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
@@ -207,7 +213,11 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 
 @routine
 def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
-    """Drop the matches that the current event completed, because the work limit left some runs unprocessed."""
+    """Drop the matches that the current event completed.
+
+    This is done when the work limit left some runs unprocessed, because the matches would depend on which runs came
+    first.
+    """
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):
         node = out.node[place]
@@ -228,7 +238,7 @@ def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
 
 @routine
 def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
-    """Add the work of the current event, less an event's allowance, to the pair's work and to the pattern's total.
+    """Add the work of the current event, less an allowance, to the work of the pair and of the pattern.
 
     If either limit is exceeded, the pair is given up. Returns the work for which the pair is given up, or 0. Runs that
     had ended or were decided by time before the event are not counted, so the counts depend on the events alone.
@@ -304,7 +314,10 @@ def run_pair(
 def meet_patterns(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, limits: Limits
 ) -> Int:
-    """Process the current event for all listening patterns. A repeated call resumes at ``counters[LISTENER]``."""
+    """Process the current event for all patterns that listen to it.
+
+    A repeated call resumes at ``counters[LISTENER]``.
+    """
     row, met = s.now[ROW], np.int64(0)
     for part in range(-1, x.cells.shape[0]):
         code = x.types[row] if part < 0 else x.cells[part, row]
@@ -324,7 +337,7 @@ def meet_patterns(
 
 @routine
 def end_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
-    """Finish and close the pairs of the current trace; stop at each pair whose matches must be ranked."""
+    """Finish and close the pairs of the current trace. The call stops at each pair whose matches must be ranked."""
     time = s.now[TIME]
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]
@@ -346,10 +359,10 @@ def end_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 def match_rows(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, first: Int, limits: Limits
 ) -> tuple[Int, Int]:
-    """Process visits, starting at ``first``, until the wrapper must make room or rank matches.
+    """Process visits from ``first`` on, until the wrapper must make room or rank matches.
 
-    Returns (status, visit). The status is ``DONE``, or the reason why the kernel stopped. ``counters[LISTENER]`` is
-    then the position among the visit's listeners.
+    Returns (status, visit). The status is ``DONE``, or the reason why the kernel stopped. In the latter case
+    ``counters[LISTENER]`` is the position among the visit's listeners.
     """
     p, s, x, c, out, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(out), borrowed(ended)
     patterns = p.flags.shape[0]
@@ -390,7 +403,11 @@ def unroll(
     sequences: NDArray[np.int64],
     releases: bool,
 ) -> None:
-    """Write chains of nodes to arrays, oldest event first. ``ends`` has the offset after each chain."""
+    """Write the events of chains to arrays, oldest first. ``nodes`` has the last node of each chain.
+
+    ``ends`` has, for each chain, the offset after its last event. With ``releases``, one reference to each chain is
+    dropped.
+    """
     s = borrowed(s)
     for place in range(nodes.shape[0]):
         node, at = nodes[place], ends[place]

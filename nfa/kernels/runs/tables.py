@@ -154,7 +154,11 @@ class RunProgram(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """The state that the engine keeps from batch to batch. The first array of each arena also has its free list."""
+    """The state that the engine keeps from batch to batch.
+
+    Nodes, events, runs and pairs each have an arena of several arrays. The first array of an arena also holds the links
+    of its free list.
+    """
 
     node_parent: NDArray[np.int32]
     node_event: NDArray[np.int32]
@@ -214,7 +218,7 @@ class RunState(NamedTuple):
 
 
 class Gates(NamedTuple):
-    """The tables of ``kernels.traces.Guards`` that the run engine reads, and the number of released events by trace."""
+    """The tables of a guard that the run engine reads (see ``kernels.traces.Guards``), and a counter."""
 
     gate: NDArray[np.int32]
     truth: NDArray[np.int32]
@@ -246,7 +250,10 @@ class RunBatch(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Compiled conditions: ``code`` with a range for each condition, ``bindings`` to read, and a scratch ``stack``."""
+    """Compiled conditions of all patterns. Condition ``i`` is ``code[starts[i]:ends[i]]``.
+
+    It reads ``bindings`` and computes on ``stack``.
+    """
 
     code: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -270,7 +277,7 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Early terminations (``rows``) and losses (``lost``). ``filled`` has the number of rows of each array.
+    """Tables of early terminations (``rows``) and losses (``lost``). ``filled`` has the number of rows of each.
 
     Columns of ``rows``: visit, pattern, monitor state before and after, pattern state. Columns of ``lost``: visit,
     pattern, matches, runs, work for which the pair was given up, and reason of a suspension (0: none).

@@ -5,9 +5,9 @@ partial match whose window has passed is a *candidate*. A chain that extends a c
 event. The part of the chain up to this event has all bindings of the candidate, because chains are in the order in
 which events arrived. So a candidate is put in a bucket by its newest event and the events of this event's alias. The
 chains of all runs of the pair are walked once. At each node, a hash finds the candidates that the chain up to the node
-rules out. The work grows with the number of nodes of the pair, not with the square of the number of its runs.
-Candidates are in buckets only during this search; runs of these patterns are never parked. Semantics:
-``docs/semantics.md``, timeouts; the slow version is ``tests.references.patterns.partials``.
+rules out. The work grows with the number of nodes of the pair, not with the square of the number of its runs. The
+buckets are those of parked runs, which is safe because runs of these patterns are never parked. Semantics:
+``docs/semantics.md``, timeouts. The slow version is ``tests.references.patterns.partials``.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from streams.kernels.compiling import apart, routine
 
 @routine
 def alias_of(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """Return the alias of a node as a number below 64: its rank by name among the aliases of the pattern."""
+    """Return the number of a node's alias, which is below 64: its rank by name among the aliases of the pattern."""
     return np.uint64(p.alias_rank[p.alias_from[s.now[PATTERN]] + s.node_atom[node]])
 
 
 @routine
 def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """Return a hash of a node's alias and of the events that the chain up to the node binds to this alias."""
+    """Return a hash of a node's alias, and of all events that are bound to this alias up to the node."""
     alias = alias_of(p, s, node)
     key = mixed(ONE, alias)
     while node != NIL:
@@ -85,7 +85,7 @@ def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool
 def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) -> None:
     """Rule out the candidates that the chain up to a node extends.
 
-    With ``goes_on``, candidates equal to the chain are ruled out, too.
+    With ``goes_on``, the chain goes further or became a match, so candidates equal to it are ruled out, too.
     """
     key = key_of_list(p, s, node)
     run = s.buckets[key & np.uint64(s.buckets.shape[0] - 1)]
@@ -100,7 +100,7 @@ def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) ->
 
 @routine
 def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Rule out the candidates that the chain of a run extends; skip nodes that were already walked."""
+    """Rule out the candidates that the chain of a run extends. Nodes that were walked before are skipped."""
     mark, node = s.counters[MARK], s.run_node[run]
     was_match = s.run_kind[run] == SPENT and s.run_lead[run] == WAS_MATCH
     goes_on = bool(was_match or s.run_kind[run] == DECIDED)
@@ -115,7 +115,7 @@ def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Return whether an active run could take a step just before its window ended, and mark the run as spent."""
+    """Return whether a run could still take a step just before its window ended. The run becomes spent."""
     last = s.run_end[run] - 1
     order = last if p.is_simultaneous[0] else LATEST
     if s.run_bits_order[run] < order:
@@ -128,7 +128,7 @@ def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int64:
-    """Move the candidates of a pair to a separate list and into buckets, and return the first candidate."""
+    """Move the candidates of a pair to a list of their own and into buckets. Return the first one, or NIL."""
     first = np.int64(NIL)
     before, run = np.int64(NIL), s.pair_runs[pair]
     while run != NIL:
@@ -152,7 +152,10 @@ def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int6
 
 @routine
 def report(p: RunProgram, s: RunState, out: RunMatches, pair: Int, first: Int) -> None:
-    """Emit the remaining candidates without duplicates, and return all candidates to their pair."""
+    """Emit the candidates that were not ruled out, without duplicates.
+
+    All candidates return to the runs of their pair.
+    """
     run, emitted = ordered(p, s, first), np.int64(NIL)
     while run != NIL:
         following = np.int64(s.run_next[run])
@@ -169,7 +172,7 @@ def report(p: RunProgram, s: RunState, out: RunMatches, pair: Int, first: Int) -
 
 @routine
 def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Drop spent runs that no later partial match can extend."""
+    """Drop the spent runs of a pair whose windows have all ended, because no partial match can extend them any more."""
     before = np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:

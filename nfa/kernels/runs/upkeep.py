@@ -24,7 +24,10 @@ PASS_TIME, FILL_BUCKETS, FORGET, DEADLINE, FINISH, TIME_OUT = range(6)
 
 @kernel
 def arrange(s: RunState, what: Int, number: Int) -> None:
-    """Apply the operation ``what``, which needs no tables of patterns. ``number`` is the run or pair."""
+    """Apply the operation ``what`` to the run or pair ``number``.
+
+    The operations of this kernel need no tables of patterns.
+    """
     s = borrowed(s)
     if what == REBUILD_INDEX:
         run_arena.rebuild_index(s)
@@ -42,10 +45,10 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 def attend(
     p: RunProgram, s: RunState, out: RunMatches, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
 ) -> tuple[Int, Int]:
-    """Apply the operation ``what``, which needs time or patterns, to the run or pair ``numbers[place]``.
+    """Apply the operation ``what`` to the run or pair ``numbers[place]``.
 
-    ``PASS_TIME`` applies to all pairs, starting at ``place``, and returns the result of ``pass_time``. Other operations
-    return ``DONE``; ``DEADLINE`` also returns the time.
+    The operations of this kernel need the time or tables of patterns. ``PASS_TIME`` applies to all pairs from ``place``
+    on, and returns the result of ``pass_time``. Other operations return ``DONE``. ``DEADLINE`` returns a time as well.
     """
     p, s, out = borrowed(p), borrowed(s), borrowed(out)
     if what == PASS_TIME:

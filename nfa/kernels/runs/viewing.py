@@ -13,7 +13,7 @@ from streams.kernels.compiling import kernel, routine
 
 @routine
 def is_open(s: RunState, run: Int, now: Int) -> bool:
-    """Return whether a run is a partial match, or a complete match whose trailing conditions are undecided."""
+    """Return whether a run is a live partial match, or a complete match whose trailing conditions are undecided."""
     if s.run_muted[run]:
         return False
     if s.run_kind[run] == PENDING:
@@ -23,7 +23,7 @@ def is_open(s: RunState, run: Int, now: Int) -> bool:
 
 @routine
 def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> bool:
-    """Return whether a run has made more progress than another run, or the same progress with newer events."""
+    """Return whether a run has made more progress than another run. If both have made the same, newer events count."""
     depth, than = depths[s.run_state[run]], depths[s.run_state[other]]
     if depth != than:
         return bool(depth > than)
@@ -40,7 +40,7 @@ def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> 
 
 @kernel
 def held_pairs(p: RunProgram, s: RunState, depths: NDArray[np.int32], now: Int, entries: NDArray[np.int64]) -> Int:
-    """List the (trace, pattern) pairs with partial matches that have not expired; return the number of pairs.
+    """List the (trace, pattern) pairs with partial matches that have not expired, and return the number of pairs.
 
     ``entries`` receives (trace, pattern, state of the furthest run, newest node of this run, number of runs).
     """

@@ -1,4 +1,4 @@
-"""Complete matches that wait for trailing conditions: their deadlines, decision and retraction.
+"""Complete matches that are waiting for trailing conditions: their deadlines, decision and retraction.
 
 A match with a trailing NOT waits until its deadline, or until a guard rules out that the forbidden event still occurs
 (early certainty: constraint-aware CEP, section 6.3). A match that was emitted early is retained until the deadline,
@@ -48,7 +48,10 @@ from streams.kernels.compiling import routine
 
 @routine
 def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
-    """Return whether a column of the guard's tables (a state, or the event of a NOT) is alive in a monitor state."""
+    """Return whether a column of the guard's tables is alive in a monitor state.
+
+    The column is a state that can complete, or the event of a NOT that can occur.
+    """
     return bool(x.gates.live[x.gates.gate[monitor], column] != 0)
 
 
@@ -56,7 +59,7 @@ def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
 def hand_out(s: RunState, out: RunMatches, node: Int, detected: Int, how: Int, what: Int) -> None:
     """Write a match, a retraction or a timeout to the results.
 
-    Its chain remains referenced until the wrapper has unrolled the chain.
+    Its chain keeps a reference until the wrapper has read it.
     """
     place = s.counters[FILLED]
     s.counters[FILLED] += 1
@@ -72,7 +75,7 @@ def hand_out(s: RunState, out: RunMatches, node: Int, detected: Int, how: Int, w
 
 @routine
 def emit(s: RunState, out: RunMatches, node: Int, limit: Int) -> None:
-    """Emit a match without trailing conditions, or count the match if the limit is reached."""
+    """Emit a match without trailing conditions. If the limit is reached, the match is only counted."""
     if s.now[WRITTEN] >= limit:
         s.now[CAPPED] += 1
         return
@@ -92,16 +95,17 @@ def latest_time(s: RunState, node: Int) -> np.int64:
 
 @routine
 def own_deadline(p: RunProgram, s: RunState, node: Int, trail: Int) -> np.int64:
-    """Return the deadline that a trailing NOT's own WITHIN sets after a chain; ``LATEST`` if the NOT has no WITHIN."""
+    """Return the deadline of a trailing NOT by its own WITHIN, or ``LATEST`` if it has none."""
     within = p.trail_within[trail]
     return np.int64(LATEST if within == LATEST else latest_time(s, node) + within)
 
 
 @routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
-    """Return the latest deadline of a match's trailing conditions.
+    """Return the time at which the last of a match's trailing conditions is decided.
 
-    A condition without a deadline counts as ``at_end``.
+    ``at_end`` is the time of conditions without a deadline, which the end of the trace decides. ``greedy`` has the
+    slots of GREEDY repetitions to include.
     """
     whole = s.run_end[run]
     latest = np.int64(EARLIEST)
@@ -116,9 +120,9 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
 
 @routine
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
-    """Return the latest deadline of the trailing conditions that are still undecided.
+    """Return the latest deadline of the trailing conditions of a match that are still undecided.
 
-    Unlike in ``deadline``, NOTs whose event can no longer occur do not count. If no condition is undecided, return
+    In contrast to ``deadline``, NOTs whose event can no longer occur do not count. If no condition is undecided, return
     ``EARLIEST``.
     """
     whole = s.run_end[run]
@@ -134,7 +138,10 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
 
 @routine
 def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """Return the slots of a complete match's trailing GREEDY repetitions, without closed slots under STRICT."""
+    """Return the slots of a complete match at which a GREEDY repetition could still bind an event.
+
+    Slots under STRICT that an event has closed are left out.
+    """
     state, slots = s.run_state[run], s.run_bits[run, GREEDY]
     closed = s.run_bits[run, MODE] | s.run_bits[run, MODE + 1]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -145,9 +152,10 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
-    """Emit a complete match that no longer waits, or mark it for ranking; return false if the run can be released.
+    """Decide a complete match that no longer waits. It is emitted, or marked for ranking.
 
-    A match that is emitted before its deadline is retained until the deadline.
+    A match that is emitted before its deadline is retained until the deadline. Returns false if the run can be
+    released.
     """
     if s.run_how[run] == NOT_WAITED:
         s.run_how[run] = BY_WINDOW
@@ -165,8 +173,8 @@ def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
 def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -> bool:
     """Update the deadline of a waiting match, and decide the match if it is due.
 
-    NOTs whose event can no longer occur do not count. Returns whether the run is retained. A match that the current
-    event decides under STRICT still waits for other events of the same time.
+    NOTs whose event can no longer occur do not count. If the current event decides a match under STRICT, the match
+    waits for other events of the same time. Returns whether the run is retained.
     """
     if s.run_lead[run] != EARLIEST:
         return True
@@ -183,10 +191,10 @@ def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -
 
 @routine
 def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
-    """Return whether all trailing conditions of a complete run are decided at a time.
+    """Return whether all trailing conditions of a complete run are decided at ``time``.
 
-    A deadline decides once it is reached. A gap that an event closed under STRICT is decided when no more events of
-    this event's time can arrive.
+    A deadline decides once it is reached. A gap that an event closed under STRICT is decided only when no more events
+    of this event's time can arrive. ``is_later`` is whether the current event is later than such an event.
     """
     if s.run_lead[run] != EARLIEST:
         return bool(time > s.run_due[run] or is_later)
@@ -195,13 +203,16 @@ def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> b
 
 @routine
 def is_in_reach(s: RunState, run: Int) -> bool:
-    """Return whether the current event is later than a complete match and before the end of the match's window."""
+    """Return whether the current event is after the end of a complete match, and still in the match's window."""
     return bool(not is_past(s, run, s.now[CLOCK]) and s.now[ORDER] > s.event_order[s.node_event[s.run_node[run]]])
 
 
 @routine
 def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Return whether a trailing NOT of a complete run matches the current event, which must be in reach of the run."""
+    """Return whether a trailing NOT of a complete run matches the current event.
+
+    The event must be in reach of the run.
+    """
     head = s.run_node[run]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):

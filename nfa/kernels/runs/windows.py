@@ -1,4 +1,4 @@
-"""The windows of WITHIN: the earliest event of a run decides when the run's window ends."""
+"""The windows of WITHIN. The window of a run begins at its earliest event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def window_end(p: RunProgram, s: RunState, pattern: Int, event: Int) -> np.int64:
-    """Return the end of the window that an event starts, or ``LATEST`` if the window does not end."""
+    """Return the end of the window that begins at an event, or ``LATEST`` if the window does not end."""
     column = p.deadline[pattern]
     if column != NIL:
         return np.int64(LATEST if s.event_kinds[event, column] == NULL else s.event_values[event, column])
@@ -21,7 +21,7 @@ def window_end(p: RunProgram, s: RunState, pattern: Int, event: Int) -> np.int64
 
 @routine
 def latest_end(p: RunProgram, s: RunState, pattern: Int, node: Int) -> np.int64:
-    """Return the latest end of the windows that the events of a chain would start."""
+    """Return the latest end of all windows that begin at an event of a chain."""
     latest = np.int64(EARLIEST)
     while node != NIL:
         latest = max(latest, window_end(p, s, pattern, np.int64(s.node_event[node])))
