@@ -69,7 +69,10 @@ FINDS = 8  # events in certain cells of the filter index
 
 
 class Wants(NamedTuple):
-    """The rows whose trace must be looked up, by event type, predicate, and cell of the filter index."""
+    """What patterns need of a row, by event type, predicate, and cell of the filter index.
+
+    A row's trace is looked up only if some pattern needs the row.
+    """
 
     of_type: NDArray[np.uint8]  # (types,) bits
     ask_from: NDArray[np.int32]  # (types + 1,) ranges of predicates
@@ -82,8 +85,8 @@ class Wants(NamedTuple):
 class Guards(NamedTuple):
     """The answers that guards have given so far, as tables over monitor states.
 
-    A column of ``live`` belongs to a state of a pattern. These columns are followed by a column for each trailing NOT,
-    which has whether the event of the NOT can still occur.
+    A column of ``live`` belongs to a state of a pattern. After these columns there is one for each trailing NOT. It
+    says whether the event of the NOT can still occur.
     """
 
     next: NDArray[np.int32]  # (monitors, classes); NIL: not yet built
@@ -132,7 +135,7 @@ class VisitColumns(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """The arrays that advancing the traces of a batch reads and writes."""
+    """All arrays that ``advance_batch`` reads and writes."""
 
     wants: Wants
     guards: Guards
@@ -144,7 +147,7 @@ class Advance(NamedTuple):
 
 @kernel
 def remove_keys(index: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-    """Remove keys from an index, which must contain all of them."""
+    """Remove keys from an index. All of them must be in the index."""
     for key in keys:
         remove_slot(index, find_slot(index, key))
 
@@ -158,9 +161,9 @@ def wants_row(
     event_type: Int,
     row: Int,
 ) -> tuple[bool, bool]:
-    """Return whether some step may accept an event, and whether the event may open a trace.
+    """Return whether some step may accept an event, and whether such a step lets the event open a trace.
 
-    The predicates of the event's type decide both.
+    Only steps that listen to the event's type are asked, and their predicates decide.
     """
     is_wanted, is_opening = False, False
     for place in range(ask_from[event_type], ask_from[event_type + 1]):
@@ -172,7 +175,7 @@ def wants_row(
 
 @inlined
 def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
-    """Return the same as ``wants_row``, according to the predicates of the event's cells."""
+    """Return the result of ``wants_row`` for steps that listen to the cells of an event instead of its type."""
     is_wanted, is_opening = False, False
     for slot in range(columns.cells.shape[0]):
         cell = columns.cells[slot, row]
@@ -189,7 +192,7 @@ def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
 def pick_rows(
     of_type: NDArray[np.uint8], types: NDArray[np.int32], picked: NDArray[np.int32], first: Int, last: Int
 ) -> Int:
-    """List the rows whose type may need a look-up of the trace; return the number of these rows."""
+    """Write to ``picked`` the rows whose type may need a look-up of the trace, and return their number."""
     count = 0
     for row in range(first, last):
         picked[count] = row
@@ -201,7 +204,7 @@ def pick_rows(
 def look_ahead(
     slots: NDArray[np.uint64], keys: NDArray[np.uint64], picked: NDArray[np.int32], n_picked: Int
 ) -> np.uint64:
-    """Prefetch the index slots of the picked rows' keys, so that cache misses overlap.
+    """Prefetch the index slots of the keys of the picked rows, so that cache misses overlap.
 
     Returns a mix of the values, so that the compiler keeps the reads.
     """
@@ -220,7 +223,7 @@ def open_trace(
     slot: np.uint64,
     key: np.uint64,
 ) -> np.uint64:
-    """Open a trace at an empty slot; return its number plus one, or 0 if numbers are exhausted."""
+    """Open a trace at an empty slot of the index. Return its number plus one, or 0 if numbers are exhausted."""
     if counters[TRACES] >= slots.shape[0] - slots.shape[0] // 4:
         return np.uint64(0)
     if counters[FREE] > 0:
@@ -247,19 +250,22 @@ def reach_trace(
     key: np.uint64,
     known: np.uint64,
 ) -> np.uint64:
-    """Return the number plus one of a slot's trace, or 0 if numbers are exhausted; open a trace if ``known`` is 0."""
+    """Return the number plus one of the trace at a slot, or 0 if numbers are exhausted.
+
+    ``known`` is the result if the trace is open. If ``known`` is 0, the trace is opened.
+    """
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 
 
 @inlined
 def monitor_of(value: np.uint64, start: np.int32) -> np.int32:
-    """Return the monitor state in the value of a trace's slot, or ``start`` if the slot is empty."""
+    """Return the monitor state in the value of an index slot. An empty slot gives ``start``."""
     return start if value == np.uint64(0) else np.int32(value >> HOME_BITS)
 
 
 @inlined
 def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np.uint64, is_over: np.bool_) -> None:
-    """Remove a trace from the index if the trace is over. Its number is released later."""
+    """Remove a trace from the index if it has ended. Its number is released later."""
     if is_over:
         remove_slot(slots, slot)
         counters[TRACES] -= 1
@@ -295,7 +301,7 @@ def class_of(
 def note_time(
     newest: NDArray[np.int64], columns: NDArray[np.int32], visit: Int, trace: Int, column: Int, time: Int, is_new: bool
 ) -> None:
-    """If ties are simultaneous, store a trace's newest time and the column of the event."""
+    """Store the newest time of a trace and the column of the event. This is done only if ties are simultaneous."""
     if newest.shape[0] != 0:
         columns[visit] = column
         newest[trace] = time if is_new else max(newest[trace], time)
@@ -311,7 +317,7 @@ def move(
     after: Int,
     kill: Int,
 ) -> Int:
-    """Write a trace and its monitor state into the trace's slot; return the index of the list of kills."""
+    """Write a trace and its new monitor state into the trace's slot. Return the index of the list of kills."""
     slots[slot, 1] = trace | (np.uint64(after) << HOME_BITS)
     if after != before:
         counters[GUARD_STEPS] += 1
@@ -326,7 +332,7 @@ def move(
 def write_visit(
     visits: VisitColumns, visit: Int, row: Int, trace: np.uint64, before: Int, after: Int, kill: Int, is_over: bool
 ) -> None:
-    """Write the result of a row. ``trace`` is the trace's number plus one."""
+    """Write the result of a row to ``visits``. ``trace`` is the trace's number plus one."""
     visits.rows[visit], visits.traces[visit] = row, np.int64(trace) - 1
     visits.before[visit], visits.after[visit], visits.kill[visit] = before, after, kill
     visits.ends[visit] = is_over
@@ -335,7 +341,7 @@ def write_visit(
 
 @apart
 def advance_rows(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
-    """Process a batch as ``advance_batch`` does, for arrays that are already ``borrowed``."""
+    """Process a batch as ``advance_batch`` does. The arrays must already be ``borrowed``."""
     wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     types, classes, keys, times, passed = columns.types, columns.classes, columns.keys, columns.times, columns.passed
     slots, free, released, newest = state.slots, state.free, state.released, state.newest
@@ -385,8 +391,9 @@ def advance_rows(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
 
 @kernel
 def advance_batch(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
-    """Look up the traces of the rows, starting at ``first_row``: open and close traces, and advance their monitors.
+    """Look up the traces of the rows of a batch from ``first_row`` on.
 
-    Returns (status, row): ``DONE`` and the number of rows, or the reason for stopping and the row at which to resume.
+    Open and close traces, and advance their monitors. Returns (status, row): ``DONE`` and the number of rows, or the
+    reason for stopping and the row at which to resume.
     """
     return advance_rows(borrowed(arrays), first_row)

@@ -1,1 +1,1 @@
-"""Per-key matchers (lanes): the patterns of one set of keys, compiled together, over one table of traces."""
+"""Per-key matchers (lanes). A lane has the patterns of one set of keys, compiled together, and one table of traces."""

@@ -1,4 +1,4 @@
-"""Queries about the open traces of a matcher, with the partial matches in all per-key matchers (lanes)."""
+"""Queries about the open traces of a matcher, which combine the partial matches of all its per-key matchers (lanes)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Progress: TypeAlias = tuple[int, Furthest]
 
 
 class CaseReading:
-    """Reader that answers queries about open traces from several lanes.
+    """Answers to queries about open traces, read from several lanes.
 
     ``main`` is the lane of the correlation key, ``others`` are the lanes of finer keys. Draining versions of patterns
     do not count. A query costs one pass over the arrays of all open traces and partial matches, and the details of at
@@ -70,9 +70,10 @@ class CaseReading:
         return is_selected
 
     def _holding(self, pattern: str | None, waits_for: str | None) -> NDArray[np.uint64]:
-        """Return the hashed keys of traces with partial matches of ``pattern`` that wait for the type ``waits_for``.
+        """Return the hashed keys of the traces that have certain partial matches.
 
-        None means any pattern, or any type.
+        They are partial matches of ``pattern`` that wait for the type ``waits_for``. None means any pattern, or any
+        type.
         """
         keys = [np.zeros(0, np.uint64)]
         for view, held in self._held:
@@ -113,9 +114,9 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """Return the entries (lane, index) of traces, by trace and pattern.
+        """Return, by trace and pattern, the entries for traces with the hashed keys ``homes``.
 
-        A pattern with finer keys may have many entries per trace.
+        An entry is (lane, index). A pattern with finer keys may have many entries per trace.
         """
         entries: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
@@ -127,7 +128,8 @@ class CaseReading:
     def _listed_patterns(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
         """Return the patterns to show for a trace, in order.
 
-        ``first`` precedes the other patterns with partial matches, and these precede the rest.
+        Patterns with partial matches precede the others, and ``first`` precedes the other patterns with partial
+        matches.
         """
         alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
         others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)
@@ -135,7 +137,7 @@ class CaseReading:
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
     def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Progress]:
-        """Return, by (trace, pattern), the number of partial matches and the furthest partial match.
+        """Return, by (trace, pattern), the number of partial matches and the one with the greatest progress.
 
         If a trace has many finer traces, only the ``_MOST_FINER`` furthest are compared.
         """

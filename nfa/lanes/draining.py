@@ -1,4 +1,4 @@
-"""Draining versions: older versions of patterns, which finish the partial matches that they had at the change."""
+"""Draining versions: older versions of patterns that finish the partial matches they had when the next version came."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Draining:
 
     The version runs as before, but emits only results whose first event has a sequence number (in its lane) below
     ``border``. Its early terminations are not emitted, because they concern whole traces and the next version reports
-    them. After ``until_us`` no partial match can complete; without WITHIN, ``until_us`` is None.
+    them. After ``until_us`` no partial match can complete. Without WITHIN, ``until_us`` is None.
     """
 
     pattern: RunningPattern
@@ -35,7 +35,7 @@ class Draining:
 
 
 def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | None:
-    """Return the first row whose time finishes a draining version, or None."""
+    """Return the first row of a batch that is late enough to finish some draining version, or None."""
     ends_us = [version.until_us for version in draining if version.until_us is not None]
     if not ends_us:
         return None
@@ -44,7 +44,7 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
 
 
 def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
-    """Return the output without the results that draining versions must not emit.
+    """Return the output without the results that belong to the next version of a draining pattern.
 
     These are early terminations, and results whose first event is at the border or later.
     """

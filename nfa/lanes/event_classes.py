@@ -1,4 +1,4 @@
-"""Translation between the kernels' numbers and the guards' values for event classes and monitor states."""
+"""Translation of event classes and monitor states from the kernels' numbers to the guards' values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from nfa.traces.table import Visits
 
 @dataclass(frozen=True, slots=True)
 class SymbolsOfType:
-    """The guards' symbols for events of one type: names, ascending, and each symbol's row in ``Layout.predicates``."""
+    """The symbols of all guards for events of one type.
+
+    ``names`` are ascending. ``rows`` has the row of each symbol's condition in ``Layout.predicates``.
+    """
 
     type: str
     code: int
@@ -50,7 +53,7 @@ def symbols_of(guards: Iterable[Guard], layout: Layout) -> tuple[SymbolsOfType, 
 def classes_of(
     types: NDArray[np.int32], passed: NDArray[np.bool_], symbols: Iterable[SymbolsOfType], guards: GuardTables
 ) -> NDArray[np.int32]:
-    """Return the class number of each row.
+    """Return the number of the event class of each row.
 
     The class number is the type code, unless guards distinguish events of the type by their symbols. In this case
     ``guards`` assigns a number. ``passed`` (conditions, rows) has the truth of the layout's conditions.
@@ -74,11 +77,12 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """Return the numbers of the monitor states before and after the events of results, and the state of each number.
+    """Return the monitor states around the events of early terminations and deviations, to be reported.
 
-    ``ended`` are the indices of visits with early terminations, ``broken`` the indices of visits at which a trace
-    deviated. The first array has the numbers before the events of ``ended`` and ``broken``, the second the numbers
-    after the events of ``ended``. States of traces under bit tables get extra, negative numbers.
+    The first array has the numbers of the states before the events of ``ended`` and then ``broken``. The second has the
+    numbers after the events of ``ended``. The mapping has the state of each number. ``ended`` are the indices of visits
+    with early terminations, ``broken`` the indices of visits at which a trace deviated. States of traces under bit
+    tables get extra, negative numbers.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

@@ -1,4 +1,7 @@
-"""The per-key matcher (*lane*): runs the patterns of one set of keys with both engines over one table of traces."""
+"""The per-key matcher (*lane*), which runs the patterns of one set of keys.
+
+Both engines work on its table of traces.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ _MANY_ROWS = 4_096  # for batches with more rows, only events that some partial 
 
 
 class Lane:
-    """A per-key matcher: runs patterns over batches whose rows have the lane's key.
+    """A per-key matcher, which runs patterns over batches whose rows have the lane's key.
 
     The key may be finer than the correlation key. ``LaneState`` has the data that must survive a batch. ``configure``
     derives everything else from patterns and guards, and must be called before the first batch.
@@ -65,13 +68,13 @@ class Lane:
 
     @property
     def newest_us(self) -> int:
-        """The newest event time of the lane; ``EARLIEST`` before the first event."""
+        """The newest event time of the lane, or ``EARLIEST`` before the first event."""
         return self._state.table.newest_us
 
     def drained_by(self, pattern: RunningPattern) -> int | None:
-        """Return the time at which all windows of a pattern's current partial matches have ended.
+        """Return the time from which on no partial match that a pattern has now can complete.
 
-        If a window does not end, return None.
+        All windows have then ended. If a window does not end, return None.
         """
         declared = pattern.query.pattern
         if declared.within_business is None:
@@ -83,7 +86,7 @@ class Lane:
 
     @property
     def sequence(self) -> int:
-        """Number of rows so far, which is also the sequence number of the next row."""
+        """Number of rows so far, which is the sequence number of the next row."""
         return self._state.sequence
 
     @property
@@ -97,7 +100,7 @@ class Lane:
         self._state.restart_peak()
 
     def set_idle_timeout(self, timeout_us: int | None) -> None:
-        """Set the idle timeout, also for open traces. With None, idle traces do not end.
+        """Set the idle timeout of all traces, including open traces. With None, idle traces do not end.
 
         If there was no timeout before, an open trace counts as idle since the newest time of the lane.
         """
@@ -117,24 +120,28 @@ class Lane:
         self._state.guard_version = version
 
     def view(self) -> LaneView:
-        """Return a view of the open traces and partial matches, valid until the next batch."""
+        """Return a view of the open traces and partial matches. It is valid until the next batch."""
         return LaneView(state=self._state, layout=self._layout, is_finer=self._is_finer)
 
     def dump(self) -> SavedLane:
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Restore the result of ``dump`` into a lane without events. ``patterns`` must be those of the dumped lane.
+        """Restore the result of ``dump`` into a lane without events.
 
-        ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value that does
-        not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
+        ``patterns`` must be those of the dumped lane. ``guards`` has, by version, at least the guards that the traces
+        follow. A missing guard, or a value that does not come from ``dump``, raises StateFormatError, ValueError,
+        TypeError, KeyError or IndexError.
         """
         self._state.load_traces(saved, guards)
         self.configure(patterns)
         self._state.load_matches(saved)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
-        """Build the tables for these patterns and the current guards, and convert the state of open traces."""
+        """Build the tables for ``patterns`` and the current guards.
+
+        The state of open traces is converted to the new tables.
+        """
         state, options = self._state, self.options
         state.forget_unused_guards()
         guards = () if state.home is not None else tuple(state.guards.guards.values())
@@ -169,7 +176,10 @@ class Lane:
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
     def _wants_of_followers(self, layout: Layout) -> list[Want]:
-        """Return one ``Want`` per type, for all events of open traces, if the monitors of another lane are followed."""
+        """Return one ``Want`` per type, so that all events of open traces become visits.
+
+        The list is empty unless the traces follow the monitors of another lane.
+        """
         if self._state.home is None or not self._state.guards.guards:
             return []
         return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
@@ -201,7 +211,7 @@ class Lane:
         )
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match the rows of a batch that have all finer keys of the lane. All rows of the batch advance time.
+        """Match those rows of a batch that have all finer keys of the lane. All rows of the batch advance time.
 
         When the trace of a correlation key ends, all finer traces of the key end.
         """
@@ -226,7 +236,10 @@ class Lane:
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """Return the rows of finer traces, each row's hashed correlation key, and each row's index in the batch."""
+        """Return the rows that belong to finer traces, as a batch that is hashed by the finer key.
+
+        The two arrays have each row's hashed correlation key, and its index in the given batch.
+        """
         return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
@@ -238,7 +251,7 @@ class Lane:
         return self._advance(*(_with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark and emit the results that time decides.
+        """Advance time to the watermark, and return the results that time decides.
 
         All events before the watermark must have been processed.
         """
@@ -258,10 +271,11 @@ class Lane:
         return self._end_at(keys, time_us)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Remove the traces whose correlation key is not kept, as if they had had no events; emit nothing.
+        """Remove the traces whose correlation key ``is_kept`` does not choose, as if they had had no events.
 
-        These traces end like any other trace, so that no engine retains data for them. The lane's time does not change.
-        ``is_kept`` returns a mask of the hashed keys to keep. Without ``has_counts``, counters restart from 0.
+        Emit nothing. These traces end like any other trace, so that no engine retains data for them. The lane's time
+        does not change. ``is_kept`` returns a mask of the hashed keys to keep. Without ``has_counts``, counters restart
+        from 0.
         """
         is_home = is_kept(self._state.finer.pairs[:, 0])
         if self._is_finer:
@@ -280,9 +294,9 @@ class Lane:
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
     def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
-        """Remove the traces whose hashed keys ``is_gone`` selects, and keep the counters.
+        """Remove the traces whose hashed keys ``is_gone`` selects. Counters do not change.
 
-        Finer pairs that are not in ``is_kept`` are removed, too.
+        ``is_kept`` is a mask of ``FinerTraces.pairs``. The other pairs are removed, too.
         """
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
@@ -300,7 +314,7 @@ class Lane:
     ) -> EndedTraces:
         """Return the finer traces that the idle timeout ends, each with the finer row before which it ends.
 
-        All rows of the batch advance time.
+        ``rows`` has the index in ``batch`` of each row of ``finer``. All rows of the batch advance time.
         """
         others = np.setdiff1d(np.arange(len(batch)), rows)  # rows without finer keys only advance time
         order = np.argsort(np.concatenate([rows, others]), kind="stable")
@@ -338,12 +352,12 @@ class Lane:
         passed_us: NDArray[np.int64] | None = None,
         places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
-        """Match rows and return their output.
+        """Match the rows of a batch and return the output.
 
         ``is_end`` is a mask of the rows that end their traces. Some of them may be inserted rows instead of events.
-        ``passed_us`` is the newest time at each row, including events of other lanes; None if there are no other lanes.
-        ``places`` has the index of each row in the lane's input, ``NIL`` for the end of an idle trace; None if no row
-        has an index.
+        ``passed_us`` is the newest time at each row, including events of other lanes, or None if there are no other
+        lanes. ``places`` has the index of each row in the lane's input, and ``NIL`` for the end of an idle trace. It is
+        None if no row has an index.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
@@ -375,11 +389,14 @@ class Lane:
         return output
 
     def _visits(self, columns: Columns, places: NDArray[np.intp] | None) -> Visits:
-        """Return the visits (relevant rows) of a batch. ``places`` is as in ``_advance``."""
+        """Return the visits (relevant rows) of a batch, with the traces' monitor states.
+
+        ``places`` is as in ``_advance``.
+        """
         return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
-        """Return the columns of a batch for kernels.
+        """Return the columns of a batch that the kernels read.
 
         The array of types is reused, because allocating it costs more than filling it.
         """
@@ -421,9 +438,9 @@ class Lane:
         return [output, state.runs.pass_time(passed_us, id_of)]
 
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
-        """Store the events that some step may have bound.
+        """Store the events of a batch that some step may have bound, because results name them later.
 
-        From time to time, drop events that no partial match binds.
+        From time to time, stored events that no partial match binds are dropped.
         """
         state = self._state
         if len(types) > _MANY_ROWS:
@@ -440,7 +457,7 @@ class Lane:
 
 
 def _is_named(layout: Layout) -> NDArray[np.bool_]:
-    """Return a mask by type code: whether some step may bind an event of the type."""
+    """Return a mask by type code, which is true if some step may bind an event of the type."""
     atoms = [atom for pattern in layout.patterns for atom in pattern.automaton.atoms]
     is_bound_type = np.full(len(layout.types) + 1, any(atom.is_any_type for atom in atoms))
     codes = layout.codes
@@ -454,7 +471,7 @@ def _end_rows(ended: EndedTraces) -> EventBatch:
 
 
 def _with_ends(batch: EventBatch, ended: EndedTraces) -> tuple[EventBatch, NDArray[np.bool_]]:
-    """Insert rows for the ends of traces into a batch; return the batch and the mask of rows that end a trace."""
+    """Return a batch with inserted rows for the ends of traces, and a mask of all rows that end a trace."""
     size = len(batch)
     places = np.concatenate([2 * np.arange(size) + 1, 2 * ended.rows])
     order = np.argsort(places, kind="stable")

@@ -77,7 +77,7 @@ class Layout:
         return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
 
     def wants(self) -> list[Want]:
-        """Return the steps whose events the shared-node engine must visit."""
+        """Return the steps of the shared-node engine's patterns as the trace table needs them."""
         return [
             Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0, cell=step.cell)
             for transitions in self.transitions
@@ -86,9 +86,9 @@ class Layout:
 
 
 def is_run_by_shared_engine(pattern: Pattern, *, is_log_ordered: bool) -> bool:
-    """Return whether the shared-node engine runs a pattern.
+    """Return whether the shared-node engine runs a pattern. The run engine runs the others.
 
-    It does if events are ordered as in the log and the pattern is shareable.
+    The pattern must be shareable, and events must be ordered as in the log.
     """
     return is_log_ordered and is_shareable(build_automaton(pattern))
 
@@ -102,7 +102,7 @@ def lay_out(
 ) -> Layout:
     """Compile patterns together, and number their states in the order of the patterns.
 
-    Guards' types get codes, too.
+    The types that guards name get codes, too.
     """
     all_guards, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
     extra_types = frozenset[str]().union(*(guard.types for guard in all_guards))
@@ -138,7 +138,10 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """Yield the steps by pattern and event type, for patterns that events of other types cannot affect."""
+    """Yield the steps of each pattern by event type, for the filter index.
+
+    Patterns of the run engine that events of any type can affect are left out.
+    """
     for number, (pattern, is_shared) in enumerate(engines):
         if not is_shared and listened_types(pattern.automaton) is None:
             continue

@@ -29,7 +29,7 @@ _NO_EVENTS = EventBatch.from_events([])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFindings:
-    """The engines' results for one batch.
+    """The engines' results for one batch, as ``LaneReport`` needs them.
 
     Attributes:
         clocks: By row, the newest time of all traces so far.
@@ -45,7 +45,10 @@ class BatchFindings:
 
 
 class LaneReport:
-    """Converter of the engines' results to ``LaneOutput``, with the lane's pattern numbers; also counts the results."""
+    """Converter of the engines' results to ``LaneOutput``, which has the lane's pattern numbers.
+
+    Results are counted, too.
+    """
 
     def __init__(self, layout: Layout) -> None:
         self._patterns = layout.patterns
@@ -57,7 +60,10 @@ class LaneReport:
         ]
 
     def of_batch(self, state: LaneState, findings: BatchFindings) -> LaneOutput:
-        """Return the output of a batch. Call this before ``state.sequence`` is advanced by the rows."""
+        """Return the output of a batch.
+
+        This must be called before ``state.sequence`` advances by the rows of the batch.
+        """
         shared, visits, runs = findings.shared, findings.visits, findings.runs
         matches = joined([shared.matches, *(self._table_of(run.matches) for run in runs)])
         endings, output = self._output(state, matches, runs, findings)
@@ -67,13 +73,16 @@ class LaneReport:
         return _guarded(output, state, visits, np.concatenate([shared.endings, endings]), self._state_range)
 
     def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
-        """Return the output when time passes without a batch."""
+        """Return the output of time that passes without a batch."""
         return self._output(state, self._table_of(run.matches), [run], None)[1]
 
     def _output(
         self, state: LaneState, matches: MatchTable, runs: Sequence[RunOutput], batch: BatchFindings | None
     ) -> tuple[NDArray[np.int64], LaneOutput]:
-        """Return the early terminations of the run engine, and the output without the guard's results."""
+        """Return the run engine's early terminations, and the output without early terminations and deviations.
+
+        ``_guarded`` adds the latter.
+        """
         endings, lost, timeouts = self._of_runs(state, runs)
         is_deviating, is_lost = self._of_deviating(state, matches, batch)
         return endings, LaneOutput(
@@ -97,7 +106,7 @@ class LaneReport:
     def _of_deviating(
         self, state: LaneState, matches: MatchTable, batch: BatchFindings | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return two masks: the matches of deviating traces, and among them the matches that eviction would have lost.
+        """Return two masks of matches: whether the trace had deviated, and whether eviction would have lost the match.
 
         A match that time alone decides counts as decided before the first later event of any trace. So the match is not
         marked if its own trace deviates only at this event or later.
@@ -131,9 +140,9 @@ class LaneReport:
     def _judge(
         self, state: LaneState, matches: MatchTable, deviating: NDArray[np.intp], is_lost: NDArray[np.bool_]
     ) -> None:
-        """Mark in ``is_lost`` the matches of deviating traces that eviction would have lost.
+        """Mark in ``is_lost`` the matches that eviction would have lost, according to the shadow ledger.
 
-        The shadow ledger decides.
+        Only matches of deviating traces, whose indices are ``deviating``, can be lost.
         """
         if not len(state.shadow):
             return
@@ -153,7 +162,10 @@ class LaneReport:
     def _of_runs(
         self, state: LaneState, runs: Sequence[RunOutput]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
-        """Count the run engine's early terminations, losses and timeouts, and convert them to the lane's numbers."""
+        """Return early terminations, losses and timeouts of the run engine, with the lane's pattern numbers.
+
+        Count them, too.
+        """
         if all(run is NOTHING for run in runs):
             return np.zeros((0, 5), np.int64), np.zeros((0, 6), np.int64), NO_MATCHES
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
@@ -177,7 +189,7 @@ class LaneReport:
 
 
 def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
-    """Return an array (patterns, atoms) with the index of each atom's alias among the aliases of its pattern."""
+    """Return an array (patterns, atoms), with the index of each atom's alias among the aliases of its pattern."""
     rows = [[automaton.aliases.index(atom.alias) for atom in automaton.atoms] for automaton in automata]
     width = max(map(len, rows), default=1)
     return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)
@@ -186,10 +198,11 @@ def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
 def _guarded(
     output: LaneOutput, state: LaneState, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
 ) -> LaneOutput:
-    """Add the guard's results to the output of a batch. Call this before the batch's closed traces are released.
+    """Return the output of a batch with early terminations and deviations added.
 
     ``endings`` are the engines' early terminations, in any order: row, pattern, two unused columns, column of the
-    pattern's state in the tables. ``state_range`` has the first state column by pattern.
+    pattern's state in the tables. ``state_range`` has the first state column by pattern. Call this before the batch's
+    closed traces are released.
 
     If the traces follow the monitors of another lane, this other lane reports the deviations. A pattern without partial
     matches in a trace is then not reported as terminated early.
@@ -225,7 +238,7 @@ def _guarded(
 def _classes(
     state: LaneState, visits: Visits, places: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], dict[int, EventClass]]:
-    """Return the numbers of the event classes at the visits ``places``, and the class of each number.
+    """Return the number of the event class at each of the visits ``places``, and the class of each number.
 
     If the traces follow another lane's monitors, patterns may use types that the other lane does not distinguish.
     """

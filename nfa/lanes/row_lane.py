@@ -37,7 +37,7 @@ _PAIRS_AT_ONCE = 1 << 20
 
 
 class RowLane(Lane):
-    """A per-key matcher that runs patterns over one trace for each row of a table."""
+    """A per-key matcher for patterns with FOR EACH ROW. A correlation key has one trace for each row of a table."""
 
     def __init__(self, options: LaneOptions, read: RowsRead, home: LaneState) -> None:
         self._read = read
@@ -60,7 +60,7 @@ class RowLane(Lane):
         self._paths = list(dict.fromkeys(path for path in sources if isinstance(path, tuple) and path))
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the rows of the table, and drop the partial matches of rows that no longer exist.
+        """Take over the current versions of the tables, and drop the partial matches of rows that no longer exist.
 
         A row counts as a new row if a column that patterns read has a changed value.
         """
@@ -70,7 +70,10 @@ class RowLane(Lane):
             self._open()
 
     def _open(self) -> None:
-        """Read the rows of the table version in force. In runs over past events, each version has a start time."""
+        """Read the rows of the table version in force at the lane's time.
+
+        In runs over past events, each version has a start time.
+        """
         opened = next(iter(self._versions), None)
         for candidate in self._versions[1:]:
             opened = (
@@ -89,7 +92,7 @@ class RowLane(Lane):
             self._keep_pairs(is_kept)
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match a batch, split into parts if its events concern many rows."""
+        """Match a batch. It is split into parts if its events concern many rows."""
         outputs: list[LaneOutput] = []
         self._moves, begin = self._following(), 0
         while begin < len(batch) or not begin:
@@ -115,9 +118,9 @@ class RowLane(Lane):
         return super().view()
 
     def _following(self) -> Moves | None:
-        """Return the monitor transitions of the correlation key in the batch.
+        """Return the monitor transitions of the correlation key at the events of a batch, for the traces of rows.
 
-        Each has the list of this lane's states that it kills.
+        Each transition has the list of this lane's states that it kills.
         """
         moves, guards = self._home.moves, self._state.guards
         if moves is None:
@@ -146,14 +149,17 @@ class RowLane(Lane):
 
     @property
     def _due_us(self) -> int | None:
-        """The time at which the next version of the table takes effect."""
+        """The time at which the next version of the table takes effect, if there is one."""
         times = [table.version.since_us for table in self._versions[1:]]
         return next((time_us for time_us in times if time_us is not None and time_us > self.newest_us), None)
 
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """Return each event once for every table row that it concerns, with the columns of this row."""
+        """Return each event once for every table row that it concerns, as a batch with the columns of these rows.
+
+        The two arrays have each event's hashed correlation key, and its index in the given batch.
+        """
         reader = BatchColumns(batch)
         concerned = self._concerned(batch, reader)
         homes = batch.key_hashes[concerned.events]
@@ -170,9 +176,9 @@ class RowLane(Lane):
     def _parsed(
         self, reader: BatchColumns, events: NDArray[np.int64], present_paths: Collection[Path]
     ) -> Iterator[tuple[Path, pa.Array]]:
-        """Yield the columns of the attributes that conditions read.
+        """Yield the columns of the attributes that conditions read, by path.
 
-        The JSON of an event is parsed once for all its rows.
+        The JSON of an event is parsed once, although the event may occur for many table rows.
         """
         rows, places = np.unique(events, return_inverse=True)
         paths = [path for path in self._paths if path not in present_paths and path[:1] != (self._read.alias,)]
@@ -199,9 +205,9 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """Return whether a pattern allows the table's number of rows.
+        """Return whether a pattern allows the table's number of rows. If it does not, the reason is stored.
 
-        This is checked again here because concurrent requests may together exceed the limit.
+        The number is checked again here because concurrent requests may together exceed the limit.
         """
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
@@ -237,6 +243,6 @@ class RowLane(Lane):
 
 
 def _rows_of(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the hash of the table row for each pair (hashed correlation key, hashed key of the row's trace)."""
+    """Return the hash of the table row in each pair of a hashed correlation key and a hashed key of the row's trace."""
     hashes: NDArray[np.uint64] = pairs[:, 1] ^ (pairs[:, 0] * _FACTOR)
     return hashes

@@ -1,9 +1,9 @@
 """Shadow mode: the guard drops no partial matches, and each match is checked for whether eviction would have lost it.
 
-On a conforming trace eviction loses nothing. On a deviating trace eviction loses a match if it drops a partial match
-that leads to this match before the deviation. It does so if the state of the partial match can no longer complete when
-the match's next event arrives, or when the trace deviates. So the monitor transitions of each trace are kept until the
-trace ends (constraint-aware CEP, section 4.6).
+On a conforming trace eviction loses nothing. On a deviating trace it loses a match if, before the deviation, it would
+have dropped a partial match that leads to this match. A partial match is dropped if its state can no longer complete
+when the match's next event arrives, or when the trace deviates. So the monitor transitions of each trace are kept until
+the trace ends (constraint-aware CEP, section 4.6).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _History:
 
 
 class ShadowLedger:
-    """The monitor transitions of open traces whose guard is in shadow mode."""
+    """The monitor transitions of open traces whose guard is in shadow mode, kept until the traces end."""
 
     def __init__(self) -> None:
         self._moves = np.zeros(0, _MOVE)
@@ -74,7 +74,7 @@ class ShadowLedger:
     def _ends(
         self, visits: Visits, place: int, guards: GuardTables, noted: Interned | None
     ) -> tuple[Interned | None, Interned | None]:
-        """Return the monitor states before and after a transition; None for an unknown state."""
+        """Return the monitor states before and after a transition. None means a state that is not known."""
         after = int(visits.after[place])
         if noted is None:
             return guards.states[int(visits.before[place])], guards.states[after]
@@ -91,10 +91,10 @@ class ShadowLedger:
             self._moves = self._moves[~np.isin(self._moves["trace"], traces)]
 
     def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
-        """Return whether eviction would have lost a given match.
+        """Return whether eviction would have lost a match.
 
-        It would if it had dropped a partial match that leads to the match. Only matches of guarded patterns can be
-        lost.
+        It loses a match by dropping a partial match that leads to it. ``bound`` are the bound events of the match. Only
+        matches of guarded patterns can be lost.
         """
         history = self._history(trace)
         if history is None or not pattern.is_guarded:
@@ -158,7 +158,7 @@ class ShadowLedger:
         return self._numbers[state]
 
     def _history(self, trace: int) -> _History | None:
-        """Return the monitor transitions of a trace up to its deviation, or None if the trace did not deviate."""
+        """Return the monitor transitions of a trace up to its deviation. If the trace did not deviate, return None."""
         moves = self._moves[self._moves["trace"] == trace]
         if not len(moves) or moves["after"][-1] != _DEVIATED:
             return None
@@ -173,7 +173,7 @@ class ShadowLedger:
         history: _History,
         sequence: int,
     ) -> set[int]:
-        """Return the automaton states among ``states`` that could still complete just before an event."""
+        """Return those of ``states`` from which the pattern could still complete just before the event ``sequence``."""
         reached = int(np.searchsorted(history.sequences[:-1], sequence))
         live = self._live_states(pattern, guards, history.version, history.states[reached])
         return {state for state in states if live[state]}

@@ -37,7 +37,10 @@ _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, Over
 
 @dataclass(slots=True, kw_only=True)
 class Header:
-    """The saved values except arrays. ``dump`` fills ``lanes`` with each lane's keys and ``SavedLane.members``."""
+    """The saved values of a matcher, except arrays.
+
+    ``dump`` fills ``lanes`` with the keys and ``SavedLane.members`` of each lane.
+    """
 
     end_events: list[str]
     match_limit: int
@@ -51,7 +54,7 @@ class Header:
 
 
 def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
-    """Return a matcher's state as bytes."""
+    """Return a matcher's state as bytes for a snapshot."""
     arrays: Arrays = {}
     for number, (keys, lane) in enumerate(lanes.items()):
         saved = lane.dump()
@@ -73,7 +76,7 @@ def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
 
 
 def read(data: bytes) -> tuple[Header, Arrays]:
-    """Read header and arrays from bytes, after checking version and checksum."""
+    """Return the header and the arrays in the bytes of a snapshot, after checking version and checksum."""
     if len(data) < _PREFIX.size:
         raise StateFormatError(f"saved state has {len(data)} bytes; even an empty one has more than {_PREFIX.size}")
     magic, version, digest = _PREFIX.unpack_from(data)
@@ -111,7 +114,7 @@ def restore(
     patterns: Mapping[tuple[Path, ...], Sequence[RunningPattern]],
     guards: Mapping[int, Guard],
 ) -> None:
-    """Fill empty lanes with saved state; reject invalid content and missing guards."""
+    """Fill empty lanes with saved state. Invalid content and missing guards are rejected."""
     try:
         saved = {_keys_of(members): _saved_lane(number, members, arrays) for number, members in enumerate(header.lanes)}
         if saved.keys() != lanes.keys():
@@ -137,7 +140,10 @@ def _wrong_content(error: Exception) -> StateFormatError:
 
 
 def _refuse_fractions(members: object) -> None:
-    """Reject fractions, because all saved numbers are integers and a float would make kernels compile again."""
+    """Reject saved values with fractions.
+
+    All saved numbers are integers, and a float would make kernels compile again.
+    """
     waiting = [members]
     while waiting:
         member = waiting.pop()

@@ -49,8 +49,8 @@ class LaneOptions:
     """Options that all lanes of a matcher share.
 
     With ``may_be_guarded``, traces are tracked from their first event, because a guard may be set later. With
-    ``lists_open_traces``, the keys and times of these traces are kept too. A trace ends after ``idle_timeout_us``
-    without an event; with None, there is no timeout.
+    ``lists_open_traces``, the keys and times of open traces are kept. A trace ends after ``idle_timeout_us`` without an
+    event. With None, there is no timeout.
     """
 
     end_events: frozenset[str]
@@ -89,7 +89,7 @@ class SavedMembers:
 class SavedLane:
     """A lane's state as plain values: JSON values as in ``SavedMembers``, and one-dimensional arrays by name.
 
-    The prefix of an array's name identifies the component of the state that owns the array.
+    Each part of the state owns the arrays whose names begin with its prefix.
     """
 
     members: Mapping[str, Any]
@@ -129,7 +129,7 @@ class LaneState:
 
     @classmethod
     def empty(cls, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> LaneState:
-        """Return the state before the first event, for traces of the correlation key or of finer keys."""
+        """Return the state before the first event. With ``is_finer``, it is for traces of finer keys."""
         timeout_us = options.idle_timeout_us
         return cls(
             table=TraceTable(is_simultaneous=options.is_simultaneous),
@@ -157,7 +157,7 @@ class LaneState:
         return UNGUARDED if version is None else self.guards.intern(version, self.guards.guards[version].start)
 
     def forget_unused_guards(self) -> None:
-        """Drop the monitor states and guard versions that no open or new trace can have."""
+        """Drop the monitor states that no open or new trace can have, and the guard versions that none follows."""
         if self.home is not None:  # a following lane reads the monitor states of its home lane with each batch
             self.guards = GuardTables(self.home.guards.guards)
             return
@@ -172,7 +172,7 @@ class LaneState:
         self.guards = fresh
 
     def forget_closed_traces(self) -> None:
-        """Release the numbers of ended traces and, from time to time, remove traces without bound events."""
+        """Release the numbers of ended traces. From time to time, remove open traces without bound events."""
         self.table.release_closed(self.guards)
         if self.table.is_worth_sweeping:
             capacity = self.table.capacity
@@ -190,7 +190,7 @@ class LaneState:
 
     @property
     def _trace_bytes(self) -> int:
-        """Bytes of an open trace, without the text of its key."""
+        """The memory of an open trace in bytes, without the text of its key."""
         return _INDEXED_BYTES if self.open is None else _INDEXED_BYTES + _LISTED_BYTES
 
     def forget_counts(self) -> None:
@@ -233,7 +233,7 @@ class LaneState:
         )
 
     def dump(self) -> SavedLane:
-        """Return the state as plain values. Traces, nodes, runs and events are renumbered densely."""
+        """Return the state as plain values for a snapshot. Traces, nodes, runs and events get dense new numbers."""
         self.events.compact(self.held_sequences())
         traces, numbers = self.table.dump_arrays()
         shadow, shadow_states = self.shadow.dump_arrays(numbers)
@@ -291,7 +291,7 @@ class LaneState:
         self.shadow.load_arrays(arrays, watched, traces=self.table.counters["open"])
 
     def load_matches(self, saved: SavedLane) -> None:
-        """Restore the partial matches and events of ``dump``. The engines must have the same patterns."""
+        """Restore the partial matches and events of ``dump``. The engines must have the patterns that they had then."""
         arrays, traces = saved.arrays, self.table.counters["open"]
         self._enter_bits()
         self.shared.load_arrays(arrays, traces=traces, sequences=self.sequence)
@@ -320,10 +320,10 @@ class LaneState:
     def _stable_monitors(
         self, monitors: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], Sequence[Interned], Sequence[Interned]]:
-        """Return dense numbers for the monitor states of open traces, and the states by number.
+        """Return dense numbers for the monitor states of open traces, and two lists of the states by number.
 
-        Numbers start with ``RESERVED``. States of the guards' tables come first, then states of traces under bit
-        tables.
+        Numbers start with ``RESERVED``. The first list has the states of the guards' tables. The second has the states
+        of traces under bit tables, whose numbers follow.
         """
         used = [number for number in distinct(monitors).tolist() if number >= RESERVED]
         states = {number: interned for number in used if (interned := self.guards.states[number]) is not None}

@@ -55,7 +55,7 @@ class HeldMatches:
     Attributes:
         homes: Hashed correlation keys.
         engines: The engine that retains the partial matches.
-        states: The furthest state of the pattern's automaton.
+        states: The furthest state that a partial match has reached in the pattern's automaton.
         nodes: The engine's node of the newest event in the furthest state.
     """
 
@@ -101,7 +101,7 @@ class LaneView:
         )
 
     def open_keys(self) -> NDArray[np.uint64]:
-        """Return the hashed keys of the open traces that the lane tracks, in any order."""
+        """Return the hashed keys of all open traces in the lane's table, in any order."""
         return self._open[0]
 
     def held(self) -> HeldMatches:
@@ -140,14 +140,17 @@ class LaneView:
         return furthest
 
     def guard_of(self, trace: int, monitor: int) -> tuple[Keeping, Interned | None]:
-        """Return whether a trace has kept its guard's constraints, and if so, the monitor state."""
+        """Return how a trace stands with its guard, and its monitor state if it has kept all constraints.
+
+        The first value is ``kept``, ``deviating``, or ``none`` if the trace has no guard.
+        """
         if is_deviant(np.array([monitor], np.int32))[0]:
             return "deviating", None
         interned = self.state.guards.bits.state_of(trace) or self.state.guards.states[monitor]
         return ("none", None) if monitor == UNGUARDED or interned is None else ("kept", interned)
 
     def can_match(self, number: int, monitor: int) -> bool:
-        """Return whether a pattern without bound events can still complete in a monitor state."""
+        """Return whether a pattern can still complete in a trace that has bound none of its events yet."""
         tables = self.state.guards.tables
         return bool(tables.live[tables.truth[monitor], self.layout.state_range[number]])
 
@@ -174,7 +177,7 @@ class LaneView:
         return None if pattern.within_us is None else min(step.time_us for step in bound) + pattern.within_us
 
     def _chain(self, held: HeldMatches, place: int) -> Iterator[tuple[str, int]]:
-        """Yield alias and sequence number of each event of the furthest partial match at a place of ``held``."""
+        """Yield (alias, sequence number) of each event of a partial match, the furthest at the index ``place``."""
         node, number = int(held.nodes[place]), int(held.patterns[place])
         automaton = self.patterns[number].automaton
         if held.engines[place] == _SHARED:

@@ -1,4 +1,4 @@
-"""Packing of shared-node state into dense arrays for saving, and unpacking, which checks every link."""
+"""Packing of shared-node state into dense arrays for a snapshot, and unpacking, which checks every link."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ from streams.kernels.compiling import inlined, kernel
 
 @kernel
 def count_heads(program: Program, state: SharedState) -> Int:
-    """Return the number of stacks of all (trace, pattern) pairs, including empty stacks."""
+    """Return the number of stacks of all (trace, pattern) pairs, which is the length of ``Packed.heads``.
+
+    Empty stacks count.
+    """
     program, state = borrowed(program), borrowed(state)
     blocks, trace_first, state_range = state.blocks, state.trace_first, program.state_range
     count = 0
@@ -64,9 +67,9 @@ def count_heads(program: Program, state: SharedState) -> Int:
 def pack(
     program: Program, state: SharedState, traces: NDArray[np.int32], numbers: NDArray[np.int32], packed: Packed
 ) -> None:
-    """Write the state to ``packed``. ``traces`` maps old to new trace numbers.
+    """Write the state to ``packed``, with new numbers for traces and nodes.
 
-    ``numbers`` is scratch memory, indexed by node.
+    ``traces`` has the new trace number of each old number. ``numbers`` is scratch memory, indexed by node.
     """
     program, state, packed = borrowed(program), borrowed(state), borrowed(packed)
     traces, numbers = borrowed(traces), borrowed(numbers)
@@ -105,7 +108,7 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill the blocks of pairs from packed state, and count references; return a fault or SOUND.
+    """Fill the blocks of pairs from packed state, and count references. Return a fault, or SOUND.
 
     ``pairs`` receives the offsets of the blocks.
     """
@@ -145,7 +148,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
 
 @inlined
 def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, before: Int) -> np.bool_:
-    """Return whether a node's measure (see ``measure_of``) contradicts the nodes to which the node links."""
+    """Return whether the measure of a node contradicts the nodes to which it links. ``measure_of`` defines measures."""
     wrong: np.bool_ = np.bool_(False)
     for other in (below, before):
         if other != NIL and (words[other, 0] ^ event) & 1:
@@ -162,10 +165,10 @@ def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, bef
 
 @inlined
 def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], node: Int, most_tied: Int) -> bool:
-    """Return whether a node's links are invalid.
+    """Return whether the links of a node are invalid.
 
-    Links are also invalid if they lead to later events, or if more than ``most_tied`` nodes below the node bind its
-    event.
+    Links are out of range, lead to later events, or lead to more than ``most_tied`` nodes below the node that bind the
+    same event.
     """
     count, event = words.shape[0], words[node, 0] >> EVENT_BITS
     below, before, sibling = packed_links[node, 0], packed_links[node, 1], packed_links[node, 2]
@@ -185,7 +188,7 @@ def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], n
 
 @kernel
 def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: Int, most_tied: Int) -> Int:
-    """Fill nodes from packed state, check their links and count references; return a fault or SOUND."""
+    """Fill nodes from packed state, check their links and count references. Return a fault, or SOUND."""
     state, packed = borrowed(state), borrowed(packed)
     links, nodes, counters = state.links, state.nodes, state.counters
     packed_links, words = packed.links, packed.words
@@ -213,9 +216,9 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
 
 @kernel
 def count_held(state: SharedState, seen: NDArray[np.bool_]) -> Int:
-    """Count the bound events, whose nodes form cycles of siblings; return a fault or SOUND.
+    """Count the bound events, and check that the nodes of each event form a cycle of siblings.
 
-    ``seen`` is scratch memory, indexed by node.
+    Return a fault, or SOUND. ``seen`` is scratch memory, indexed by node.
     """
     state, seen = borrowed(state), borrowed(seen)
     links, nodes, counters = state.links, state.nodes, state.counters

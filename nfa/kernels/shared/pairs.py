@@ -1,4 +1,4 @@
-"""(trace, pattern) entries (pairs): their blocks, their index, and the release of their nodes."""
+"""The pairs, that is, (trace, pattern) entries: their blocks, their index, and the release of their nodes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def hash_of(trace: Int, pattern: Int) -> np.uint64:
 
 @inlined
 def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
-    """Return the index slot of a (trace, pattern) pair, or the empty slot for a new pair."""
+    """Return the index slot of a (trace, pattern) pair. A new pair gives the empty slot at which to enter it."""
     index, blocks = state.slots, state.blocks
     mask = np.uint64(index.shape[0] - 1)
     mixed = hash_of(trace, pattern)
@@ -66,7 +66,10 @@ def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
 
 @apart
 def enter_pair(state: SharedState, pair: Int) -> None:
-    """Add a pair to the index, which omits the first pair of each trace."""
+    """Add a pair to the index.
+
+    The first pair of each trace is not in the index, because ``trace_first`` leads to it.
+    """
     trace, pattern = state.blocks[pair + TRACE], state.blocks[pair + PATTERN]
     slot = find_pair_slot(state, trace, pattern)
     state.slots[slot] = (hash_of(trace, pattern) & ~LOW) | np.uint64(pair + 1)
@@ -75,7 +78,7 @@ def enter_pair(state: SharedState, pair: Int) -> None:
 
 @apart
 def leave_pair(state: SharedState, pair: Int) -> None:
-    """Remove a pair from the index and close the gap (backward shift deletion)."""
+    """Remove a pair from the index, and move later entries up to close the gap (backward shift deletion)."""
     index, blocks = state.slots, state.blocks
     size = np.uint64(index.shape[0])
     mask = size - np.uint64(1)
@@ -109,7 +112,10 @@ def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
 
 @inlined
 def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> None:
-    """Add a pair with a filled block to its trace's list and, unless the pair is the trace's first, to the index."""
+    """Add a pair with a filled block to its trace's list.
+
+    It is added to the index unless it is the trace's first pair.
+    """
     blocks, first = state.blocks, state.trace_first[trace]
     if first == NIL:
         blocks[pair + NEXT] = blocks[pair + PREVIOUS] = NIL
@@ -125,7 +131,7 @@ def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> N
 
 @inlined
 def open_pair(state: SharedState, lent: SharedState, trace: Int, pattern: Int, states: Int) -> np.int64:
-    """Create an empty pair, for which there must be room."""
+    """Create an empty pair and return it. There must be room."""
     blocks, block_free, counters = state.blocks, state.block_free, state.counters
     units = (HEADER + states - 1 + UNIT - 1) // UNIT
     pair = np.int64(block_free[units])
@@ -146,7 +152,7 @@ def open_pair(state: SharedState, lent: SharedState, trace: Int, pattern: Int, s
 
 @apart
 def close_pair(state: SharedState, pair: Int, states: Int) -> None:
-    """Remove a pair whose stacks are empty."""
+    """Remove a pair from its trace's list and from the index, and release its block. Its stacks must be empty."""
     trace_first, blocks, block_free, counters = state.trace_first, state.blocks, state.block_free, state.counters
     following, previous = np.int64(blocks[pair + NEXT]), blocks[pair + PREVIOUS]
     if previous == NIL:
@@ -167,7 +173,7 @@ def close_pair(state: SharedState, pair: Int, states: Int) -> None:
 
 @apart
 def release(state: SharedState, head: Int) -> None:
-    """Drop one reference to a stack, and release the nodes that no longer have references."""
+    """Drop one reference to a stack. Nodes without any other reference are released."""
     links, free, counters = state.links, state.free, state.counters
     links[head, REFERENCES] -= 1
     if links[head, REFERENCES] != 0:
@@ -198,7 +204,7 @@ def release(state: SharedState, head: Int) -> None:
 
 @apart
 def trim_pair(state: SharedState, pair: Int, states: Int, now: Int) -> None:
-    """Empty the expired stacks of a pair whose pattern has a window."""
+    """Empty the stacks of a pair that have expired as a whole. The pattern must have a window."""
     blocks, nodes = state.blocks, state.nodes
     for place in range(pair + HEADER, pair + HEADER + states - 1):
         head = blocks[place]
@@ -210,7 +216,7 @@ def trim_pair(state: SharedState, pair: Int, states: Int, now: Int) -> None:
 
 @apart
 def sweep(program: Program, state: SharedState, now: Int) -> None:
-    """Release expired nodes: first the tops of stacks, then all nodes below the last unexpired node of a stack."""
+    """Release expired nodes, first whole stacks, and then the expired lower part of other stacks."""
     blocks, links, nodes, counters = state.blocks, state.links, state.nodes, state.counters
     within, state_range, trace_first = program.within, program.state_range, state.trace_first
     for trace in range(trace_first.shape[0]):
@@ -247,7 +253,7 @@ def close_trace(program: Program, state: SharedState, trace: Int) -> None:
 
 @apart
 def close_stacks(state: SharedState, pair: Int, states: Int) -> None:
-    """Empty the stacks of a pair and remove the pair."""
+    """Empty the stacks of a pair and close the pair."""
     blocks = state.blocks
     for place in range(pair + HEADER, pair + HEADER + states - 1):
         if blocks[place] != NIL:

@@ -1,4 +1,4 @@
-"""Enumeration and counting of the matches that a stack of nodes represents."""
+"""Enumeration and counting of the matches in a stack. A stack of nodes represents many partial matches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from streams.kernels.compiling import apart, inlined
 
 @apart
 def count_paths(state: SharedState, output: Output, head: Int, now: Int, within: Int) -> np.int64:
-    """Return the number of unexpired partial matches that a stack represents under WITHIN.
+    """Return the number of partial matches in a stack that have not expired under WITHIN.
 
     Each node is visited once.
     """
@@ -60,9 +60,10 @@ def count_paths(state: SharedState, output: Output, head: Int, now: Int, within:
 
 @inlined
 def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Write the bound events of a match: ``first``, then ``level`` events of the path, then ``last``.
+    """Write the bound events of a match to the output.
 
-    If ``level`` is ``NIL``, only ``last`` is written. Returns (status, offset of the next match's events).
+    The events are ``first``, then ``level`` events of the path, then ``last``. If ``level`` is ``NIL``, the only event
+    is ``last``. Returns (status, offset of the next match's events).
     """
     words, bound_alias, bound_sequence = output.words, output.bound_alias, output.bound_sequence
     if record >= output.match_end.shape[0]:
@@ -82,7 +83,7 @@ def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, l
 
 @inlined
 def write_single(output: Output, event: Int) -> tuple[Int, Int]:
-    """Write a match that consists of a single event; return (status, number of matches written)."""
+    """Write a match that consists of a single event. Return (status, number of matches written)."""
     filled = output.filled
     record, written = filled[0], np.int64(0)
     status, end = write_match(output, record, filled[1], np.int64(NIL), event, event)
@@ -94,7 +95,10 @@ def write_single(output: Output, event: Int) -> tuple[Int, Int]:
 
 @inlined
 def is_within(state: SharedState, before: Int, latest: Int, earliest: Int, within: Int) -> bool:
-    """Return whether events from ``earliest`` to ``latest``, with a partial match in ``before``, fit the window."""
+    """Return whether a match fits the window if its earlier events come from the stack ``before``.
+
+    The times of the events chosen so far extend from ``earliest`` to ``latest``.
+    """
     return bool(latest < earliest + within and (before == NIL or state.nodes[before, MEASURE] > latest))
 
 
@@ -104,8 +108,9 @@ def write_paths(
 ) -> tuple[Int, Int]:
     """Write at most ``budget`` of the matches that an event completes, newest events first.
 
-    Under WITHIN, the window of a match must still be open at ``clock``, the newest event time so far. Returns (status,
-    number of matches written). If the status is not ``DONE``, an array was full and the call must be repeated.
+    ``head`` is the stack of partial matches that the event completes. Under WITHIN, the window of a match must still be
+    open at ``clock``, the newest event time so far. Returns (status, number of matches written). If the status is not
+    ``DONE``, an array was full and the call must be repeated.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled
@@ -149,9 +154,10 @@ def write_paths(
 def complete(
     state: SharedState, output: Output, head: Int, event: Int, now: Int, clock: Int, within: Int, budget: Int
 ) -> tuple[Int, Int, Int]:
-    """Write the matches that one transition into an accepting state completes, as lists of bound events.
+    """Write the matches that an event completes by one transition into an accepting state.
 
-    Returns (status, number of matches written, number of matches beyond the limit).
+    ``head`` is the stack of the transition's source state. At most ``budget`` matches are written. Returns (status,
+    number of matches written, number of matches beyond the limit).
     """
     if head == NIL:
         if budget == 0:

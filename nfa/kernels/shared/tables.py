@@ -62,9 +62,9 @@ LARGE = 8_192  # prefetching pays if there is room for more nodes
 
 
 class Program(NamedTuple):
-    """The compiled patterns. Transitions are grouped by event type or filter index cell, then by pattern.
+    """The compiled patterns.
 
-    State 0 is the start of a pattern.
+    Transitions are grouped by event type or filter index cell, then by pattern. State 0 is the start of a pattern.
     """
 
     listen: NDArray[np.int32]  # (types + 1,) ranges of the transitions that listen to all events of a type
@@ -103,7 +103,7 @@ class SharedState(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """The relevant rows of a batch, with their traces and monitor numbers."""
+    """The relevant rows of a batch, with their traces and monitor numbers. This is the input of the kernel."""
 
     rows: NDArray[np.int32]
     traces: NDArray[np.int32]
@@ -120,7 +120,7 @@ class Visited(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The parts of ``traces.Guards`` that this engine reads."""
+    """The tables of a guard that this engine reads (see ``traces.Guards``)."""
 
     gate: NDArray[np.int32]
     truth: NDArray[np.int32]
@@ -149,7 +149,7 @@ class Output(NamedTuple):
 
 
 class Matching(NamedTuple):
-    """The arrays that matching a batch reads and writes."""
+    """All arrays that matching a batch reads and writes."""
 
     program: Program
     tables: Tables
@@ -159,7 +159,10 @@ class Matching(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Shared-node state in dense arrays for saving, with pairs in the order of traces and new numbers for nodes."""
+    """Shared-node state in dense arrays for a snapshot.
+
+    Pairs are in the order of traces, and nodes have new numbers.
+    """
 
     pair_trace: NDArray[np.int32]
     pair_pattern: NDArray[np.int32]

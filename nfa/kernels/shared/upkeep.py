@@ -1,4 +1,4 @@
-"""Kernels that link, index and renumber the (trace, pattern) pairs of the shared-node engine outside of matching."""
+"""Kernels for (trace, pattern) pairs outside of matching: they link, index and renumber pairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def link_pairs(state: SharedState, pairs: NDArray[np.int32]) -> bool:
-    """Add pairs with filled blocks to the lists of their traces; return false if a pair occurs twice."""
+    """Add pairs with filled blocks to the lists of their traces. Return false if a pair occurs twice."""
     state, pairs = borrowed(state), borrowed(pairs)
     blocks = state.blocks
     for number in range(pairs.shape[0]):
@@ -27,7 +27,7 @@ def link_pairs(state: SharedState, pairs: NDArray[np.int32]) -> bool:
 
 @kernel
 def fill_index(state: SharedState) -> None:
-    """Add all pairs except the first pair of each trace to an empty index."""
+    """Add all pairs to an empty index, except the first pair of each trace."""
     state = borrowed(state)
     blocks, trace_first = state.blocks, state.trace_first
     state.counters[INDEXED] = 0
@@ -41,7 +41,7 @@ def fill_index(state: SharedState) -> None:
 
 @kernel
 def keep_patterns(program: Program, state: SharedState, numbers: NDArray[np.int32]) -> None:
-    """Renumber patterns by ``numbers[old]``, and empty the index.
+    """Change the number of each pair's pattern to ``numbers[old]``, and empty the index.
 
     Pairs of patterns whose new number is ``NIL`` are dropped.
     """

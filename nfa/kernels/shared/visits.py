@@ -1,9 +1,10 @@
-"""The shared-node kernel, for partial matches that need no memory of their own. The caller owns every array.
+"""The shared-node kernel, for patterns whose partial matches need no memory of their own. The caller owns every array.
 
 A *pair* is a trace's entry for a pattern: a block with one stack of nodes per pattern state. A node binds an event to
-an alias and points to the top of its source state's stack at that time. Nodes are reference-counted in an arena with a
-free list. Under WITHIN a sweep releases expired nodes; its cost is amortized over the nodes created since the last
-sweep. Enumeration never visits expired nodes.
+an alias and points to the top of its source state's stack at that time. So a node represents one partial match for each
+way through the nodes before it. Nodes are reference-counted in an arena with a free list. Under WITHIN a sweep releases
+expired nodes. Its cost is amortized over the nodes created since the last sweep. Enumeration never visits expired
+nodes.
 
 Sources: SASE instance stacks (Wu, Diao, Rizvi, SIGMOD 2006), CORE's timed enumerable compact sets (Bucchi et al., VLDB
 2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
@@ -65,9 +66,10 @@ from streams.kernels.compiling import apart, inlined, kernel
 
 @inlined
 def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Release the dead states of one pattern, which ``tables.kills`` lists from index ``place``.
+    """Release the stacks of one pattern's dead states, which are listed in ``tables.kills`` from index ``place`` on.
 
-    Returns (index of the next pattern's kills, furthest dead state among the start state and states with a stack).
+    Returns (index of the next pattern's kills, furthest dead state). Only the start state and states with a stack
+    count.
     """
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
@@ -87,7 +89,10 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
 
 @inlined
 def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
-    """Return the terms, as bits, that a pair can still complete; under BY_QUERY, also the terms that have matched."""
+    """Return, as bits, the terms of a pattern that a pair can still complete.
+
+    Under BY_QUERY, the terms that have matched are included.
+    """
     blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
     if pair != NIL:
@@ -101,7 +106,7 @@ def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, poli
 
 @inlined
 def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Return the result of ``release_dead`` without releasing anything."""
+    """Return the same result as ``release_dead``, but release nothing."""
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
     while place < end and kills[place] < last:
@@ -115,7 +120,7 @@ def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, l
 
 @inlined
 def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.uint32) -> None:
-    """Release the stacks of a pair's states that have no term in ``alive``."""
+    """Release the stacks of states whose partial matches can complete none of the terms ``alive``."""
     blocks, terms = lent.state.blocks, lent.program.state_terms
     for number in range(1, states):
         head = blocks[pair + HEADER + number - 1]
@@ -129,9 +134,10 @@ def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.u
 def kill_in_pattern(
     lent: Matching, pattern: Int, place: Int, end: Int, pair: Int, policy: Int, truth: Int
 ) -> tuple[Int, Int, bool]:
-    """Apply the guard's policy to the dead states of one pattern, which ``tables.kills`` lists from index ``place``.
+    """Apply the guard's policy to the dead states of one pattern in one trace.
 
-    Returns (index of the next pattern's kills, furthest dead state, whether the pattern can still match).
+    The states are listed in ``tables.kills`` from index ``place`` on. Returns (index of the next pattern's kills,
+    furthest dead state, whether the pattern can still match).
     """
     program, blocks = lent.program, lent.state.blocks
     first, last = program.state_range[pattern], program.state_range[pattern + 1]
@@ -151,7 +157,10 @@ def kill_in_pattern(
 
 @apart
 def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int, after: Int) -> None:
-    """Apply the guard's policy to a range of ``tables.kills``, and report the patterns that can no longer match."""
+    """Apply the guard's policy to all states that an event kills, and report the patterns that can no longer match.
+
+    The states are ``tables.kills[place:end]``.
+    """
     program, tables, state, output = lent.program, lent.tables, lent.state, lent.output
     clock, policy, truth = lent.visited.clocks[row], tables.policy[before], tables.truth[after]
     held = state.counters[HELD]
@@ -183,10 +192,10 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
 def measure_of(
     state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, clock: Int, within: Int
 ) -> tuple[Int, Int]:
-    """Return the measure of a new node, which is pushed on the stack ``below`` and extends the stack ``before``.
+    """Return the measure of a new node on the stack ``below``, which extends the partial matches in ``before``.
 
-    The measure is the number of partial matches in the stack; under WITHIN, it is the time at which the last of them
-    expires. Returns (measure, below). An expired ``below`` is released and replaced by NIL.
+    The measure is the number of partial matches in the new stack. Under WITHIN, it is the time at which the last of
+    them expires. Returns (measure, below). An expired ``below`` is released and replaced by NIL.
     """
     nodes = state.nodes
     if within == 0:
@@ -205,9 +214,10 @@ def measure_of(
 def push(
     state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, clock: Int, within: Int
 ) -> np.int32:
-    """Push a node onto the stack ``below``, and return the node.
+    """Push a new node onto the stack ``below``, and return the node.
 
-    The node binds an event to every partial match in ``before``. It takes over the caller's references to both stacks.
+    The node extends every partial match in ``before`` by the event. It takes over the caller's references to both
+    stacks.
     """
     nodes, links, counters = state.nodes, state.links, state.counters
     measure, below = measure_of(state, lent, below, before, now, clock, within)
@@ -225,7 +235,7 @@ def push(
 
 @inlined
 def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
-    """Return the status for an array without room for a group of transitions, or DONE if every array has room."""
+    """Return DONE if all arrays have room for ``pushes`` transitions, or the status of an array that has none."""
     counters = state.counters
     if counters[NODES] + pushes > state.nodes.shape[0]:
         return NODES_FULL
@@ -238,7 +248,10 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
 
 @inlined
 def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
-    """Under NEXT, empty the stacks whose partial matches an event extends. The caller takes over their references."""
+    """Empty the stacks that the taken transitions extend, because NEXT lets no event be skipped.
+
+    The caller takes over the references to the stacks.
+    """
     blocks, sources, transitions = matching.state.blocks, matching.program.source, matching.output.taken
     for place in range(n_taken):
         if transitions[place, 1] != NIL:
@@ -258,7 +271,10 @@ def bind(
     event: Int,
     row: Int,
 ) -> None:
-    """Extend the partial matches in the source states of the taken transitions. Under NEXT, empty these states."""
+    """Extend the partial matches in the source states of the taken transitions by the current event.
+
+    Under NEXT, the source states are emptied.
+    """
     program, state, transitions, live = matching.program, matching.state, matching.output.taken, matching.tables.live
     blocks, links, counters, targets, terms = (
         state.blocks,
@@ -308,7 +324,7 @@ def bind(
 
 @inlined
 def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
-    """Record the number of matches of an event and a pattern beyond the limit."""
+    """Record how many matches of a pattern an event completed beyond the limit."""
     counters, output = matching.state.counters, matching.output
     number = output.filled[3]
     counters[OVERFLOW] = min(counters[OVERFLOW] + count, MOST_COUNTED)
@@ -318,7 +334,7 @@ def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
 
 @inlined
 def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
-    """Write row, trace and pattern into the match records, starting at ``first``."""
+    """Write row, trace and pattern into the match records from ``first`` on."""
     for record in range(first, output.filled[0]):
         output.match_row[record], output.match_trace[record], output.match_pattern[record] = row, trace, pattern
 
@@ -327,7 +343,10 @@ def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None
 def source_of(
     state: SharedState, pair: Int, source: Int, is_startable: bool, within: Int, clock: Int
 ) -> tuple[bool, np.int32]:
-    """Return whether a transition from a state of a pair can be taken, and the stack of this state."""
+    """Return whether the transitions from a state can be taken in a pair, and the stack of the state.
+
+    The start state has no stack. Its transitions need ``is_startable``.
+    """
     can_take, head = is_startable, np.int32(NIL)
     if source != 0:
         if pair != NIL:
@@ -338,7 +357,7 @@ def source_of(
 
 @inlined
 def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: Int) -> tuple[bool, np.uint32]:
-    """Return whether a match may start, and which terms of the pattern, as bits, may be extended."""
+    """Return whether the guard lets a match start, and bits of the terms whose partial matches may be extended."""
     tables = matching.tables
     policy = tables.policy[monitor]
     if policy != BY_QUERY:
@@ -349,7 +368,10 @@ def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: In
 
 @inlined
 def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
-    """Under BY_QUERY, mark terms as matched, so that their partial matches are never dropped."""
+    """Mark terms of a pair as matched, so that their partial matches are never dropped.
+
+    Only BY_QUERY needs the mark.
+    """
     if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
         matching.state.blocks[pair + MATCHED] |= np.int32(terms)
 
@@ -366,7 +388,10 @@ def take(
     after: Int,
     first_sequence: Int,
 ) -> Int:
-    """Take all transitions of a pattern that an event allows; return the status."""
+    """Take all transitions of a pattern that an event allows, and return the status.
+
+    ``first`` and ``last`` bound the pattern's transitions. Matches are written, and partial matches are extended.
+    """
     program, tables, state, visited, output = (
         matching.program,
         matching.tables,
@@ -417,7 +442,7 @@ def take(
 
 @apart
 def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None:
-    """Prefetch the data of the next visits, so that their cache misses overlap."""
+    """Prefetch the data that the next visits will read, so that their cache misses overlap."""
     program, state, visited = lent.program, lent.state, lent.visited
     rows, traces, event_types = visited.rows, visited.traces, visited.types
     listen, patterns, sources, targets = program.listen, program.pattern, program.source, program.target
@@ -445,7 +470,7 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 @inlined
 def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
-    """Return the range of transitions that listen to an event by its type, or by one of its cells.
+    """Return the range of transitions that listen to an event by its type or by one of its cells.
 
     If ``part`` is -1, transitions listen by type. Otherwise ``part`` is a dimension of the filter index, and
     transitions listen by the event's cell in this dimension. The ranges of successive parts ascend.
@@ -459,7 +484,7 @@ def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.in
 
 @inlined
 def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
-    """Return the first transition in a range whose predicate accepts the event, or ``last`` if there is none."""
+    """Return the first transition in a range whose predicate accepts the event. If there is none, return ``last``."""
     passed, predicates = matching.visited.passed, matching.program.predicate
     place = first
     while place < last and not passed[predicates[place], row]:
@@ -471,9 +496,10 @@ def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
 def match_visit(
     matching: Matching, lent: Matching, visit: Int, first_sequence: Int, first_transition: Int
 ) -> tuple[Int, Int]:
-    """Process a visit (relevant row), or resume it at ``first_transition`` unless this is NIL.
+    """Process a visit (relevant row). If ``first_transition`` is not NIL, resume the visit at this transition.
 
-    Returns (status, transition): ``DONE`` and NIL, or the status of a full array and the transition at which to resume.
+    Returns (status, transition). They are ``DONE`` and NIL, or the status of a full array and the transition at which
+    to resume.
     """
     program, tables, visited = matching.program, matching.tables, matching.visited
     counters = matching.state.counters
@@ -507,7 +533,7 @@ def match_visit(
 
 @inlined
 def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
-    """Return whether some transition listens to an event, by the event's type or cells."""
+    """Return whether some transition listens to an event, by the event's type or by one of its cells."""
     is_found = bool(listen[visited.types[row]] != listen[visited.types[row] + 1])
     for slot in range(visited.cells.shape[0]):
         is_found = is_found or bool(visited.cells[slot, row] != NO_CELL)
@@ -518,11 +544,12 @@ def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
 def match_visits(
     arrays: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
 ) -> tuple[Int, Int, Int]:
-    """Process visits (relevant rows), starting at ``first_visit`` and, unless it is NIL, at ``first_transition``.
+    """Process visits (relevant rows) from ``first_visit`` on.
 
-    Returns (status, visit, transition): ``DONE``, or the status of a full array and the place at which to resume. The
-    kernel stops *before* a group of transitions that needs room, so that the wrapper can enlarge the array and call
-    again. ``picked`` is scratch memory for ``BLOCK`` visits.
+    If ``first_transition`` is not NIL, the first visit resumes at this transition. Returns (status, visit, transition):
+    ``DONE``, or the status of a full array and the place at which to resume. The kernel stops *before* a group of
+    transitions that needs room, so that the wrapper can enlarge the array and call again. ``picked`` is scratch memory
+    for ``BLOCK`` visits.
 
     The same tables have two names. The compiler keeps ``matching`` in registers, because only inlined functions read
     it. ``lent`` is in memory for functions that are called.
