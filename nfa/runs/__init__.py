@@ -1,1 +1,1 @@
-"""The run engine, for every pattern that the shared-node engine cannot run: one run per partial match."""
+"""The run engine, for patterns that the shared-node engine cannot run. It has one run per partial match."""

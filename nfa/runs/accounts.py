@@ -1,4 +1,4 @@
-"""Accounts of patterns: the work that each pattern costs, and its debt for the traces in which it was given up."""
+"""Accounts of patterns: the work that each pattern costs, and its debt for traces in which it was given up."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from streams import WorkBudget
 
 @dataclass(slots=True)
 class Account:
-    """The debt, in events, of a pattern for the traces in which it was given up, and its excess work.
+    """The account of a pattern, which decides whether the pattern is suspended because it costs too much work.
 
-    Each such trace adds ``WorkBudget.forgiven_after`` to the debt, and each event subtracts one. A pattern is suspended
-    if it was given up in too many traces or took too much work in all traces. It then receives no more events.
+    Each trace in which the pattern is given up adds ``WorkBudget.forgiven_after`` to its debt, and each event subtracts
+    one. The pattern is suspended if it was given up in too many traces or took too much work in all traces. It then
+    receives no more events.
 
     Attributes:
-        owed: The debt at the event with the sequence number ``since``.
+        owed: The debt, in events, at the event with the sequence number ``since``.
         since: Sequence number of the event at which the pattern was last given up.
         work: The pattern's work beyond its allowance, in all traces, at the event ``worked_at``.
     """
@@ -33,7 +34,7 @@ class Account:
     worked_at: int = 0
 
     def charge(self, sequence: int, budget: WorkBudget) -> bool:
-        """Charge the pattern for one more trace in which it is given up; return whether the pattern is now suspended.
+        """Charge the pattern for one more trace in which it is given up. Return whether the pattern is now suspended.
 
         The sequence number of the event must not be below that of the previous call.
         """
@@ -44,9 +45,9 @@ class Account:
 
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
-    """Return the accounts as arrays by pattern number.
+    """Return the accounts as arrays for a snapshot. The patterns follow one another in each array.
 
-    An account has three values, and two more if any account has work.
+    The second array, with the work of each pattern, is left out if no pattern has work.
     """
     rows = [(account.owed, account.since, account.is_suspended) for account in accounts]
     arrays = {"run_accounts": np.array(rows, np.int64).reshape(-1)}
@@ -58,7 +59,7 @@ def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
 
 
 def restored(arrays: Mapping[str, NDArray[Any]], patterns: int, sequences: int) -> list[Account]:
-    """Restore the accounts that ``saved`` wrote for ``patterns`` patterns.
+    """Return the accounts of ``patterns`` patterns from the arrays that ``saved`` returned.
 
     States of earlier releases may lack an array. Its values then count as 0.
     """

@@ -1,4 +1,4 @@
-"""The relevant rows of a batch as columns for the run kernel."""
+"""The relevant rows of a batch, as columns for the run kernel."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class RunInput:
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
         """Return the indices of the visits that the run engine must process.
 
-        A visit matters if a pattern listens to its event, or if the event kills a pattern state, ends the trace or
-        breaks a constraint.
+        They are visits whose event some pattern listens to, and visits that kill a pattern state, end the trace or
+        break a constraint.
         """
         visits = self.visits
         program = compiled.program
@@ -56,7 +56,10 @@ class RunInput:
 
 
 def run_batch(run_input: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool) -> RunBatch:
-    """Return the visits at ``places`` as columns. Texts that conditions read are interned in ``texts``."""
+    """Return the visits at the indices ``places`` as columns for the kernel.
+
+    Texts that conditions read are interned in ``texts``.
+    """
     batch, visits = run_input.batch, run_input.visits
     rows = visits.rows[places].astype(np.int64)
     times = np.array(batch.time_us[rows], np.int64)
@@ -82,7 +85,7 @@ def run_batch(run_input: RunInput, places: NDArray[np.intp], compiled: CompiledR
 
 
 def _taken_mask(run_input: RunInput, rows: NDArray[np.int64], compiled: CompiledRuns) -> NDArray[np.bool_]:
-    """Return a mask (symbols, rows): whether the event has a type of the symbol and satisfies its condition."""
+    """Return a mask (symbols, rows), which is true if the event has a type of the symbol and meets its condition."""
     mask = np.zeros((max(1, len(compiled.symbols)), len(rows)), np.bool_)
     names = {name: code for code, name in enumerate(run_input.batch.type_names)}
     codes = run_input.batch.type_codes[rows]

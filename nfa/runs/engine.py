@@ -1,4 +1,4 @@
-"""The run engine, for every pattern that the shared-node engine cannot run: one run per partial match."""
+"""The run engine, for patterns that the shared-node engine cannot run. It has one run per partial match."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _MOST_FOUND = 65_536  # the array of results is not enlarged in advance beyond t
 class RunEngine:
     """The engine that advances one run per partial match, in all traces of a shard.
 
-    At most ``match_limit`` matches are emitted per trace, pattern and event (per detection time for ranked matches). A
-    pattern has at most ``run_limit`` runs in a trace. Further runs are not created, but counted as lost.
+    At most ``match_limit`` matches are emitted per trace, pattern and event, or per detection time if matches are
+    ranked. A pattern has at most ``run_limit`` runs in a trace. Further runs are not created, but counted as lost.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RunEngine:
 
     @property
     def held(self) -> int:
-        """Number of events that at least one run binds."""
+        """Number of events in memory that at least one run binds."""
         return int(self._state.counters[tables.EVENTS])
 
     @property
@@ -84,7 +84,10 @@ class RunEngine:
         return int(self._state.counters[tables.PEAK_EVENTS])
 
     def take_released(self) -> int:
-        """Return the number of bound events dropped because of a guard since the last call, and reset the counter."""
+        """Return the number of bound events dropped because of a guard since the last call.
+
+        The counter restarts from 0.
+        """
         released = int(self._state.counters[tables.RELEASED])
         self._state.counters[tables.RELEASED] = 0
         return released
@@ -94,11 +97,11 @@ class RunEngine:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of runs, bound events and their texts, without spare capacity."""
+        """The memory in use for runs, bound events and their texts, in bytes. Spare capacity does not count."""
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the columns of ``states`` in a guard's tables. ``states`` are numbered as in ``RunOutput.endings``."""
+        """Return the columns in a guard's tables of ``states``, which are pattern states of ``RunOutput.endings``."""
         return self._compiled.program.column[states].astype(np.int64)
 
     def held_sequences(self) -> NDArray[np.int64]:
@@ -107,7 +110,10 @@ class RunEngine:
         return state.event_sequence[state.event_references > 0]
 
     def held_traces(self, capacity: int) -> NDArray[np.bool_]:
-        """Return a mask, by trace number below ``capacity``, of the traces for which the engine retains data."""
+        """Return a mask by trace number, which is true if the engine retains data for the trace.
+
+        The mask has the length ``capacity``.
+        """
         held = np.zeros(capacity, np.bool_)
         size = min(capacity, len(self._state.trace_pairs))
         held[:size] = self._state.trace_pairs[:size] != NIL
@@ -117,18 +123,21 @@ class RunEngine:
         return viewing.held_pairs(self._state, self._compiled, now_us)
 
     def chain(self, node: int) -> list[tuple[int, int]]:
-        """Return the events up to a node of ``held_pairs``, oldest first, as (atom number, sequence number)."""
+        """Return the events of a partial match, oldest first, as (atom number, sequence number).
+
+        ``node`` is the match's newest node, from ``held_pairs``.
+        """
         return viewing.chain(self._state, node)
 
     def window_end(self, pattern: int, node: int) -> int | None:
-        """Return the end of the business-time window of the chain up to a node of ``held_pairs``.
+        """Return the time at which the business-time window of a partial match ends, or None if it has no end.
 
-        If the window has no end, return None.
+        ``node`` is the match's newest node, from ``held_pairs``.
         """
         return viewing.window_end(self._state, self._compiled, pattern, node)
 
     def latest_window_end(self, pattern: int, newest_us: int) -> int | None:
-        """Return the end of the last window of a pattern's runs, but at least ``newest_us``.
+        """Return the time at which all windows of a pattern's runs have ended, but at least ``newest_us``.
 
         If a window has no end, return None.
         """
@@ -144,7 +153,7 @@ class RunEngine:
         """Replace the running patterns. Open traces keep the runs of patterns that remain registered.
 
         The type code after the last of ``codes`` represents every other type. ``predicates`` has the unary conditions
-        of all steps. ``heard`` limits the events to which patterns listen; with None, patterns listen to all events of
+        of all steps. ``heard`` limits the events to which patterns listen. With None, patterns listen to all events of
         their types.
         """
         sources = [pattern.source for pattern in patterns]
@@ -167,7 +176,7 @@ class RunEngine:
         return [Want(type_code=code, predicate=0, opens=True, cell=cell) for cell, code in sorted(places)]
 
     def process(self, run_input: RunInput, id_of: Callable[[int], str]) -> RunOutput:
-        """Advance all runs by the relevant rows of a batch.
+        """Advance all runs by the relevant rows of a batch, and return the results.
 
         ``id_of`` returns the id of an event by its sequence number.
         """
@@ -185,9 +194,10 @@ class RunEngine:
         return collected.output
 
     def pass_time(self, watermark_us: int, id_of: Callable[[int], str]) -> RunOutput:
-        """Decide the matches that wait for the watermark. All events before the watermark must have been processed.
+        """Advance time to the watermark, and return the results that were waiting for it.
 
-        Patterns with ranked matches emit the matches of a detection time once the watermark has passed this time.
+        All events before the watermark must have been processed. Ranked matches of a detection time are emitted once
+        the watermark has passed this time.
         """
         collected = Collected()
         self._id_of = id_of
@@ -214,7 +224,10 @@ class RunEngine:
         return collected.output
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """Return the state as one-dimensional, densely renumbered arrays. ``traces`` maps old to new trace numbers."""
+        """Return the state as one-dimensional arrays with dense new numbers.
+
+        ``traces`` maps old to new trace numbers.
+        """
         self._forget_texts()
         self._note_work()
         unpark_all(self._state)
@@ -222,7 +235,7 @@ class RunEngine:
         return {**arrays, **accounts.saved(self._accounts)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
-        """Restore the result of ``dump_arrays``; call ``configure`` with the same patterns first.
+        """Restore the result of ``dump_arrays``. Call ``configure`` with the same patterns first.
 
         ``traces`` is the number of open traces. Sequence numbers of bound events must be below ``sequences``. Arrays of
         another type or length, links out of range and wrong counts are rejected.
@@ -233,7 +246,7 @@ class RunEngine:
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 
     def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Return the pairs sorted by trace and pattern, an order that saving and loading preserve."""
+        """Return the pairs sorted by trace and pattern. Saving and loading preserve this order."""
         state = self._state
         order = np.lexsort((state.pair_pattern[pairs], state.pair_trace[pairs]))
         return pairs[order].astype(np.int32)
@@ -250,7 +263,10 @@ class RunEngine:
         close_pair(state, int(pair))
 
     def _make_room_for(self, runs: int) -> None:
-        """Enlarge the array of results to at least ``runs`` elements. Earlier results must have been drained."""
+        """Enlarge the array of results to at least ``runs`` elements.
+
+        Its earlier results are lost unless they were drained.
+        """
         if runs > len(self._found.node):
             self._found = zeros_of(RunMatches, 2 * runs)
 
@@ -285,7 +301,7 @@ class RunEngine:
     def _forget_texts(self) -> None:
         """Remove all texts except those of conditions and bound events.
 
-        This is due when the number of texts has doubled.
+        Call this when the number of texts has doubled.
         """
         state = self._state
         held = state.event_references > 0
@@ -356,7 +372,10 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """Charge the pattern that the kernel gave up in a trace; return the pattern's number if it is now suspended."""
+        """Charge the pattern that the kernel has just given up in a trace.
+
+        Returns the number of the pattern if it is now suspended, or None.
+        """
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         self._note_work()
         account, budget = self._accounts[pattern], self._budgets[pattern]
@@ -370,7 +389,7 @@ class RunEngine:
         return pattern
 
     def _suspend(self, pattern: int, clocks_us: NDArray[np.int64], collected: Collected) -> None:
-        """Suspend a pattern, so that it receives no more events, and free its runs.
+        """Close all pairs of a suspended pattern, which receives no more events.
 
         Matches that were due before the current event are emitted first, as if time had passed. ``clocks_us`` has the
         newest time at each earlier event of the batch.
@@ -382,7 +401,7 @@ class RunEngine:
             close_pair(self._state, pair)
 
     def _apply_budgets(self) -> None:
-        """Write each pattern's work limits and its suspension to the kernel's tables."""
+        """Write the work limits of all patterns, and the contents of their accounts, to the kernel's tables."""
         program = self._compiled.program
         program.work[:] = [budget.per_trace for budget in self._budgets]
         program.work_in_all[:] = [budget.in_all for budget in self._budgets]
@@ -392,7 +411,7 @@ class RunEngine:
         program.worked_at[:] = [account.worked_at for account in self._accounts]
 
     def _note_work(self) -> None:
-        """Copy the kernel's counters of each pattern's work in all traces into the accounts."""
+        """Copy the work of all patterns from the kernel's tables into their accounts."""
         program = self._compiled.program
         counted = zip(program.worked.tolist(), program.worked_at.tolist(), strict=True)
         for account, (work, worked_at) in zip(self._accounts, counted, strict=True):

@@ -14,12 +14,12 @@ from nfa.results.found import NO_MATCHES, MatchTable, joined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutput:
-    """Results of a batch, or of passing time.
+    """Results of the run engine for a batch, or for time that passes.
 
     In the match tables, ``aliases`` has numbers of positive atoms. ``found.of_runs`` converts them to alias numbers.
 
     Attributes:
-        corrections: Matches that were emitted before their deadline and are now contradicted by an event, which happens
+        corrections: Matches that were emitted before their deadline and are now contradicted by an event. This happens
             only if the trace breaks a constraint. ``rows`` has the rows of these events.
         timeouts: The maximal partial matches whose WITHIN has passed.
         endings: Early terminations (endings, 5): row, pattern, monitor state before and after the event, pattern state.
@@ -36,7 +36,7 @@ class RunOutput:
 
 @dataclass(slots=True)
 class Collected:
-    """The results of one call of the engine so far, in order."""
+    """The results that one call of the engine has collected so far, in order."""
 
     parts: list[MatchTable] = field(default_factory=list)
     corrections: list[MatchTable] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chains:
-    """Chains of bound events, each given by its last node, with further columns as in ``MatchTable``."""
+    """Chains of bound events, each given by its last node. The other columns are as in ``MatchTable``."""
 
     nodes: NDArray[np.int32]
     patterns: NDArray[np.int32]
@@ -73,7 +73,10 @@ class Chains:
 
 
 def unrolled(state: RunState, chains: Chains, *, releases: bool) -> MatchTable:
-    """Return the bound events of chains as a table. With ``releases``, drop one reference to each chain."""
+    """Return chains as a table of matches with their bound events.
+
+    With ``releases``, drop one reference to each chain.
+    """
     nodes = chains.nodes
     ends = np.cumsum(state.node_length[nodes], dtype=np.int64)
     size = int(ends[-1]) if len(ends) else 0

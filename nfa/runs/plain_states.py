@@ -1,6 +1,6 @@
-"""Plain states, whose runs can be parked, and the keys under which these runs are indexed.
+"""Plain states, whose runs can be parked, and the keys by which parked runs are indexed.
 
-``nfa.kernels.runs.parking`` parks the runs.
+``nfa.kernels.runs.parking`` explains and parks the runs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from nfa.syntax import Both, Comparison, Expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The value by which the parked runs of a state are indexed: an attribute of a bound event.
+    """The value by which the parked runs of a state are indexed.
 
-    The event is the newest one bound to one of the steps ``atoms``.
+    The value is an attribute of the newest event that a run has bound to one of the steps ``atoms``.
 
     Attributes:
         leaf: The attribute of the bound event.
@@ -34,7 +34,10 @@ class Key:
 
 
 def is_plain(transitions: Sequence[Transition]) -> bool:
-    """Return whether a state with these outgoing transitions is plain: no event can close a gap of its runs."""
+    """Return whether a state is plain, which means that no event can close a gap of its runs.
+
+    ``transitions`` are all transitions from the state.
+    """
     return bool(transitions) and all(
         transition.slot >= 0
         and transition.edge.mode == "any"
@@ -48,9 +51,9 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 
 
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
-    """Return the first equality that all steps from a state require, or None.
+    """Return a key for the runs of a state: the first equality that all steps from the state require.
 
-    ``steps`` are (condition, scope) pairs.
+    If there is none, return None. ``steps`` has the condition and scope of each step.
     """
     requirements = [equalities(condition, scope) for condition, scope in steps]
     for leaf, atoms in requirements[0] if requirements else ():
@@ -62,8 +65,7 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
     """Return the equalities that a condition requires between an earlier event and the current event.
 
-    The keys of the result are an attribute of the earlier event and the atoms to which the event may be bound. The
-    values are the attributes of the current event that must be equal.
+    The result maps (attribute of the earlier event, atoms that bind it) to the attribute of the current event.
     """
     requirements: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
@@ -83,6 +85,9 @@ def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[t
 
 
 def _column(expression: Expression) -> tuple[Leaf, str | None] | None:
-    """Return the attribute (or function of attributes) that an expression reads and its event's alias, or None."""
+    """Return what an expression reads: an attribute (or function of attributes), and the alias of its event.
+
+    If the expression is anything else, return None.
+    """
     leaf, aliases = leaf_of(expression), event_of(expression)
     return None if not leaf or isinstance(leaf, str) or not aliases else (leaf, aliases[0])

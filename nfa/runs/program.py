@@ -47,7 +47,7 @@ class CompiledRuns:
         starts: By condition, the index of the first word of its code.
         ends: By condition, the index after the last word of its code.
         columns: The attributes of events that conditions read.
-        width: Upper bound of the number of results of an event in one run: the largest number of transitions of a
+        width: Upper bound of the number of results of an event in one run. It is the largest number of transitions of a
             state, multiplied by the largest number of alternative ends of a match.
         leads: The largest number of leading NOTs of a pattern.
     """
@@ -72,8 +72,8 @@ class GuardColumns:
     """The columns of a pattern in a guard's ``live`` tables.
 
     Attributes:
-        first_state: The column of the automaton's first state; the other states follow in order.
-        negations: The column of each trailing NOT, which has whether the NOT's event can still occur. A NOT without a
+        first_state: The column of the automaton's first state. The other states follow in order.
+        negations: The columns of trailing NOTs, which say whether the NOT's event can still occur. A NOT without a
             column waits until its deadline.
     """
 
@@ -85,8 +85,8 @@ class GuardColumns:
 class RunPattern:
     """A pattern of the run engine, with its columns in a guard's tables and its work limits.
 
-    ``source`` is the previous number of the pattern if its states are the same. With ``NIL`` the pattern starts without
-    runs.
+    ``source`` is the previous number of a pattern with the same states, whose runs it takes over. With ``NIL`` the
+    pattern starts without runs.
     """
 
     automaton: PatternAutomaton
@@ -97,7 +97,7 @@ class RunPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunListening:
-    """The events to which the run engine's patterns listen.
+    """The events to which the run engine's patterns listen, by type and by cell of the filter index.
 
     ``listening`` uses the lane's pattern numbers. ``numbers`` maps the engine's pattern numbers to the lane's.
     """
@@ -106,11 +106,11 @@ class RunListening:
     numbers: Sequence[int] = ()
 
     def cells(self, pattern: int, code: int) -> list[int]:
-        """Return the cells of the filter index in which a pattern of the engine listens to a type, ascending."""
+        """Return the cells of the filter index in which a pattern listens to events of a type, ascending."""
         return self.listening.cells_of_all(self.numbers[pattern], code) if self.numbers else [NO_CELL]
 
     def tested(self, pattern: int, atom: Atom, codes: Mapping[str, int]) -> Atom:
-        """Return a step of a pattern of the engine without the conjuncts that the filter index already checks."""
+        """Return a step of a pattern without those parts of its condition that the filter index already checks."""
         if not self.numbers or atom.is_any_type:
             return atom
         types = [codes[name] for name in dict.fromkeys(atom.types)]
@@ -120,7 +120,7 @@ class RunListening:
 def listeners(
     automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
 ) -> list[tuple[int, int, int]]:
-    """Return which patterns listen to which events, as ascending triples (cell, type code, pattern)."""
+    """Return which patterns listen to which events, as ascending triples (cell, type code, pattern number)."""
     entries = []
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
@@ -130,9 +130,9 @@ def listeners(
 
 
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
-    """Return whether matches of a pattern are ranked before they are emitted.
+    """Return whether matches of a pattern must be ranked before they are emitted.
 
-    The matches of a pattern are also ranked if they must wait for simultaneous events that may refute them.
+    They are also ranked if they must wait for simultaneous events that may refute them.
     """
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts:
@@ -145,7 +145,7 @@ def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
 
 
 def listened_types(automaton: PatternAutomaton) -> frozenset[str] | None:
-    """Return the event types that can change a run of the pattern, or None if every type can."""
+    """Return the event types that can change a run of a pattern. If every type can, return None."""
     atoms = [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
     if any(atom.is_any_type for atom in atoms):
         return None
@@ -157,17 +157,17 @@ def listened_types(automaton: PatternAutomaton) -> frozenset[str] | None:
 
 
 def untils_of(automaton: PatternAutomaton) -> list[Atom]:
-    """Return the UNTIL steps of a pattern."""
+    """Return the conditions of a pattern's UNTILs, each as a step."""
     return [repeat.until for repeat in automaton.outline.repeats if repeat.until is not None]
 
 
 def atoms_to_test(automaton: PatternAutomaton) -> list[Atom]:
-    """Return all steps of a pattern whose conditions are tested on events."""
+    """Return all steps of a pattern whose conditions are tested on events, including NOTs and UNTILs."""
     return [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
 
 
 def every_event(codes: Mapping[str, int]) -> list[int]:
-    """Return all type codes of events, without the code of rows that end a trace without an event."""
+    """Return all type codes except ``TRACE_END``, the code of rows that are not events but end a trace."""
     return [code for code in range(len(codes) + 1) if code != codes.get(TRACE_END)]
 
 
@@ -180,10 +180,10 @@ def compile_runs(
     is_simultaneous: bool,
     heard: RunListening | None = None,
 ) -> CompiledRuns:
-    """Compile patterns in the order of their numbers; intern the texts of literals in ``texts``.
+    """Compile patterns in the order of their numbers. Texts in their conditions are interned in ``texts``.
 
     The type code after the last of ``codes`` represents every other type. ``predicates`` has the unary conditions of
-    all steps. ``heard`` limits the events to which patterns listen; with None, patterns listen to all events of their
+    all steps. ``heard`` limits the events to which patterns listen. With None, patterns listen to all events of their
     types.
     """
     heard = heard or RunListening()
@@ -295,9 +295,9 @@ class _Writer:
         self._own("waits_at", columns.negations.values(), number)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
-        """Add whether runs in a state are parked, and the key by which they are indexed.
+        """Add to the rows of a state whether its runs are parked, and the key by which they are indexed.
 
-        The rows of the state's steps must be the newest rows.
+        ``steps`` are the steps from the state, whose rows must have been added last.
         """
         rows, first = self.rows, len(self.rows["source"]) - len(steps)
         atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]
@@ -338,7 +338,7 @@ class _Writer:
         rows["finish_from"].append(len(rows["finish_slots"]))
 
     def _own(self, name: str, columns: Iterable[int], pattern: int) -> None:
-        """Record the pattern to which columns of a guard's tables belong."""
+        """Record that ``columns`` of a guard's tables belong to a pattern. ``name`` is the table to fill."""
         for column in columns:
             for table in ("pattern_at", "waits_at"):
                 missing = column + 1 - len(self.rows[table])
@@ -350,8 +350,8 @@ class _Writer:
     ) -> RunProgram:
         """Return the finished tables of the run kernel.
 
-        ``listeners`` are ascending triples (cell, type code, pattern). ``names`` has the event type of each code; None
-        represents every other type. ``heard`` has the filter index with the cells.
+        ``listeners`` are ascending triples (cell, type code, pattern). ``names`` has the event type of each code, and
+        None for the code of every other type. ``heard`` has the filter index with the cells.
         """
         for _, code, number in listeners:
             name = names[code]
@@ -441,7 +441,10 @@ class _Writer:
 
 
 class _Scopes:
-    """The scopes of a pattern's conditions: the steps bound by each alias, and the repetitions that contain them."""
+    """The scopes of a pattern's conditions. A scope says which steps an alias means, and which of their events count.
+
+    Only events of the current iteration count if a repetition contains both the alias and the condition.
+    """
 
     def __init__(self, automaton: PatternAutomaton) -> None:
         self._outline = automaton.outline
@@ -470,7 +473,7 @@ class _Scopes:
         return ConditionScope(own=own_alias, atoms=atoms, repetitions=self._repetitions(place))
 
     def _repetitions(self, place: Sequence[int]) -> dict[str, int]:
-        """Return, for each alias, the innermost repetition that contains both the alias and the condition.
+        """Return, for each alias, the innermost repetition that contains both the alias and a condition.
 
         ``place`` are the tree nodes around the condition.
         """
@@ -496,10 +499,10 @@ def _array(name: str, values: Sequence[Any]) -> NDArray[Any]:
 
 
 def takes_every_type(pattern_types: tuple[str, ...]) -> bool:
-    """Return whether a step with the types ``pattern_types`` accepts events of every type."""
+    """Return whether a step that names the types ``pattern_types`` accepts events of every type."""
     return pattern_types == (ANY_TYPE,)
 
 
 def needs_trace_end(pattern: Pattern, automaton: PatternAutomaton) -> bool:
-    """Return whether some match can only be decided by the end of its trace."""
+    """Return whether some match of a pattern is decided only by the end of its trace."""
     return automaton.is_trailing and not pattern.has_window

@@ -1,4 +1,4 @@
-"""(trace, pattern) entries whose matches are ranked before emission, due to after-match rules, LIMIT or timeouts."""
+"""Ranking of matches before emission, for (trace, pattern) entries with an after-match rule, LIMIT or timeouts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nfa.syntax import After
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPairs:
-    """Ranking and emission of the matches that pairs have decided. ``state`` is changed in place.
+    """The ranking and emission of matches that pairs have decided. ``state`` is changed in place.
 
     Attributes:
         found: Receives timeouts, and must have room for all runs of a pair.
@@ -42,9 +42,9 @@ class RankedPairs:
     ) -> None:
         """Rank and emit the matches of a pair that were decided before ``time_us``.
 
-        Timeouts up to this time are reported. All events before ``time_us`` must have been processed; ``LATEST`` means
+        Timeouts up to this time are reported. All events before ``time_us`` must have been processed. ``LATEST`` means
         that the trace has ended. With ``is_last`` no more events of this time can arrive, so matches decided at this
-        time are emitted, too. A pair without data is closed.
+        time are emitted, too. If the pair has no data left, it is closed.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
@@ -67,7 +67,7 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """Return the runs of a pair that can no longer match.
+        """Return the runs of a pair that can no longer lead to an emitted match.
 
         These are muted and expired runs, or all runs if the pair is finished.
         """
@@ -82,7 +82,7 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """Return the runs that were decided before a time, or by a deadline at this time.
+        """Return the runs that were decided before ``time_us``, or by a deadline at this time.
 
         With ``is_last``, all other runs decided at this time are included.
         """
@@ -99,15 +99,16 @@ class RankedPairs:
         return decided
 
     def _is_waited(self, run: int) -> bool:
-        """Return whether a run at its deadline must still wait, because other events of the same time may arrive."""
+        """Return whether a match at its deadline must wait for other events of the same time."""
         state = self.state
         is_otherwise = state.run_kind[run] == tables.DECIDED and state.run_how[run] != tables.BY_WINDOW
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], emitted: Container[int], *, is_kept: bool) -> None:
-        """Change the kind of decided runs so that they are dropped, or retained until their deadline.
+        """Change decided runs after ranking, so that they are dropped or retained.
 
-        A match that was emitted before its deadline is retained, because it can be retracted until then.
+        A match that was emitted before its deadline is retained until the deadline, because it can be retracted until
+        then. With ``is_kept``, all runs are retained for the search for timeouts.
         """
         state = self.state
         state.now[tables.PATTERN] = state.pair_pattern[pair]
@@ -123,7 +124,10 @@ class RankedPairs:
     def _emitted(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
-        """Return the decided runs to emit, in order, without matches that earlier matches rule out."""
+        """Return those of the decided runs to emit, in order.
+
+        The matches that earlier matches rule out are left out.
+        """
         state = self.state
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern
@@ -205,10 +209,10 @@ Rank: TypeAlias = tuple[int, int | str]  # (time, log position), or (time, id) u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A match or partial match: by alias, the ranks of the bound events in the order of binding.
+    """A match or partial match in a form that can be ranked. ``bindings`` has, by alias, the ranks of the bound events.
 
     Attributes:
-        is_at_end: Whether the end of the input decides the match, which is then emitted after all others.
+        is_at_end: Whether the end of the input decides the match. Such a match is emitted after all others.
         is_waited: Whether the match is decided only when no other event of its time can arrive. This is later than a
             deadline at the same time.
     """
@@ -223,7 +227,10 @@ class Ranked:
 
     @property
     def decision(self) -> tuple[bool, int, bool]:
-        """Sort key of the moment of decision. A LIMIT counts matches separately for each moment."""
+        """The moment at which the match is decided, as a sort key.
+
+        A LIMIT counts matches separately for each moment.
+        """
         return self.is_at_end, self.detected_us, self.is_waited
 
     @property
@@ -237,14 +244,17 @@ class Ranked:
 
 
 def emission_order(match: Ranked) -> tuple[object, ...]:
-    """Return the sort key of a match in the order of emission."""
+    """Return the key by which matches are sorted in the order of emission."""
     events = match.events
     bindings = sorted((alias, list(ranks)) for alias, ranks in match.bindings.items())
     return *match.decision, match.end_us, match.start_us, events[0], -len(events), events, bindings
 
 
 def rules_out(after: After, kept: Ranked, other: Ranked, *, is_simultaneous: bool) -> bool:
-    """Return whether the after-match rule excludes ``other``, a match or partial match, once ``kept`` is emitted."""
+    """Return whether an emitted match excludes another match or partial match by the after-match rule.
+
+    ``kept`` is the emitted match.
+    """
     first, kept_first = other.events[0], kept.events[0]
     match after.rule:
         case "none":

@@ -1,4 +1,4 @@
-"""Conversion of the run engine's state to dense arrays and back. Every link is checked on restoring."""
+"""Conversion of the run engine's state to dense arrays for a snapshot, and back. Restoring checks every link."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SIZED_BY = {"node": "node_parent", "event": "event_time", "run": "run_node", "p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds of the references in saved state: the number of open traces, and the number of events counted so far."""
+    """The bounds that numbers in a snapshot must keep: the number of open traces, and the number of events so far."""
 
     traces: int
     sequences: int
@@ -46,7 +46,7 @@ def saved(
 ) -> dict[str, NDArray[Any]]:
     """Return the state as one-dimensional arrays: pairs, their runs in order, nodes (parents first), events and texts.
 
-    ``last_times`` has the time of the last event by trace number. ``traces`` maps old to new trace numbers.
+    ``last_times`` has, by trace number, the time of the trace's last event. ``traces`` maps old to new trace numbers.
     """
     pairs = _pairs_in_order(state)
     runs = np.array([run for pair in pairs.tolist() for run in run_state.runs_of(state, pair)], np.int64)
@@ -69,10 +69,10 @@ def saved(
 def restored(
     arrays: Arrays, compiled: CompiledRuns, texts: TextPool, bounds: Bounds
 ) -> tuple[RunState, NDArray[np.int64]]:
-    """Return the state in saved arrays, and by trace number the time of the last event; ignore other arrays.
+    """Return the state in saved arrays, and by trace number the time of the trace's last event.
 
     Texts of bound events are interned in ``texts``. Arrays of another type or length, links out of range and wrong
-    counts are rejected.
+    counts are rejected. Arrays of other parts of a snapshot are ignored.
     """
     state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     state_arrays = _read(arrays, state)
@@ -113,7 +113,7 @@ def restored(
 
 
 def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
-    """Return the pairs by trace, oldest first within a trace."""
+    """Return the pairs sorted by trace, and those of a trace oldest first."""
     pairs: list[int] = []
     for first in state.trace_pairs[state.trace_pairs != NIL].tolist():
         trace_pairs, pair = [], first
@@ -125,7 +125,7 @@ def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
 
 
 def _by_depth(state: RunState) -> NDArray[np.int64]:
-    """Return the used nodes, parents before children."""
+    """Return the numbers of the nodes in use, parents before children."""
     used = np.flatnonzero(state.node_references > 0)
     depth = np.zeros(len(state.node_parent) + 1, np.int64)
     parents = state.node_parent[used].astype(np.int64)
@@ -138,7 +138,10 @@ def _by_depth(state: RunState) -> NDArray[np.int64]:
 
 
 def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """Return the new number of each element by its old number. ``NIL`` remains ``NIL``."""
+    """Return an array that maps old numbers to dense new numbers. ``used`` are the old numbers, in the new order.
+
+    ``NIL`` remains ``NIL``.
+    """
     numbers = np.full(size + 1, NIL, np.int32)
     numbers[used] = np.arange(len(used), dtype=np.int32)
     return numbers
@@ -149,7 +152,10 @@ def _kind_of(name: str) -> str:
 
 
 def _read(arrays: Arrays, state: RunState) -> dict[str, NDArray[Any]]:
-    """Return the saved arrays by their names in ``RunState``, with the shapes and types of an empty state."""
+    """Return the saved arrays by their names in ``RunState``.
+
+    They have the shapes and types of the arrays in ``state``.
+    """
     if "run_pair_work" not in arrays:  # the release that saved the state did not count work
         arrays = {**arrays, "run_pair_work": np.zeros(len(checked(arrays, "run_pair_trace", np.int32)), np.int64)}
     forms = {name: getattr(state, name)[:0] for name in _SAVED} | {"pair_last_us": np.zeros(0, np.int64)}
@@ -186,7 +192,7 @@ def _check_pairs(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None
 
 
 def _check_chains(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
-    """Check that every chain is a path from the start state through one automaton."""
+    """Check that every chain follows transitions of one automaton, from its start state on."""
     program, steps, parents = compiled.program, arrays["node_step"], arrays["node_parent"]
     _check("node_parent", parents, NIL, np.arange(len(parents)))
     _check("node_event", arrays["node_event"], 0, len(arrays["event_time"]))
@@ -211,7 +217,7 @@ def _lengths(arrays: Arrays) -> NDArray[np.int32]:
 
 
 def _firsts(arrays: Arrays) -> NDArray[np.int64]:
-    """Return the earliest event of each run; among equal times, the event bound first."""
+    """Return the earliest event of each run. Among events of equal time, the event that was bound first counts."""
     events, parents, times = (arrays[name].tolist() for name in ("node_event", "node_parent", "event_time"))
     first: list[int] = []
     for event, parent in zip(events, parents, strict=True):
@@ -221,7 +227,10 @@ def _firsts(arrays: Arrays) -> NDArray[np.int64]:
 
 
 def _ends(arrays: Arrays, first: NDArray[np.int64], program: RunProgram) -> NDArray[np.int64]:
-    """Return the end of the window that each run's earliest event starts, as ``kernels.runs.windows`` computes it."""
+    """Return the end of the window of each run, as ``kernels.runs.windows`` computes it.
+
+    ``first`` has the earliest events.
+    """
     patterns = np.repeat(arrays["pair_pattern"], arrays["pair_count"])
     within, column = program.within[patterns], program.deadline[patterns]
     is_endless, is_business = within == LATEST, column != NIL

@@ -1,4 +1,4 @@
-"""Memory for the runs of one shard: creation, growth, size, and migration to the tables of other patterns."""
+"""The memory for the runs of one shard: creation, growth, size, and conversion for other patterns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NIL = ("run_kind", "pair_parked", "pair_pattern")
 
 
 class Arena(NamedTuple):
-    """The arrays of one kind of element: nodes, events, runs or pairs.
+    """The arrays of one kind of element. The kinds are nodes, events, runs and pairs.
 
     Attributes:
         fields: Names of the arrays in ``RunState``. The first array also holds the links of the free list.
@@ -70,7 +70,7 @@ def new_state(*, columns: int, leads: int, width: int) -> RunState:
 
 
 def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
-    """Return empty state for other patterns, with the counters that do not depend on runs."""
+    """Return empty state for other patterns. Counters that do not depend on runs keep their values."""
     fresh = new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     for counted in (tables.PEAK_EVENTS, tables.RELEASED):
         fresh.counters[counted] = state.counters[counted]
@@ -78,7 +78,7 @@ def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
 
 
 def with_room(state: RunState, needed: int) -> RunState:
-    """Return the state with room for ``needed`` more nodes, twice as many runs, one event and one pair."""
+    """Return the state with room for ``needed`` more nodes, twice as many more runs, one event and one pair."""
     counters = state.counters
     if counters[tables.NODES] + needed > len(state.node_parent):
         state = grown_arena(state, "node", needed)
@@ -108,7 +108,7 @@ def indexed(state: RunState) -> RunState:
 
 
 def with_buckets(state: RunState, program: RunProgram) -> RunState:
-    """Return the state with new buckets, at least one for each run in the arena, filled with the parked runs."""
+    """Return the state with new buckets that hold the parked runs. There is at least one bucket for each run."""
     size = 1 << (len(state.run_next) - 1).bit_length()
     state = state._replace(buckets=np.full(size, NIL, np.int32))
     fill_buckets(program, state)
@@ -116,20 +116,26 @@ def with_buckets(state: RunState, program: RunProgram) -> RunState:
 
 
 def used_bytes(state: RunState) -> int:
-    """Return the bytes of the runs' memory in use, without spare capacity."""
+    """Return the memory in use for runs in bytes. Spare capacity does not count."""
     used = [(int(state.counters[arena.used]), arena.fields) for arena in ARENAS.values()]
     return sum(number * sum(getattr(state, name)[:1].nbytes for name in fields) for number, fields in used if number)
 
 
 def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.int32]:
-    """Return the links of a free list from ``first`` to ``size`` - 1, followed by ``then``."""
+    """Return the links of a free list through the elements ``first`` to ``size`` - 1.
+
+    ``then`` is the element that follows the last of them.
+    """
     links = np.arange(first + 1, size + 1, dtype=np.int32)
     links[-1:] = then
     return links
 
 
 def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
-    """Return the state with room for ``needed`` more elements in one arena. New elements are first in its free list."""
+    """Return the state with room for ``needed`` more elements of one kind.
+
+    The free list begins with the new elements.
+    """
     fields, free, _ = ARENAS[kind]
     old = len(getattr(state, fields[0]))
     size = max(2 * old, old + needed)
@@ -149,7 +155,7 @@ def runs_of(state: RunState, pair: int) -> list[int]:
 
 
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
-    """Convert the state to the tables of other patterns, and release the runs of removed patterns.
+    """Return the state for the tables of other patterns. Runs of removed patterns are released.
 
     ``sources`` has, for each new pattern, its old number or ``NIL``.
     """

@@ -1,4 +1,4 @@
-"""Operations on runs outside of matching, one function for each operation of the upkeep kernels."""
+"""Operations on runs outside of matching. Each function is one operation of the upkeep kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rebuild_index(state: RunState) -> None:
 
 
 def unpark_all(state: RunState) -> None:
-    """Move the parked runs of all pairs to their lists of runs, in order."""
+    """Move the parked runs of all pairs to their pairs' lists of runs, in order."""
     kernel.arrange(state, kernel.UNPARK_ALL, 0)
 
 
@@ -33,37 +33,37 @@ def free_run(state: RunState, run: int) -> None:
 
 
 def fill_buckets(program: RunProgram, state: RunState) -> None:
-    """Put the parked runs of all pairs into empty buckets, by the current values of their keys."""
+    """Put the parked runs of all pairs into empty buckets. The hash of each run is computed again."""
     kernel.attend(program, state, _NO_MATCHES, kernel.FILL_BUCKETS, _as_array(0), 0, 0, 0)
 
 
 def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> None:
-    """Drop the data of a pair that have expired at a time, and close the pair if no data remain."""
+    """Drop the times of leading NOTs in a pair that have expired. If no data remain, the pair is closed."""
     kernel.attend(program, state, _NO_MATCHES, kernel.FORGET, _as_array(pair), 0, int(time_us), 0)
 
 
 def deadline(program: RunProgram, state: RunState, run: int) -> int:
-    """Return the time at which the last trailing NOT of a match is decided.
-
-    If a NOT has no deadline, return ``LATEST``.
-    """
+    """Return the time at which the last trailing NOT of a match is decided, or ``LATEST`` if a NOT has no deadline."""
     return int(kernel.attend(program, state, _NO_MATCHES, kernel.DEADLINE, _as_array(run), 0, 0, 0)[1])
 
 
 def finish(program: RunProgram, state: RunState, matches: RunMatches, pair: int, last_us: int) -> None:
-    """Decide the matches of a pair that wait for the end of their trace, because the input has ended."""
+    """Decide the matches of a pair that are waiting for the end of their trace. The input has ended."""
     kernel.attend(program, state, matches, kernel.FINISH, _as_array(pair), 0, int(LATEST), last_us)
 
 
 def time_out(program: RunProgram, state: RunState, matches: RunMatches, pair: int, time_us: Int) -> None:
-    """Report the maximal partial matches of a pair whose WITHIN has passed at a time, and drop spent runs."""
+    """Report the maximal partial matches of a pair whose WITHIN has passed at ``time_us``. Spent runs are dropped."""
     kernel.attend(program, state, matches, kernel.TIME_OUT, _as_array(pair), 0, int(time_us), 0)
 
 
 def pass_time(
     program: RunProgram, state: RunState, matches: RunMatches, pairs: NDArray[np.int32], first: int, watermark_us: int
 ) -> tuple[Int, Int]:
-    """Advance due pairs, from index ``first``, to the watermark; return (status, index reached)."""
+    """Advance the time of due pairs to the watermark. ``first`` is the index in ``pairs`` at which to start.
+
+    Returns (status, index), as the kernel's ``pass_time``.
+    """
     return kernel.attend(program, state, matches, kernel.PASS_TIME, pairs, first, int(watermark_us), 0)
 
 

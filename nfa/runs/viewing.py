@@ -24,7 +24,10 @@ def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[
 
 
 def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int) -> int | None:
-    """Return the end of a chain's window in business time, or None if the window has no end."""
+    """Return the time at which the business-time window of a partial match ends, or None if it has no end.
+
+    ``node`` is the match's newest node.
+    """
     events: list[int] = []
     while node != NIL:
         events.append(int(state.node_event[node]))
@@ -35,7 +38,7 @@ def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int)
 
 
 def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, newest_us: int) -> int | None:
-    """Return the end of the last window of a pattern's runs, but at least ``newest_us``.
+    """Return the time at which all windows of a pattern's runs have ended, but at least ``newest_us``.
 
     If a window has no end, return None.
     """
@@ -46,7 +49,7 @@ def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, new
 
 
 def chain(state: RunState, node: int) -> list[tuple[int, int]]:
-    """Return the events up to a node, oldest first, as (atom number, sequence number)."""
+    """Return the events of a chain, oldest first, as (atom number, sequence number). ``node`` is its newest node."""
     events: list[tuple[int, int]] = []
     while node != NIL:
         events.append((int(state.node_atom[node]), int(state.event_sequence[state.node_event[node]])))

@@ -1,8 +1,8 @@
 """The shared-node engine, for patterns whose partial matches share nodes and need no memory of their own.
 
 The engine runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events. It
-also runs plain sequences of atoms with gaps NEXT. WITHIN is allowed in both. ``kernels.shared`` describes the method,
-ADR 3 the reason.
+also runs plain sequences of atoms with gaps NEXT. WITHIN is allowed in both. The method is described in
+``kernels.shared``, and the reason for it in ADR 3.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SharedTransition:
     """A transition of a pattern from one state to another by an event of a type.
 
     Attributes:
-        source: State within the pattern; 0 is the start.
+        source: State within the pattern. State 0 is the start.
         predicate: Row of ``Columns.passed`` that must be true for the event.
         accepts: Whether the transition completes a match.
         goes_on: Whether a partial match in ``target`` can still bind events.
@@ -108,7 +108,8 @@ class SharedStats:
     """Counters of the shared-node engine so far.
 
     Attributes:
-        held: Number of bound events: (pattern, event) per trace, including expired events that are not released yet.
+        held: Number of bound events, where an event counts once per pattern. Expired events count until they are
+            released.
         pairs: Number of (trace, pattern) entries with bound events.
         state_bytes: Bytes in use, without spare capacity.
     """
@@ -142,11 +143,11 @@ class SharedEngine:
         types: int,
         index: FilterIndex | None = None,
     ) -> None:
-        """Replace the running patterns; None in place of a pattern means that another engine runs it.
+        """Replace the running patterns. None instead of a pattern means that another engine runs it.
 
         ``sources`` has, by pattern, the previous number of the pattern with the same states, or ``NIL`` for a new
         pattern. ``state_range`` (patterns + 1) has the first column of each pattern's states in ``Guards.live``.
-        ``types`` is the number of type codes. ``index`` is the filter index with the cells of transitions; without an
+        ``types`` is the number of type codes. ``index`` is the filter index with the cells of transitions. Without an
         index there are no cells.
         """
         if any(step.alias >= MOST_ALIASES for pattern in patterns if pattern for step in pattern.transitions):
@@ -181,7 +182,7 @@ class SharedEngine:
         first_sequence: int,
         released: NDArray[np.int32],
     ) -> Findings:
-        """Match the relevant rows of a batch. When a trace ends, its data are released.
+        """Match the relevant rows of a batch, and return the results. When a trace ends, its data are released.
 
         The tables of ``guards`` must cover the batch. ``clocks`` has, by row, the newest time of all traces up to the
         row. ``released`` counts, by trace, the bound events dropped because of a guard (``TraceTable.released``).
@@ -231,9 +232,9 @@ class SharedEngine:
         return viewing.held_pairs(self._program, self._state, self._output, now_us)
 
     def chain(self, node: int, pattern: int, now_us: int) -> list[tuple[int, int]]:
-        """Return the newest partial match at a node of ``held_pairs``.
+        """Return the events of the newest partial match at a node of ``held_pairs``, oldest first.
 
-        Each event is (alias number, sequence number), oldest first.
+        Each event is (alias number, sequence number).
         """
         return viewing.newest_chain(self._state, node, int(self._program.within[pattern]), now_us)
 
@@ -272,7 +273,7 @@ class SharedEngine:
         )
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """Return the state as plain, densely renumbered arrays. ``traces`` maps old to new trace numbers."""
+        """Return the state as plain arrays with dense new numbers. ``traces`` maps old to new trace numbers."""
         counters = self._state.counters
         nodes, pairs = int(counters[kernel.NODES]), int(counters[kernel.PAIRS])
         timed = len(self._state.times) > 0
@@ -285,7 +286,7 @@ class SharedEngine:
         return {f"shared_{name}": array.reshape(-1) for name, array in arrays.items()}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int, sequences: int) -> None:
-        """Restore the result of ``dump_arrays``; call ``configure`` with the same patterns first.
+        """Restore the result of ``dump_arrays``. Call ``configure`` with the same patterns first.
 
         ``traces`` is the number of open traces. Sequence numbers of bound events must be below ``sequences``. Arrays of
         another type or length, links out of range and wrong counts are rejected.
@@ -306,7 +307,7 @@ class SharedEngine:
         self._state = state
 
     def _unpack(self, state: SharedState, packed: Packed, traces: int, sequences: int) -> int:
-        """Fill empty state from packed state; return the fault, or ``SOUND``."""
+        """Fill empty state from packed state. Return a fault in the packed state, or ``SOUND``."""
         aliases = int(self._program.alias.max(initial=-1)) + 1
         pairs = np.empty(len(packed.pair_trace), np.int32)
         fault = packing.unpack_pairs(self._program, state, packed, pairs, traces)
@@ -341,7 +342,7 @@ class SharedEngine:
             self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
 
     def _findings(self, times_us: NDArray[np.int64]) -> Findings:
-        """Return a batch's results from the output buffers.
+        """Return the results of a batch, which the kernel has written to the output buffers.
 
         Well-filled buffers are handed over and replaced, because copying them would cost more.
         """
@@ -428,7 +429,7 @@ def _program_of(
 
 
 def _largest_group(program: Program) -> int:
-    """Return the largest number of transitions with the same type, cell and pattern."""
+    """Return the size of the largest group of transitions, which have the same type or cell and the same pattern."""
     places = np.arange(len(program.group_end))
     return int((program.group_end - places).max(initial=1))
 

@@ -24,9 +24,9 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
-    """Return the newest unexpired partial match at a node.
+    """Return the events of the newest partial match at a node that has not expired, oldest first.
 
-    Each event is (alias number, sequence number), oldest first.
+    Each event is (alias number, sequence number).
     """
     events: list[tuple[int, int]] = []
     while node != NIL:

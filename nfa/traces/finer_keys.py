@@ -1,4 +1,4 @@
-"""Finer traces: the events of one correlation key that also have equal values in further attributes."""
+"""Finer traces. A finer trace has the events of one correlation key that agree in further attributes."""
 
 from __future__ import annotations
 
@@ -37,11 +37,14 @@ class FinerTraces:
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether enough keys were added since the last sweep to make removing the keys of ended traces worthwhile."""
+        """Whether a sweep is worthwhile, because enough keys were added since the last one.
+
+        A sweep removes keys of ended traces.
+        """
         return len(self._pairs) >= self._sweep_at
 
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-        """Register the finer keys ``keys`` of events. ``homes`` has the correlation key of each."""
+        """Register the finer keys of events, each under the event's correlation key in ``homes``."""
         places = np.searchsorted(self._known, keys)
         is_new = np.equal(places, len(self._known))
         is_new[~is_new] = self._known[places[~is_new]] != keys[~is_new]
@@ -51,13 +54,14 @@ class FinerTraces:
             self._known = np.sort(self._pairs[:, 1], kind="stable")
 
     def of(self, homes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return the hashed finer keys of the given correlation keys, ascending."""
+        """Return the hashed finer keys that belong to the correlation keys ``homes``, ascending."""
         return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
 
     def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
-        """Return the finer traces that end because the traces of the correlation keys ``homes`` end.
+        """Return the finer traces that end because the traces of their correlation keys end.
 
-        ``rows`` has the row before which each of these traces ends, and must ascend.
+        ``homes`` are these correlation keys. ``rows`` has the row before which each of their traces ends, and must
+        ascend.
         """
         pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
         first = np.searchsorted(pairs[:, 0], homes, "left")
@@ -70,17 +74,17 @@ class FinerTraces:
         self.load(self._pairs[np.isin(self._pairs[:, 1], keys)])
 
     def load(self, pairs: NDArray[np.uint64]) -> None:
-        """Replace all pairs of correlation key and finer key."""
+        """Replace all pairs of hashed correlation key and hashed finer key."""
         self._pairs, self._known = pairs, np.sort(pairs[:, 1])
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(pairs))
 
 
 def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-    """Return the rows of a batch in which no key attribute is null, rehashed by their finer key.
+    """Return the rows of a batch that have a finer key, because no key attribute is null.
 
-    The result is the batch of these rows in order, the hash of each row's correlation key, and each row's index in
-    ``batch``. The new hash of a row covers the correlation key and all of ``keys``. Equal numbers are equal keys,
-    whatever their types. A number, a text and a boolean are always different keys.
+    They are rehashed by this key. The result is the batch of these rows in order, the hash of each row's correlation
+    key, and each row's index in ``batch``. The new hash of a row covers the correlation key and all of ``keys``. Equal
+    numbers are equal keys, whatever their types. A number, a text and a boolean are always different keys.
     """
     every = np.arange(len(batch))
     values_by_path = BatchColumns(batch).read(every, list(keys))

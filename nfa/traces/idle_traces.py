@@ -40,7 +40,7 @@ class EndedTraces:
 
 
 class IdleTraces:
-    """The open traces with the time of their newest events, which decides when the idle timeout ends them.
+    """The open traces with the times of their newest events, from which the idle timeout counts.
 
     A trace ends when event time is ``timeout_us`` past its newest event. Its end precedes the first row, of any trace,
     with such a time, so the division into batches makes no difference.
@@ -91,7 +91,7 @@ class IdleTraces:
         kernel.forget(self._state, keys)
 
     def dump_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the traces as arrays ``idle_key`` and ``idle_last``.
+        """Return the traces as arrays ``idle_key`` and ``idle_last``, in any order.
 
         They are not sorted, because sorting would cost more than saving.
         """
@@ -99,7 +99,10 @@ class IdleTraces:
         return {"idle_key": self._state.keys[used], "idle_last": self._state.last[used]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore the result of ``dump_arrays``; reject wrong types or lengths, impossible times and repeated keys."""
+        """Restore the result of ``dump_arrays``.
+
+        Wrong types or lengths, impossible times and repeated keys are rejected.
+        """
         keys = checked(arrays, "idle_key", np.uint64)
         last = checked(arrays, "idle_last", np.int64, len(keys))
         if np.any(np.abs(last) > _LATEST_US):

@@ -1,6 +1,6 @@
-"""The trace table of one shard: maps keys to open traces, with their numbers and monitor states.
+"""The trace table of one shard, which maps keys to open traces.
 
-Engines address a trace by its number and never look up keys.
+Each trace has a number and a monitor state. Engines address a trace by its number and never look up keys.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SAVED_COUNTERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """A step of a pattern as the trace table sees it: which events the step listens to.
+    """A step of a pattern as the trace table needs it, which looks up only traces of events that some step listens to.
 
     Attributes:
         predicate: Row of ``Columns.passed`` that must be true for an event.
@@ -59,16 +59,17 @@ class Want:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visits:
-    """The relevant rows of a batch, ascending.
+    """The relevant rows of a batch, ascending, as arrays with one element per row.
 
     The arrays are views, valid until the next call of ``advance``.
 
     Attributes:
         traces: Trace numbers, constant while the trace is open.
-        before: Monitor state before the event; ``UNGUARDED`` without a guard.
+        before: Monitor state before the event, or ``UNGUARDED`` without a guard.
         after: Monitor state after the event.
-        kill: Index of a list of kills: the pattern states and NOTs that can no longer complete after the event.
-        column: Column of the event in the guard's tables; empty if the columns are the class numbers.
+        kill: Index of a list of kills, which are the pattern states and NOTs that can no longer complete after the
+            event.
+        column: Column of the event in the guard's tables. The array is empty if the columns are the class numbers.
         classes: Class number of each row of the batch.
         ends: Whether the trace ends with the event. The event still belongs to the trace.
     """
@@ -99,7 +100,7 @@ class Visits:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
-        """Return these visits with the monitor states of the traces that their own traces follow.
+        """Return these visits with the monitor states of other traces, which their own traces follow.
 
         ``places`` has, for each row, its index in ``moves``. A row with ``NIL`` does not change the state of its trace.
         """
@@ -117,7 +118,7 @@ class Visits:
         return replace(self, before=before, after=after, kill=kill, column=column)
 
     def deviations(self) -> NDArray[np.intp]:
-        """Return the indices of the visits at which a trace deviates from its guard."""
+        """Return the indices of the visits whose event breaks a constraint for the first time in its trace."""
         return np.flatnonzero(is_deviant(self.after) & (self.before != self.after))
 
 
@@ -141,9 +142,9 @@ class Moves:
 
     @classmethod
     def of(cls, visits: Visits, is_event: NDArray[np.bool_]) -> Moves:
-        """Collect the monitor transitions at visits.
+        """Return the monitor transitions at the events of a batch. All lists of kills are empty.
 
-        An event without a visit is unguarded. All lists of kills are empty.
+        ``is_event`` is a mask of the rows. An event without a visit counts as unguarded.
         """
         event_visits = np.flatnonzero(is_event[visits.rows])
         places = (np.cumsum(is_event) - 1)[visits.rows[event_visits]]
@@ -156,20 +157,20 @@ class Moves:
 
     @property
     def matters(self) -> NDArray[np.bool_]:
-        """A mask of the events after which a pattern can no longer complete, or at which a trace deviates."""
+        """A mask of the events that a guard makes relevant: they kill a pattern state, or their trace deviates."""
         is_broken = (self.before != self.after) & (self.after < kernel.RESERVED)
         is_relevant: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
         return is_relevant
 
 
 def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return a mask of the monitor states that mean that the trace has broken a constraint."""
+    """Return a mask of the monitor states of traces that have broken a constraint."""
     is_broken: NDArray[np.bool_] = (monitors == DEVIANT) | (monitors == FAILED)
     return is_broken
 
 
 class TraceTable:
-    """Open traces by key.
+    """The open traces of a shard, by key.
 
     Trace numbers are below ``capacity``. The number of an ended trace is reused after ``release_closed``. If events
     with equal timestamps are simultaneous, the table also keeps the newest time of each trace.
@@ -203,7 +204,7 @@ class TraceTable:
         patterns of both engines. With ``tracks_all`` every event is looked up and opens its trace. A guard needs this
         because any type may change a monitor state. So does a guard that may be set later, because traces with earlier
         events must remain unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open.
-        ``index`` is the filter index with the cells of ``wants``; without an index there are no cells.
+        ``index`` is the filter index with the cells of ``wants``. Without an index there are no cells.
         """
         self._tracks_all = tracks_all
         filter_index = index or FilterIndex()
@@ -213,7 +214,7 @@ class TraceTable:
 
     @property
     def capacity(self) -> int:
-        """An upper bound of the trace numbers, which ``advance`` may raise."""
+        """A number above all trace numbers. A call of ``advance`` may raise it."""
         return len(self._state.free)
 
     @property
@@ -229,20 +230,20 @@ class TraceTable:
         }
 
     def forget_counts(self) -> None:
-        """Reset ``deviations``, ``guard_steps``, ``ignored`` and ``out_of_order`` to 0."""
+        """Reset the counters to 0, except the count of open traces."""
         self._state.counters[
             [kernel.DEVIATIONS, kernel.GUARD_STEPS, kernel.VIOLATIONS_IGNORED, kernel.OUT_OF_ORDER]
         ] = 0
 
     @property
     def newest_us(self) -> int:
-        """The newest event time so far; before the first event, the smallest int64."""
+        """The newest event time so far, or the smallest int64 before the first event."""
         return int(self._state.counters[kernel.NEWEST])
 
     def clocks(self, times_us: NDArray[np.int64], is_mark: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Return, for each row of the next batch, the newest time of all traces up to the row.
 
-        Rows with ``is_mark`` are ends of idle traces, not events, and do not advance time.
+        Rows of ``is_mark`` do not advance time, because they are not events but ends of idle traces.
         """
         seen = times_us if is_mark is None or not is_mark.any() else np.where(is_mark, EARLIEST, times_us)
         clocks: NDArray[np.int64] = np.maximum(seen, self.newest_us)
@@ -257,7 +258,10 @@ class TraceTable:
 
     @property
     def released(self) -> NDArray[np.int32]:
-        """By trace number, the number of bound events dropped because of a guard. The engines write to this array."""
+        """For each trace number, how many bound events were dropped because of the guard.
+
+        The engines write to this array.
+        """
         return self._state.released
 
     @property
@@ -318,21 +322,24 @@ class TraceTable:
         return np.sort(self.open_traces()[1])
 
     def monitors(self) -> NDArray[np.int32]:
-        """Return the monitor states of the open traces, in the order of ``numbers``."""
+        """Return, for each open trace, the number of its monitor state. The order is that of ``numbers``."""
         _, numbers, monitors = self.open_traces()
         return monitors[np.argsort(numbers)]
 
     def renumber_monitors(self, numbers: NDArray[np.int32]) -> None:
-        """Replace every open trace's monitor state m by ``numbers[m]``."""
+        """Replace the monitor state of every open trace by a new number.
+
+        ``numbers`` has the new number of each state.
+        """
         index = self._state.slots
         used = np.flatnonzero(index[:, 1])
         monitors = numbers[(index[used, 1] >> _HIGH).astype(np.int64)].astype(np.uint64)
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def note_deviant(self, visits: Visits) -> None:
-        """Store the deviant monitor states of traces that follow other traces' monitors.
+        """Store in the table that traces deviate, for traces that follow the monitors of other traces.
 
-        These are the traces that deviate at one of ``visits``.
+        These are the traces whose state after one of ``visits`` is deviant.
         """
         traces = visits.traces[is_deviant(visits.after)]
         if len(traces):
@@ -349,15 +356,15 @@ class TraceTable:
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether enough traces were opened since the last ``forget_idle`` to make another call worthwhile."""
+        """Whether a call of ``forget_idle`` is worthwhile, because enough traces were opened since the last one."""
         counters = self._state.counters
         return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
 
     def forget_idle(self, is_held: NDArray[np.bool_], start: int | None) -> None:
-        """Remove the open traces for which no engine retains data and whose monitor is in the state of a new trace.
+        """Remove open traces that are as good as new.
 
-        ``is_held`` has, by trace number, whether an engine retains data. ``start`` is the monitor state of a new trace;
-        None accepts any state.
+        No engine retains data for such a trace, and its monitor is in the state ``start`` of a new trace. None accepts
+        any state. ``is_held`` has, by trace number, whether an engine retains data.
         """
         keys, numbers, monitors = self.open_traces()
         idle = ~is_held[numbers] & (start is None or monitors == start)
@@ -368,7 +375,7 @@ class TraceTable:
         self._release(numbers[idle])
 
     def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-        """Return the open traces as plain arrays with dense new numbers, and the new numbers by old number.
+        """Return the open traces as arrays for a snapshot, and an array with the dense new number of each old number.
 
         The new number of an unused number is ``NIL``. The arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (a
         number of ``GuardTables``, which the caller must replace), ``trace_released`` int32, ``trace_newest`` int64 and
@@ -436,7 +443,7 @@ class TraceTable:
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
     def _grow(self) -> None:
-        """Double the arrays that are full: either the index of keys, or the arrays by trace number."""
+        """Enlarge the arrays that are full: the index of keys, or the arrays by trace number."""
         state = self._state
         slots = len(state.slots)
         if state.counters[kernel.TRACES] >= slots - slots // 4:
@@ -456,7 +463,7 @@ class TraceTable:
 def checked(
     arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[Item], length: int | None = None
 ) -> NDArray[Item]:
-    """Return a one-dimensional array of saved state.
+    """Return a one-dimensional array of saved state by name.
 
     A missing array, and an array of another type or length, is rejected.
     """
