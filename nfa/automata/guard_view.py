@@ -61,12 +61,12 @@ class GuardView:
             bound is included only if its term has a trailing NOT.
         free_terms: For each state of the automaton, its terms that have all atoms bound and no trailing NOT. No guard
             can rule them out.
-        remaining: If the query has partitions, the pattern states that each state of the automaton still needs to
-            complete; otherwise empty.
+        remaining: The pattern states that each state of the automaton still needs to complete. It is empty unless the
+            query has partitions.
         negations: The negated steps of all trailing NOTs, including NOTs with a condition or limit, in the order of the
             text, without duplicates.
-        terms_of_state: (states,) uint32: the terms of each state of the automaton. Term ``n`` is bit ``n``; all terms
-            from the 30th share a bit. All partitions together count as a single term.
+        terms_of_state: (states,) uint32: the terms of each state of the automaton. Term ``n`` is bit ``n``. All terms
+            from the 30th on share a bit. All partitions together count as a single term.
     """
 
     query: Query
@@ -215,7 +215,7 @@ def term_bit(term: int) -> int:
 
 
 class _Alternatives:
-    """The alternatives of a pattern's parts. Those of parts that have not begun are computed once and kept."""
+    """The alternatives of a pattern's parts. For parts that have not begun, they are computed once and kept."""
 
     def __init__(self, outline: Outline, coarse: bool) -> None:
         self._outline = outline

@@ -30,7 +30,7 @@ class Transition:
     """A transition between two states that binds one event. ``step`` has the details of the binding.
 
     Attributes:
-        slot: The gap before the event; -1 if no event is bound before.
+        slot: The gap before the event, or -1 if no event is bound before.
         resets: Slots that the transition reopens.
         leaves: Slots of GREEDY repetitions that the transition ends or skips.
     """
@@ -174,8 +174,8 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
     """Return the number of the slot of each row, or -1 for a row without a gap.
 
-    Rows that bind the same atom after the same gap share a slot. They do not if the gap has different NOTs for one
-    source.
+    Rows that bind the same atom after the same gap share a slot. If steps from one source differ in their NOTs, they
+    have different slots.
     """
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}

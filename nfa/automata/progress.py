@@ -34,8 +34,8 @@ Greed: TypeAlias = tuple[int, bool]  # number of a GREEDY repetition, and whethe
 class Negation:
     """A NOT as it applies to one gap.
 
-    A strict NOT forbids only the event directly after the start of the gap. Any other NOT forbids events until
-    ``within_us`` after the start of the gap, or in the whole gap if ``within_us`` is None.
+    A NOT forbids events until ``within_us`` after the start of the gap, or in the whole gap if ``within_us`` is None. A
+    strict NOT forbids only the event directly after the start of the gap, and only within this time.
     """
 
     number: int
@@ -72,10 +72,10 @@ class Edge:
     """The gap before a bound event.
 
     Attributes:
-        place: Number that identifies the node of the gap; None if no event is bound before.
-        within_us: Limit from the previous event to this event; None without a limit.
+        place: Number that identifies the node of the gap, or None if no event is bound before.
+        within_us: Limit from the previous event to this event, or None without a limit.
         outer_us: Limit of the gap before an entered AND. A prefix inside the AND does not replace this limit.
-        negations: NOTs in force; leading NOTs if no event is bound before.
+        negations: NOTs in force. If no event is bound before, these are leading NOTs.
         is_measured: Whether the gap starts at the first event of a leading AND. Such a gap does not order events.
     """
 
@@ -384,12 +384,12 @@ class Outline:
 
 
 def _combined(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
-    """Return the exits of consecutive parts, which merge one exit of each part in every combination."""
+    """Return the exits of several consecutive parts. Each combines one exit of every part."""
     return _least([reduce(Exit.plus, combination, Exit()) for combination in product(*parts)])
 
 
 def _least(exits: Iterable[Exit]) -> tuple[Exit, ...]:
-    """Return the least demanding exits: no duplicates, and no exit that implies another exit."""
+    """Return the exits without duplicates. An exit that demands more than another exit is left out, too."""
     distinct_exits = tuple(dict.fromkeys(exits))
     return tuple(
         candidate

@@ -75,8 +75,8 @@ class _Piece:
     """One alternative of a part.
 
     Attributes:
-        first: A set of atoms, the earliest of which is the part's first event; None if another event may be first.
-        last: A set of atoms, the latest of which is the part's last event; None if another event may be last.
+        first: A set of atoms, the earliest of which is the part's first event, or None if another event may be first.
+        last: A set of atoms, the latest of which is the part's last event, or None if another event may be last.
         leading: NOTs in force on the gap before the part.
         trailing: NOTs in force on the gap after the part.
     """

@@ -60,7 +60,7 @@ class Policy:
 class Symbol:
     """An event type with a condition on the event's own attributes.
 
-    ``step`` has the type and the condition; its alias is ignored.
+    ``step`` has the type and the condition. Its alias is ignored.
     """
 
     step: Atom
@@ -97,7 +97,7 @@ class MonitorState:
 
     Attributes:
         seen: Names of the types and symbols that have occurred and matter to the guard.
-        settled: If ties are simultaneous, the names seen before the newest time; otherwise None.
+        settled: The names seen before the newest time, or None unless ties are simultaneous.
         places: The states of the guard's rule automata.
     """
 

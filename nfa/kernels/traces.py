@@ -69,9 +69,9 @@ FINDS = 8  # events in certain cells of the filter index
 
 
 class Wants(NamedTuple):
-    """What patterns need of a row, by event type, predicate, and cell of the filter index.
+    """The rows whose trace must be looked up, because some pattern or guard needs them.
 
-    A row's trace is looked up only if some pattern needs the row.
+    They are given by event type, predicate, and cell of the filter index.
     """
 
     of_type: NDArray[np.uint8]  # (types,) bits

@@ -128,8 +128,8 @@ class CaseReading:
     def _listed_patterns(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
         """Return the patterns to show for a trace, in order.
 
-        Patterns with partial matches precede the others, and ``first`` precedes the other patterns with partial
-        matches.
+        Patterns with partial matches precede the others, and among them ``first`` is the first. At most
+        ``_MOST_PATTERNS`` are returned.
         """
         alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
         others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)

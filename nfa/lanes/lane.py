@@ -72,9 +72,9 @@ class Lane:
         return self._state.table.newest_us
 
     def drained_by(self, pattern: RunningPattern) -> int | None:
-        """Return the time from which on no partial match that a pattern has now can complete.
+        """Return the time at which the windows of a pattern's present partial matches have all ended.
 
-        All windows have then ended. If a window does not end, return None.
+        None of them can complete any more at this time. If a window does not end, return None.
         """
         declared = pattern.query.pattern
         if declared.within_business is None:
@@ -273,9 +273,9 @@ class Lane:
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Remove the traces whose correlation key ``is_kept`` does not choose, as if they had had no events.
 
-        Emit nothing. These traces end like any other trace, so that no engine retains data for them. The lane's time
-        does not change. ``is_kept`` returns a mask of the hashed keys to keep. Without ``has_counts``, counters restart
-        from 0.
+        Nothing is emitted. These traces end like any other trace, so that no engine retains data for them. The lane's
+        time does not change. ``is_kept`` returns a mask of the hashed keys to keep. Without ``has_counts``, counters
+        restart from 0.
         """
         is_home = is_kept(self._state.finer.pairs[:, 0])
         if self._is_finer:

@@ -28,15 +28,16 @@ class Layout:
     """The patterns of a lane, compiled together.
 
     Attributes:
-        patterns: The patterns; the index is the pattern's number in all tables.
+        patterns: The patterns by number. All tables use these numbers.
         is_shared: By pattern, whether the shared-node engine runs it.
-        types: The relevant event types; the index is the type's code. One more code, ``len(types)``, represents every
-            other type. ``TRACE_END`` is always included.
+        types: The relevant event types by code. One more code, ``len(types)``, represents every other type.
+            ``TRACE_END`` is always included.
         codes: The code of each type.
         listening: The filter index, and the steps that listen only to events with certain attribute values.
         predicates: The distinct unary conditions of steps and of guards' symbols, without conditions that the index of
             ``listening`` implies.
-        transitions: The transitions of each pattern for the shared-node engine; empty for patterns of the run engine.
+        transitions: The transitions of each pattern for the shared-node engine, which are empty for patterns of the run
+            engine.
         state_range: (patterns + 1,): the first column of each pattern's states in a guard's tables, then the end.
         negation_range: (patterns + 1,): the first column of each pattern's trailing NOTs, then the end. These columns
             follow the columns of all states.

@@ -103,10 +103,10 @@ class LaneState:
     Attributes:
         guard_version: The guard of new traces, if any.
         shadow: Monitor transitions under guards in shadow mode.
-        idle: The time of each trace's newest event; None without an idle timeout.
-        open: Keys and times of the open traces; None if the lane does not list them.
-        sequence: Number of rows so far, which is also the sequence number of the next row.
-        home: The state of the lane whose monitors the traces follow; None if the traces have their own monitors.
+        idle: The time of each trace's newest event, or None without an idle timeout.
+        open: Keys and times of the open traces, or None if the lane does not list them.
+        sequence: Number of rows so far, which is the sequence number of the next row.
+        home: The state of the lane whose monitors the traces follow, or None if the traces have their own monitors.
         moves: The monitor transitions at the events of the latest batch, for lanes that follow these monitors.
         entering: Loaded traces that must be put under bit tables again, with their monitor states.
     """
@@ -291,7 +291,7 @@ class LaneState:
         self.shadow.load_arrays(arrays, watched, traces=self.table.counters["open"])
 
     def load_matches(self, saved: SavedLane) -> None:
-        """Restore the partial matches and events of ``dump``. The engines must have the patterns that they had then."""
+        """Restore the partial matches and events of ``dump``. The engines must have the same patterns as before."""
         arrays, traces = saved.arrays, self.table.counters["open"]
         self._enter_bits()
         self.shared.load_arrays(arrays, traces=traces, sequences=self.sequence)

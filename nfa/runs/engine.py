@@ -101,7 +101,10 @@ class RunEngine:
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the columns in a guard's tables of ``states``, which are pattern states of ``RunOutput.endings``."""
+        """Return the columns that ``states`` have in a guard's tables.
+
+        ``states`` are numbered as in ``RunOutput.endings``.
+        """
         return self._compiled.program.column[states].astype(np.int64)
 
     def held_sequences(self) -> NDArray[np.int64]:
@@ -263,10 +266,7 @@ class RunEngine:
         close_pair(state, int(pair))
 
     def _make_room_for(self, runs: int) -> None:
-        """Enlarge the array of results to at least ``runs`` elements.
-
-        Its earlier results are lost unless they were drained.
-        """
+        """Enlarge the array of results to at least ``runs`` elements. Earlier results must have been drained."""
         if runs > len(self._found.node):
             self._found = zeros_of(RunMatches, 2 * runs)
 

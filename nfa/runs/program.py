@@ -132,7 +132,8 @@ def listeners(
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
     """Return whether matches of a pattern must be ranked before they are emitted.
 
-    They are also ranked if they must wait for simultaneous events that may refute them.
+    The reason may be an after-match rule, LIMIT or timeouts. It may be that matches can be equal and have to wait, or
+    that simultaneous events can refute them.
     """
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts:
@@ -167,7 +168,7 @@ def atoms_to_test(automaton: PatternAutomaton) -> list[Atom]:
 
 
 def every_event(codes: Mapping[str, int]) -> list[int]:
-    """Return all type codes except ``TRACE_END``, the code of rows that are not events but end a trace."""
+    """Return all type codes except that of ``TRACE_END``, which is for rows that are not events but end a trace."""
     return [code for code in range(len(codes) + 1) if code != codes.get(TRACE_END)]
 
 

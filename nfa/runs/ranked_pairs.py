@@ -124,10 +124,7 @@ class RankedPairs:
     def _emitted(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
-        """Return those of the decided runs to emit, in order.
-
-        The matches that earlier matches rule out are left out.
-        """
+        """Return the decided runs to emit, in order. Runs that earlier matches rule out are left out."""
         state = self.state
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern

@@ -72,7 +72,7 @@ class SharedPattern:
         terms: For each state, a bit set of the terms that a partial match in the state can still complete.
         depth: The progress of each state. An early termination names the dead state with the greatest progress.
         transitions: The transitions, in any order. A transition for several types occurs once per type.
-        limit: Maximum number of matches emitted per trace and event; further matches are only counted.
+        limit: Maximum number of matches emitted per trace and event. Further matches are only counted.
         may_repeat: Whether two paths may bind the same events to the same aliases. Equal matches are then emitted once.
     """
 

@@ -24,7 +24,7 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
-    """Return the events of the newest partial match at a node that has not expired, oldest first.
+    """Return the events, oldest first, of the newest partial match at a node. Expired partial matches do not count.
 
     Each event is (alias number, sequence number).
     """

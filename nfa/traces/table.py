@@ -40,7 +40,9 @@ SAVED_COUNTERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """A step of a pattern as the trace table needs it, which looks up only traces of events that some step listens to.
+    """A step of a pattern as the trace table sees it.
+
+    The table looks up only traces of events to which some step listens.
 
     Attributes:
         predicate: Row of ``Columns.passed`` that must be true for an event.
@@ -361,7 +363,7 @@ class TraceTable:
         return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
 
     def forget_idle(self, is_held: NDArray[np.bool_], start: int | None) -> None:
-        """Remove open traces that are as good as new.
+        """Remove the open traces that differ in nothing from new traces.
 
         No engine retains data for such a trace, and its monitor is in the state ``start`` of a new trace. None accepts
         any state. ``is_held`` has, by trace number, whether an engine retains data.

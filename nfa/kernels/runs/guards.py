@@ -282,7 +282,8 @@ def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
 def fail_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
     """Drop all data of a trace, because the current event broke a constraint.
 
-    Matches that are already decided are emitted first. Returns ``FAIL`` for each pair whose matches must be ranked.
+    Matches that are already decided are emitted. Returns ``FAIL`` at a pair whose matches must be ranked first,
+    ``NO_ROOM`` if the results are full, or ``DONE``.
     """
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]

@@ -114,7 +114,7 @@ def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
 def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> None:
     """Add a pair with a filled block to its trace's list.
 
-    It is added to the index unless it is the trace's first pair.
+    The pair is added to the index unless it is the trace's first pair.
     """
     blocks, first = state.blocks, state.trace_first[trace]
     if first == NIL:

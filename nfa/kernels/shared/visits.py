@@ -216,7 +216,7 @@ def push(
 ) -> np.int32:
     """Push a new node onto the stack ``below``, and return the node.
 
-    The node extends every partial match in ``before`` by the event. It takes over the caller's references to both
+    The node extends every partial match in ``before`` by the event. The node takes over the caller's references to both
     stacks.
     """
     nodes, links, counters = state.nodes, state.links, state.counters
