@@ -36,9 +36,9 @@ def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> list[bytes]:
 
 
 def seal(parts: Sequence[bytes]) -> list[bytes]:
-    """Return the parts of ``pack`` after magic, version and digest.
+    """Seal the parts that ``pack`` returned, and return the bytes of the saved state.
 
-    Hashing large parts does not block other threads.
+    The bytes are magic, version and digest, followed by the parts. Hashing large parts does not block other threads.
     """
     digest = sha256()
     for part in parts:
@@ -47,9 +47,10 @@ def seal(parts: Sequence[bytes]) -> list[bytes]:
 
 
 def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
-    """Read saved state: return its format version and the arguments that were passed to ``pack``.
+    """Read saved state, and return its format version, the JSON object and the sections.
 
-    Raises ``SavedStateError`` if the bytes are damaged or the version is unknown.
+    ``pack`` received the same object and sections. Raises ``SavedStateError`` if the bytes are damaged or the version
+    is unknown.
     """
     version, digest = _prefix_of(body)
     content = memoryview(body)[_PREFIX.size :]
@@ -69,7 +70,7 @@ def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
 
 
 def _prefix_of(body: bytes) -> tuple[int, bytes]:
-    """Read the version and the digest at the start of saved state, without comparing the digest."""
+    """Read the version and the digest from the start of saved state. The caller compares the digest."""
     if len(body) < _PREFIX.size + _LENGTH.size:
         raise SavedStateError(f"{len(body)} bytes are too few for the state of a shard")
     magic, version, digest = _PREFIX.unpack_from(body)
@@ -86,5 +87,5 @@ def _prefix_of(body: bytes) -> tuple[int, bytes]:
 
 
 def sections_below(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    """Return the sections whose names begin with ``<prefix>/``, with this prefix removed from the names."""
+    """Return the sections whose names begin with ``<prefix>/``. The returned names lack this prefix."""
     return {name[len(prefix) + 1 :]: body for name, body in sections.items() if name.startswith(f"{prefix}/")}

@@ -19,7 +19,7 @@ from streams import ControlRecord
 
 
 def decider_kind(name: str) -> DeciderKind:
-    """Look up the kind of decider by the name in an observation; a suffix after ``/`` is ignored."""
+    """Return the kind of decider that an observation names. A suffix of ``name`` after ``/`` is ignored."""
     return DECIDERS[name.partition("/")[0]]
 
 
@@ -30,7 +30,10 @@ class Deciders:
         self._deciders: dict[tuple[str, str], Decider] = {}
 
     def decide(self, observed: Iterable[Observation]) -> list[tuple[str, ControlRecord]]:
-        """Merge the observations of a step and return the decisions in a fixed order, each with its stream."""
+        """Merge the observations of a step, and return the decisions that they lead to.
+
+        Each decision is a pair of a stream and a control record. The pairs are sorted by stream and decider.
+        """
         decisions: list[tuple[str, ControlRecord]] = []
         for (stream, name), summaries in grouped(observed).items():
             decider = self._deciders.get((stream, name)) or decider_kind(name).load(None)
@@ -50,7 +53,7 @@ class Deciders:
 
 
 def grouped(observed: Iterable[Observation]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """Group summaries by (stream, decider), in the order of these names."""
+    """Group the summaries of observations by (stream, name of the decider). The groups are sorted by this pair."""
     summaries: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for observation in observed:
         summaries[observation.stream, observation.decider].append(observation.summary)

@@ -19,10 +19,10 @@ _BRACES = ord("{"), ord("}")
 
 
 def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatError]:
-    """Decode batches; a batch with a value that could harm the matcher becomes an error with the reason.
+    """Decode the batches of ``events`` entries. A batch that could harm the matcher becomes an error with the reason.
 
-    The attributes of an event must begin and end like a JSON object. If they are damaged in between, they are read as
-    empty.
+    The attributes of an event must begin and end like a JSON object. Attributes that are damaged further inside count
+    as empty.
     """
     batches = [_decoded(body) for body in bodies]
     valid_batches = [batch for batch in batches if isinstance(batch, EventBatch) and len(batch)]
@@ -34,10 +34,7 @@ def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatErro
 
 
 def _decoded(body: bytes) -> EventBatch | BatchFormatError:
-    """Decode a batch and check that its arrays are valid, so that no offset points outside.
-
-    The values are not checked.
-    """
+    """Decode a batch, and check that no offset in its arrays points outside. ``_fault_of`` checks the values."""
     try:
         batch = EventBatch.from_bytes(body)
         batch.columns.validate(full=True)

@@ -21,10 +21,12 @@ _DERIVED = "derived"
 
 
 class Derivation:
-    """Passes derived events from place to place; a stream is processed after the streams that feed it.
+    """Passes derived events to the places of their streams.
+
+    A stream is processed after the streams that feed it.
 
     Args:
-        places: All places of the shard; more may be added later.
+        places: All places of the shard. The shard may add places to this mapping later.
     """
 
     def __init__(self, places: Mapping[PlaceKey, Place], feeds: Feeds) -> None:
@@ -35,20 +37,26 @@ class Derivation:
                 place.order(is_ordered=feeds.is_ordered(stream), is_inner=feeds.is_inner(stream))
 
     def promises(self) -> dict[str, int | None]:
-        """Return, per stream fed through the log, the time before which this shard adds no more events to it."""
+        """Return the promise of this shard to each stream that is fed through the log.
+
+        A promise is the time before which this shard adds no more events to the stream. It is None if it is unknown.
+        """
         return {stream: _least(map(self._promise_of, hosts)) for stream, hosts in self.feeds.logged.items()}
 
     def is_timed(self, stream: str) -> bool:
-        """Return whether passing time has an effect in a stream that the given stream feeds within the shard."""
+        """Return whether passing time can have an effect in a stream downstream of ``stream`` in this shard."""
         return any(self._places[target, MAIN].is_timed for target in self.feeds.downstream(stream))
 
     def related(self, keys: Iterable[PlaceKey]) -> list[PlaceKey]:
-        """Return those of the given places whose stream is derived or feeds another stream within the shard."""
+        """Return the places among ``keys`` that take part in derivation.
+
+        The stream of such a place is derived, or it feeds another stream within the shard.
+        """
         existing = [key for key in keys if key in self._places]
         return [key for key in existing if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
 
     def hold(self, stream: str) -> None:
-        """Make the derived streams below a stream buffer their events while a finite input ends (``hold``)."""
+        """Make all streams downstream of ``stream`` buffer their events while a finite input ends."""
         for target in self.feeds.downstream(stream):
             place = self._places[target, MAIN]
             if isinstance(place, DerivedPlace):
@@ -61,7 +69,10 @@ class Derivation:
 
     @property
     def ends(self) -> dict[str, EndTime]:
-        """The time at the end of the input, for each finished derived stream with time-dependent operators."""
+        """The times of derived streams at the end of a finite input, by stream.
+
+        A stream is missing if it is not finished yet, or if none of its operators depends on time.
+        """
         places = (place for place in self._places.values() if isinstance(place, DerivedPlace))
         return {place.declaration.name: place.end for place in places if place.end is not None}
 
@@ -72,10 +83,11 @@ class Derivation:
         )
 
     def fed_by(self, definition: Definition, start: Start, kinds: Mapping[str, Kind]) -> Feeds:
-        """Return the feeds of the shard after an operator has started.
+        """Return the feeds that the shard will have once an operator has started.
 
         Raises ``ControlRecordError`` if the operator feeds a stream that is not derived, or if its feed closes a cycle
-        of streams.
+        of
+        streams.
         """
         (source,) = definition.inputs
         operator = source.stream, source.key, definition.kind, definition.name
@@ -96,7 +108,10 @@ class Derivation:
         return feeds.with_operator(operator, (*former_feeds, feed))
 
     def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
-        """Yield the steps of an entry's stream, each followed by the steps of the streams derived from it."""
+        """Yield the steps of an entry, and after each step what follows from it in derived streams.
+
+        ``steps`` are the steps of the entry's own stream. If this stream is derived itself, its time then advances.
+        """
         stream = entry.stream
         is_promise = entry.kind == RecordKind.PUNCTUATION  # a range also reaches streams fed through the log
         yield from self.behind(stream, steps, self.feeds.reached_anyhow(stream) if is_promise else None)
@@ -104,10 +119,10 @@ class Derivation:
             yield from self._settled((stream, *self.feeds.downstream(stream)), entry, None)
 
     def behind(self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None) -> Iterator[Step]:
-        """Yield the given steps of a stream, each followed by the steps of the streams derived from it.
+        """Yield the given steps of a stream, and after each step what follows from it in derived streams.
 
-        Unlike ``follow``, this never advances the time of the stream itself. ``reached``: the derived streams to
-        process; None: all streams that the stream feeds within the shard.
+        ``reached`` are the derived streams to process. If it is None, these are all streams downstream within the
+        shard. The time of ``stream`` itself does not advance, whereas it does in ``follow``.
         """
         targets = self.feeds.downstream(stream) if reached is None else reached
         for step in steps:

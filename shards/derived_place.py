@@ -18,11 +18,11 @@ _WAITING = "waiting"
 
 
 class EndTime(NamedTuple):
-    """The time of a derived stream at the end of a finite input, in one shard.
+    """The time that a derived stream has reached in one shard when a finite input ends.
 
     Attributes:
         newest_us: The time of the stream's newest event in this shard, or the watermark if that is later.
-        reached_us: The event time up to which the operators were advanced.
+        reached_us: The event time up to which the operators have advanced.
     """
 
     newest_us: int
@@ -55,14 +55,14 @@ class DerivedPlace(Place):
 
     @property
     def is_timed(self) -> bool:
-        """Whether passing time has an effect: an event may be late, or time decides results of an operator."""
+        """Whether passing time can have an effect, because events can be late or an operator depends on time."""
         return self._is_ordered or super().is_timed
 
     def order(self, *, is_ordered: bool, is_inner: bool) -> None:
-        """Set whether events must be sorted, and whether only parts of operators read the stream (``is_inner``).
+        """Set whether the place must sort events, and whether only parts of operators read its stream (``is_inner``).
 
-        Traces of an inner stream never end. So only hosts with operators receive its events, because any other host
-        would retain each key for ever.
+        Traces of an inner stream never end, so a host would retain every key for ever. Therefore hosts without
+        operators receive no events of an inner stream.
         """
         self._is_ordered, self._is_inner = is_ordered, is_inner
 
@@ -105,10 +105,10 @@ class DerivedPlace(Place):
         yield from self._passed(entry, watermark_us)
 
     def _passed(self, entry: Entry, time_us: int, *, is_repeated: bool = False) -> Iterator[Step]:
-        """Advance the time of the hosts for which passing time has an effect.
+        """Advance the time of each host for which passing time has an effect.
 
-        ``is_repeated``: also advance hosts that have already reached the time, because they may have received late
-        events since.
+        A host that has already reached the time is left out, because nothing would change. With ``is_repeated`` it is
+        included, because it may have received late events since.
         """
         for host in self._hosts.values():
             is_behind = is_repeated or host.newest_us is None or host.newest_us < time_us
@@ -116,9 +116,10 @@ class DerivedPlace(Place):
                 yield from self._step(entry, self.metering.advance_time(host, time_us))
 
     def hold(self) -> None:
-        """Buffer events newer than the watermark until ``finish``, because a stream that feeds this one is finishing.
+        """From now on, buffer events newer than the watermark until ``finish``.
 
-        Results at the end of a finite input are emitted key by key, so they have to be sorted by time.
+        The shard calls this when a stream that feeds this one is about to finish. Its last results then arrive key by
+        key, and have to be sorted by time.
         """
         self._is_held = True
 
@@ -129,10 +130,10 @@ class DerivedPlace(Place):
         return max((time_us for time_us in times if time_us is not None), default=None)
 
     def finish(self, entry: Entry, end_us: int | None = None) -> Iterator[Step]:
-        """Finish a finite input: release all waiting events, advance the time to ``end_us``, and finish the hosts.
+        """Finish a finite input: release all waiting events, advance the time, and finish the hosts.
 
-        ``end_us``: the time of the newest event in all shards, or less. Time advances at least to the newest event
-        here.
+        ``end_us`` is the newest time in all shards, if it is known. The time advances to the newest event in this shard
+        or to ``end_us``, whichever is later.
         """
         newest_us = self.newest_us
         yield from self._processed(entry, self._let_go(None))
@@ -168,13 +169,13 @@ class DerivedPlace(Place):
 
     @property
     def _released_us(self) -> int | None:
-        """The time before which waiting events of a single source are released; None: all are released."""
+        """The time before which events of a single source are released. It is None if no event has to wait."""
         if not self._is_held:
             return None
         return EARLIEST_US if self.watermark_us is None else self.watermark_us + 1
 
     def _due(self, batch: EventBatch) -> EventBatch:
-        """Return the events of a single source that can be processed now, and buffer the rest."""
+        """Return the events of a single source that can be processed now, and buffer the others."""
         if (released_us := self._released_us) is None:
             return batch
         is_due = batch.time_us < released_us
@@ -182,7 +183,7 @@ class DerivedPlace(Place):
         return batch.take(np.flatnonzero(is_due))
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
-        """Remove the waiting events before a time, or all of them, and return them in order."""
+        """Remove the waiting events older than ``watermark_us``, and return them in order. None removes all of them."""
         waiting = self._waiting
         if not len(waiting):
             return waiting
@@ -197,9 +198,9 @@ class DerivedPlace(Place):
         return self._in_order(due)
 
     def _in_order(self, events: EventBatch) -> EventBatch:
-        """Sort events by time and id; retractions are last at each time, because they refer to earlier events.
+        """Sort events by time and id. At equal times, retractions are last, because they refer to earlier events.
 
-        Events of a single source that were buffered at the end of the input keep their order at each time.
+        While a finite input ends, events of a single source keep their order at equal times.
         """
         if self._is_held and not self._is_ordered:
             return events.take(np.argsort(events.time_us, kind="stable"))

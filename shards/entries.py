@@ -28,7 +28,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class EventsEntry:
-    """An ``events`` entry whose batch is already decoded in memory, used instead of a ``StoredEntry``."""
+    """An ``events`` entry that is decoded in memory, so that its batch need not be decoded again."""
 
     position: str
     stream: str
@@ -47,7 +47,7 @@ class EventsEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickEntry:
-    """A tick of a derived stream, already decoded, used instead of a ``StoredEntry``."""
+    """A tick of a derived stream that is decoded in memory, so that its body need not be decoded again."""
 
     position: str
     stream: str
@@ -61,7 +61,7 @@ Entry: TypeAlias = LogEntry | StoredEntry | EventsEntry | TickEntry
 
 
 class EventGroup:
-    """A group of consecutive entries that may be matched together: events, and ticks of derived streams."""
+    """A group of consecutive entries that the shard may match at once. It has events, and ticks of derived streams."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
@@ -83,13 +83,13 @@ class EventGroup:
 
 
 def quarantine_note(entry: StoredEntry, reason: str) -> StoredEntry:
-    """Create the replacement of a quarantined entry; the shard turns it into a dead letter."""
+    """Create the entry that replaces a quarantined entry. The shard makes a dead letter of it."""
     body = orjson.dumps({"kind": entry.kind, "size_bytes": len(entry.body), "reason": reason})
     return StoredEntry(position=entry.position, kind=QUARANTINED, stream=entry.stream, route=entry.route, body=body)
 
 
 def quarantine_reason(body: bytes) -> str:
-    """Return the reason in the body of a quarantine note, as a sentence for users."""
+    """Return why an entry is quarantined, as a sentence for users. ``body`` is the body of its ``quarantine_note``."""
     note = orjson.loads(body)
     what = f"the {note['kind']} entry of {note['size_bytes']} bytes"
     return f"{what} was set aside, and is still in the log: {note['reason']}"

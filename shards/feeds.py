@@ -52,9 +52,10 @@ class Feeds:
     of: Mapping[Operator, tuple[Feed, ...]]
 
     def with_operator(self, operator: Operator, feeds: Sequence[Feed]) -> Feeds:
-        """Return a copy in which the operator has these feeds instead of its former ones.
+        """Return a copy in which the operator has ``feeds`` instead of its former feeds.
 
-        An ended feed is dropped if one of the new feeds has the same stream, or if it would form a cycle with them.
+        An ended feed of any operator is dropped if a new feed makes it superfluous. This is so if both feed the same
+        stream, or if they would form a cycle.
         """
         targets = {feed.stream for feed in feeds if not feed.is_ended}
 
@@ -74,9 +75,9 @@ class Feeds:
     def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
         """Return a copy in which an operator has stopped on all of its keys.
 
-        The operator's feed of a stream is marked as ended if no other operator feeds the stream, or if the stream is
-        merged, because the parts of an operator stop together. The operator's other feeds are dropped, except feeds of
-        inner streams, which remain unchanged.
+        Feeds of inner streams remain unchanged. Another feed of the operator is marked as ended if no other operator
+        feeds its stream, or if the stream is merged, because the parts of an operator stop together. All other feeds
+        are dropped.
         """
         stopped = {operator for operator in self.of if (operator[0], *operator[2:]) == (stream, kind, name)}
         fed = {feed.stream for operator, feed in self._each if operator not in stopped and not feed.is_ended}
@@ -94,8 +95,8 @@ class Feeds:
     def without_stream(self, stream: str) -> Feeds:
         """Return a copy without the operators of a stream and without the feeds into the stream.
 
-        If another stream was fed only by the removed stream, the sources of the removed stream provide its time from
-        now on.
+        A stream that was fed only by ``stream`` would have no source of time left. From now on, the sources of
+        ``stream`` provide its time.
         """
         others = [(operator, feed) for operator, feed in self._each if stream not in (operator[0], feed.stream)]
         fed = {feed.stream for _, feed in others}
@@ -182,7 +183,10 @@ class Feeds:
         return self._reached.get(stream, ())
 
     def reached_anyhow(self, stream: str) -> tuple[str, ...]:
-        """Return the streams of ``downstream``, those fed through the log, and all streams downstream of these."""
+        """Return all streams that a stream feeds directly or indirectly, whether within the shard or through the log.
+
+        The streams of ``downstream`` are first.
+        """
         logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
         reached = {
             *self.downstream(stream),
@@ -202,9 +206,9 @@ class Feeds:
         }
 
     def check(self, stream: str, feed: Feed) -> None:
-        """Refuse a feed that would close a cycle or make a chain of streams too long; the message names the streams.
+        """Refuse a feed that would close a cycle of streams or make a chain of streams too long.
 
-        Ended feeds are ignored.
+        Ended feeds are ignored. The message of the error names the streams.
         """
         running = self._running
         if path := running._path(feed.stream, stream):
@@ -271,7 +275,7 @@ class Feeds:
 
     @cached_property
     def _hops_before(self) -> Mapping[str, int]:
-        """The length of the longest chain of feeds that leads to each stream."""
+        """For each stream, the length of the longest chain of feeds that leads to the stream."""
         lengths: dict[str, int] = {}
         for stream in self.order:
             lengths[stream] = 1 + max(lengths.get(source, 0) for source in self.sources[stream])
@@ -279,7 +283,7 @@ class Feeds:
 
     @cached_property
     def _hops_after(self) -> Mapping[str, int]:
-        """The length of the longest chain of feeds that starts at each stream."""
+        """For each stream, the length of the longest chain of feeds that starts at the stream."""
         lengths: dict[str, int] = {}
         for stream in reversed(self.order):
             for source in self.sources[stream]:
@@ -293,7 +297,7 @@ def _compact(feeds: Mapping[Operator, Sequence[Feed]]) -> Feeds:
 
 
 def _marks(feed: Feed) -> list[bool]:
-    """Return the members ``_MARKS`` of a feed as they are saved, without trailing false values."""
+    """Return the flags of a feed (``_MARKS``) as they are saved. False values at the end are left out."""
     marks = [getattr(feed, name) for name in _MARKS]
     while marks and not marks[-1]:
         marks.pop()

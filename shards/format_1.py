@@ -8,12 +8,13 @@ from typing import Any
 
 
 def from_format_1(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Convert head and sections of format 1, which supported patterns only, to format 2.
+    """Convert head and sections of saved state from format 1 to format 2. Format 1 supported patterns only.
 
     Args:
         head: Has the members of each stream under ``streams``, and the number of its sections under ``sections``.
-        sections: The sections by number. Each stream has a section of its matcher, and then one of its waiting events
-            if the stream can have any.
+        sections: The sections by number. The first section of a stream belongs to its matcher. The second has its
+            waiting
+            events, and is missing if the stream can have none.
     """
     sizes = head.get("sections", [1] * len(sections))
     places: list[dict[str, Any]] = []

@@ -58,8 +58,8 @@ class InlineShards:
     def _forget(self, stream: str) -> None:
         """Forget a removed stream.
 
-        Events that are derived later from older entries are dropped: they do not belong to a new stream of the same
-        name.
+        Older entries may still produce events for it later. These events are dropped, because a new stream of the same
+        name must not receive them.
         """
         self._ended[stream] = list(self._appended)
         for by_stream in (self._promised, self._newest_us, self._fed):
@@ -67,13 +67,13 @@ class InlineShards:
         self._deciders.forget(stream)
 
     def _is_over(self, stream: str, shard: int, position: str) -> bool:
-        """Return whether an entry is older than the last removal of a stream."""
+        """Return whether an entry at ``position`` is older than the last removal of its stream."""
         return stream in self._ended and int(position.partition("-")[2]) <= self._ended[stream][shard]
 
     def feed(self, stream: str, batch: EventBatch, route: str = "") -> None:
         """Append events to the logs of the shards that own their keys.
 
-        ``route``: name of the further key by which the events are keyed; empty for the correlation key.
+        ``route`` names the further key by which the events are keyed. It is empty for the correlation key.
         """
         if not route and stream not in self.states[0].feeds.sources:
             batch = batch.numbered(self._fed[stream])
@@ -90,7 +90,7 @@ class InlineShards:
         return self._fed[stream]
 
     def feed_and_decide(self, stream: str, batch: EventBatch, routes: Mapping[str, AttributePath]) -> list[RowBlock]:
-        """Feed posted events, and decide after each full block of the stream's events.
+        """Feed posted events, and let the deciders decide after each full block of the stream's events.
 
         A block may span several calls.
         """
@@ -132,9 +132,9 @@ class InlineShards:
         return rows
 
     def decide(self, stream: str | None = None) -> list[RowBlock]:
-        """Match all entries, then append the decisions that follow from the observations since the last call.
+        """Match all entries, and append the decisions that follow from the observations since the last call.
 
-        ``stream``: a posted stream; only observations of this stream and of derived streams count. None: all streams.
+        If ``stream`` is given, the observations of other posted streams are left for a later call.
         """
         rows = self.settle()
         for target, record in self._deciders.decide(
@@ -149,11 +149,12 @@ class InlineShards:
         return self._deciders.states()
 
     def pause(self) -> list[RowBlock]:
-        """Simulate a pause without events: time advances a little in the streams that feed others.
+        """Simulate a pause without events, in which time advances a little in the streams that feed others.
 
-        Each posted stream that feeds others gets a tick just after its newest time. The tick is repeated as long as a
-        stream fed through the log has its newest event at the time of the tick. A stream without events holds back the
-        streams that are derived from it. Streams with operators on further keys get a tick at their own newest times.
+        Each of these posted streams gets a tick just after its newest time. Ticks are repeated until they are later
+        than the newest events of all streams that are fed through the log. A posted stream without events gets no tick,
+        so it holds back the streams that are derived from it. A stream that feeds no other but has operators on further
+        keys gets one tick at its newest time.
         """
         rows = self.settle()
         feeds = self.states[0].feeds
@@ -174,10 +175,10 @@ class InlineShards:
         return rows + self.settle()
 
     def finish(self) -> list[RowBlock]:
-        """Finish a finite input, stream by stream; a stream is finished after the streams that feed it.
+        """Finish a finite input, stream by stream. A stream is finished after the streams that feed it.
 
-        Before that, each posted stream gets a tick at its newest time in all shards, as in a service. When the sources
-        of a derived stream are finished, its time advances to its newest event in all shards.
+        First, each posted stream gets a tick at its newest time in all shards, as in a service. Once the sources of a
+        derived stream are finished, its time advances to its newest event in all shards.
         """
         rows = self.settle()
         for stream in sorted(self._newest_us.keys() - self.states[0].feeds.sources.keys()):
@@ -196,7 +197,7 @@ class InlineShards:
         return f"1-{self._appended[shard]}"
 
     def _forward(self, rows: Sequence[RowBlock]) -> None:
-        """Append derived events with own keys to the logs, then a tick at the time that all shards have reached."""
+        """Append derived events with keys of their own to the logs, then a tick at the time reached in all shards."""
         events: dict[str, list[EventBatch]] = defaultdict(list)
         for block in rows:
             if block.found.events is not None:

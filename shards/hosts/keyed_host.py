@@ -36,7 +36,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class Results(Output):
-    """An output whose results do not depend on their position in the log."""
+    """The output of an operator whose results depend only on their content, not on their position in the log."""
 
     found: Iterable[Result]
 
@@ -69,7 +69,10 @@ class Operator(Running):
         self.definition, self.declaration = definition, declaration
 
     def continue_as(self, definition: Definition) -> Output | None:
-        """Switch to another version and keep the present state; None: the other version has to start without state."""
+        """Switch to another version, keep the present state, and return the output of the change.
+
+        Return None if the other version cannot use the state. The host then starts it without state.
+        """
         return None
 
     @abstractmethod
@@ -80,9 +83,9 @@ class Operator(Running):
         """Replace the tables that lookups read."""
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
-        """Answer a question as plain JSON, without any effect on results.
+        """Answer a question of a user as plain JSON. This changes no result.
 
-        ``until_us``: the event time that the stream has reached in all shards; None: unknown.
+        ``until_us`` is the event time that the stream has reached in all shards. It is None if this time is unknown.
         """
         raise ControlRecordError(f"operators such as {self.definition.name!r} answer no questions")
 
@@ -96,7 +99,10 @@ class KeyedOperator(Operator, Generic[State]):
 
     @abstractmethod
     def take(self, event: Event, state: State | None) -> tuple[State | None, Iterable[Result]]:
-        """Process an event with the state of its key, if any; return the new state of the key, and the results."""
+        """Process an event, and return the new state of its key and the results.
+
+        ``state`` is the state of the key so far. It is None if the key has none.
+        """
 
     def process(self, batch: EventBatch) -> Output:
         """Process events one by one. An end event of the stream ends the trace of its key."""
@@ -140,10 +146,7 @@ class KeyedOperator(Operator, Generic[State]):
 
 
 class KeyedHost(Host):
-    """Host of operators that are independent of each other.
-
-    The function ``operator`` creates one from its definition.
-    """
+    """Host of operators that are independent of each other. ``operator`` is the function that creates an operator."""
 
     has_traces: ClassVar[bool] = True
     """Whether operators need the traces of the stream."""
@@ -189,9 +192,10 @@ class KeyedHost(Host):
         return any(operator.is_decided_by_end for operator in self._operators.values())
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator.
+        """Start an operator, or a new version of it.
 
-        A new version starts without state. With ``keep`` it continues with the old version's state, if it can use it.
+        A new version starts without state. If ``start`` is ``keep``, it continues with the state of the old version,
+        unless it cannot use this state.
         """
         running = self._operators.get(definition.name)
         if running is not None and running.definition.version == definition.version:
@@ -236,7 +240,10 @@ class KeyedHost(Host):
         return self._all(lambda operator: operator.process(batch))
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Advance event time: end idle traces, each at its own time, then pass the watermark to every operator."""
+        """Advance event time.
+
+        Idle traces end first, each at its own time, and then every operator receives the watermark.
+        """
         self._see(watermark_us)
         ended = self._ended(watermark_us)
         passed = self._all(lambda operator: operator.advance_time(watermark_us))

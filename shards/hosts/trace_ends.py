@@ -1,4 +1,4 @@
-"""Detects where traces end: at end events, or by the idle timeout. For hosts that need traces."""
+"""Detection of the ends of traces, by end events or by the idle timeout, for hosts whose operators need them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SAVED = {"idle_key": np.uint64, "idle_last": np.int64}
 
 
 class TraceEnds:
-    """Inserts rows of the type ``streams.ENDED`` where traces end by the idle timeout.
+    """Finds the traces that end by the idle timeout, and inserts a row of the type ``streams.ENDED`` where each ends.
 
-    ``is_needed``: whether an operator needs these rows. Traces that are already open, including saved ones, are
-    followed in any case.
+    If ``is_needed`` is false, no operator needs these rows, and new traces are not followed. Traces that are already
+    open or saved are followed to their ends.
     """
 
     def __init__(
@@ -40,7 +40,11 @@ class TraceEnds:
             self._idle.load_arrays(arrays)
 
     def marked(self, batch: EventBatch, newest_us: int | None) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Insert a row where a trace ends by the idle timeout; return the batch with the newest event time per row."""
+        """Return the batch with inserted ends of traces, and for each row the newest event time up to the row.
+
+        ``newest_us`` is the newest event time before the batch. An end is inserted where a trace exceeds the idle
+        timeout.
+        """
         times_us = batch.time_us if newest_us is None else np.maximum(batch.time_us, newest_us)
         now_us = np.maximum.accumulate(times_us)
         if self._idle is None:
@@ -55,7 +59,7 @@ class TraceEnds:
         return mixed, np.concatenate([now_us, ended.times_us])[order]
 
     def pass_time(self, now_us: int) -> EventBatch | None:
-        """Return a row for each trace that exceeds the idle timeout; None if no trace does."""
+        """Return the rows that end the traces that are idle for too long at ``now_us``, or None if there are none."""
         if self._idle is None or not len(ended := self._idle.pass_time(now_us)):
             return None
         return EventBatch.of_ended(ended.keys, ended.times_us)

@@ -1,4 +1,4 @@
-"""Derived events that keep the key of their source, and their result rows, by columns."""
+"""Derived events that keep the key of their source. Their result rows are made by columns."""
 
 from __future__ import annotations
 

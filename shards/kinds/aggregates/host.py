@@ -48,13 +48,13 @@ class AggregateResults(DerivedOutput):
     """The output of an aggregate for a batch or for an advance of time.
 
     Attributes:
-        is_suspended: Whether the batch made the aggregate exceed its memory, so that it is suspended.
+        is_suspended: Whether the aggregate is suspended, because the batch made it hold more events than it may.
     """
 
     is_suspended: bool = False
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Yield the rows of the derived events, and of the suspension if there is one."""
+        """Yield a row for each derived event, and a row for the suspension if the aggregate is suspended."""
         definition = self.definition
         yield from DerivedOutput.results(self, origin)
         if self.is_suspended:
@@ -114,9 +114,9 @@ class RunningAggregate(Operator):
         self._rows_of.read(tables)
 
     def process(self, batch: EventBatch) -> AggregateResults:
-        """Process a batch: add its events to windows, and remove the events that its retractions name.
+        """Add the events of a batch to windows, and remove the events that retractions in the batch name.
 
-        Re-keyed events from a version that reads other groups or values are counted, but only advance time.
+        Re-keyed events from a version that reads other groups or values advance time only. The aggregate counts them.
         """
         was_suspended = self._run.is_suspended
         if self._is_moved:
@@ -161,7 +161,7 @@ class RunningAggregate(Operator):
             self._index.keep(KEY, lambda known: is_kept(np.array([key_hash(str(key)) for key in known], np.uint64)))
 
     def measures(self) -> Mapping[str, int]:
-        """Return the numbers of groups, of events in windows, of late events, and of events from another version."""
+        """Return four counts: groups, events in windows, late events, and events from another version."""
         others = {"other_version": self._other_version} if self._other_version else {}
         return {**self._run.measures(), **others}
 
@@ -204,7 +204,7 @@ class RunningAggregate(Operator):
         return QuestionIndex(held_window(self._body)) if self._body.ask else None
 
     def _hold(self, events: EventColumns) -> None:
-        """Add events to the index for questions. The index remains empty while the aggregate is suspended."""
+        """Add events to the index that answers questions. While the aggregate is suspended, the index is empty."""
         if self._index is None:
             return
         if self._run.is_suspended:

@@ -32,7 +32,7 @@ class MovedEvents(Output):
     events: EventBatch
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """Yield the re-keyed events, as rows for the log."""
+        """Yield the re-keyed events as rows that the sink appends to the log."""
         yield ResultRows.rekeyed(self.into, self.events)
 
 
@@ -52,7 +52,7 @@ class AggregateInput(Operator):
         self._unknown = 0
 
     def process(self, batch: EventBatch) -> Output:
-        """Re-key the events that satisfy ``where``; events of equal time keep the order of their arrival."""
+        """Re-key the events that satisfy ``where``. Events of equal time stay in the order in which they arrived."""
         if batch.is_ended.any():
             batch = batch.take(np.flatnonzero(~batch.is_ended))
         if not len(batch):
@@ -64,7 +64,10 @@ class AggregateInput(Operator):
         return MovedEvents(self.definition.body["into"], events) if len(events) else NO_OUTPUT
 
     def _moved(self, batch: EventBatch) -> EventBatch:
-        """Re-key the events of a batch that satisfy ``where``; an event is repeated for each of its groups."""
+        """Re-key the events that satisfy ``where``.
+
+        An event that belongs to several groups is repeated for each group.
+        """
         events = self._reader.columns(batch, self.declaration)
         groups_of = [*self._groups_of(events)]
         numbers = np.repeat(np.arange(len(events)), [*map(len, groups_of)])
@@ -92,9 +95,10 @@ class AggregateInput(Operator):
                 yield (group,)
 
     def _forget(self, now_us: int) -> None:
-        """Forget groups of events that have left every window. If too many remain, forget the oldest as well.
+        """Forget the groups of events that have left every window, because these cannot be retracted any more.
 
-        For sessions and for the last n events, time alone does not decide when an event leaves its window.
+        If too many groups remain, the oldest are forgotten too. For sessions and for the last n events, time alone does
+        not decide when an event leaves its window.
         """
         window: Window = self._body.window
         oldest_us = None if window.kind in ("session", "last") else now_us - 2 * window.size
@@ -111,7 +115,7 @@ class AggregateInput(Operator):
         return NO_OUTPUT
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the groups of events with other keys. Without ``has_counts``, counters restart from 0."""
+        """Forget the groups of events whose keys are not kept. Without ``has_counts``, counters restart from 0."""
         hashes = np.array([key_hash(key) for _, key, _ in self._groups.values()], np.uint64)
         stays = is_kept(hashes).tolist()
         self._groups = {name: group for (name, group), stay in zip(self._groups.items(), stays, strict=True) if stay}
@@ -119,7 +123,7 @@ class AggregateInput(Operator):
             self._unknown = 0
 
     def measures(self) -> Mapping[str, int]:
-        """Return the numbers of events whose groups are remembered, and of retractions without a known group."""
+        """Return two counts: events whose groups are remembered, and retractions without a remembered group."""
         return {"retractable": len(self._groups), _UNKNOWN: self._unknown}
 
     def dump(self) -> SavedHost:

@@ -119,7 +119,7 @@ class AggregateKind(DocumentKind):
         return (Definition(kind=_INPUT, name=name, version=version, inputs=(Input(stream),), body=body),)
 
     def final_input(self, definition: Definition) -> tuple[str, str]:
-        """Return the stream from which the aggregate accepts no retractions, and the member that is the reason.
+        """Return the stream whose events must not be retracted, and the member of the aggregate that requires this.
 
         Both are empty if the aggregate accepts retractions.
         """
@@ -161,9 +161,9 @@ class AggregateKind(DocumentKind):
     def answer_of(
         self, definition: Definition, question: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
     ) -> Mapping[str, Any]:
-        """Merge the groups of all shards, with their values.
+        """Merge the answers of all shards into one answer, which has the groups and their values.
 
-        If the question asks for it, add the index of each shard.
+        If the question asked for an explanation, the answer has the explanations of the indexes of all shards.
         """
         from aggregates import Answer, merged  # noqa: PLC0415 - takes long
 

@@ -1,4 +1,4 @@
-"""Converts events to the columns of an aggregate, and to re-keyed events that are sent to the shard of their group.
+"""Conversion of events to the columns of an aggregate, and to re-keyed events for the shards of their groups.
 
 The packages of aggregates and of patterns do not know each other. So conditions and arguments, which use the condition
 language of patterns, are parsed here.
@@ -92,7 +92,7 @@ class EventReader:
 
     @property
     def null_comparisons(self) -> Iterator[str]:
-        """Sentences about comparisons in ``where`` and the values that are always null."""
+        """Sentences about comparisons that are always null, in ``where`` and in the values."""
         if self._where is not None:
             yield from (f"where: {sentence}" for sentence in self._where.null_comparisons({}))
         for value, expression in zip(self.body.values, self._arguments, strict=True):
@@ -100,7 +100,7 @@ class EventReader:
                 yield from (f"values, {value.name}: {sentence}" for sentence in expression.null_comparisons({}))
 
     def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
-        """Return the columns of a batch, in which each row is an event, a retraction or the end of a transaction.
+        """Return the columns of a batch. Each of their rows is an event, a retraction or the end of a transaction.
 
         Events that do not satisfy ``where`` are left out.
         """
@@ -148,7 +148,10 @@ class EventReader:
         return bool(self.body.ask) and value.function == "count"
 
     def _hash(self, group: Sequence[Scalar]) -> int:
-        """Hash a group. Hashes are cached for texts only, because equal numbers may have different hashes."""
+        """Hash a group.
+
+        Only hashes of texts are cached: a cache treats 1 and 1.0 as equal, but their hashes may differ.
+        """
         known = self._hashes.get(group)
         if known is None:
             known = group_hash(group)
@@ -160,7 +163,7 @@ class EventReader:
 
 
 def having_of(body: AggregateBody) -> EventExpression | None:
-    """Parse the condition ``having`` over values; None if the aggregate has none.
+    """Parse the condition ``having``, which reads the values of a group. Return None if the aggregate has no condition.
 
     Raises ``OperatorRefused`` if the condition names anything that is neither a value nor an attribute in ``by``.
     """
@@ -198,7 +201,10 @@ def null_comparisons_of(body: AggregateBody) -> list[str]:
 def condition_and_bounds(
     body: AggregateBody, tables: Callable[[], Tables | None] = lambda: None
 ) -> tuple[Holds | None, Sequence[Bound]]:
-    """Return the condition ``having``, with lookups in ``tables``, and value ranges outside which it is false."""
+    """Return the condition ``having`` with its lookups in ``tables``, and bounds of values that it requires.
+
+    The condition is false for every group with a value outside its bounds.
+    """
     parsed = having_of(body)
     if parsed is None:
         return None, ()
@@ -210,7 +216,10 @@ def condition_and_bounds(
 
 
 def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
-    """Return whether the events have to be re-keyed: a group may span shards, or questions need the time of the log."""
+    """Return whether the events of an aggregate have to be re-keyed.
+
+    This is so if a group may have events in several shards, or if questions need the time of the log.
+    """
     if body.ask and declaration.derived:
         return True
     path = attribute_path(declaration.key)
@@ -219,7 +228,7 @@ def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
 
 
 def reading_of(body: AggregateBody) -> str:
-    """Hash the members of an aggregate that decide the content and the shard of a re-keyed event.
+    """Return a hash of the members of an aggregate that decide the content and the shard of a re-keyed event.
 
     Saved events contain the hash, so the hash of a body must remain the same in later releases.
     """
@@ -229,9 +238,10 @@ def reading_of(body: AggregateBody) -> str:
 
 
 def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody) -> EventBatch:
-    """Re-key events for the shards of their groups; each id begins with a number that orders events of equal time.
+    """Re-key events, so that the log carries each event to the shard of its group.
 
-    The key is the text of the group, or with ``for_each_row_of`` the name of the group's row.
+    The new key is the group as text. With ``for_each_row_of``, it is the name of the group's row. The new id begins
+    with a number by which events of equal time are sorted.
     """
     size = len(events)
     is_gone = np.zeros(size, np.bool_) if events.ops is None else events.ops & RETRACTS != 0
@@ -270,11 +280,9 @@ def _forms(
 
 
 def rows_of_reading(body: AggregateBody, reading: str, batch: EventBatch) -> NDArray[np.int64]:
-    """Return the rows of the re-keyed events that have the hash ``reading`` (``reading_of``).
+    """Return the rows of a batch whose events were re-keyed for the version with the hash ``reading``.
 
-    All other events were made by other versions.
-
-    Events of earlier releases have no hash. They are included if the number of their columns fits ``body``.
+    Events of earlier releases have no hash. Their rows are included if they have as many columns as ``body`` needs.
     """
     readings = [name.partition(_OF_READING)[2] for name in batch.type_names]
     if all(name == reading for name in readings):
@@ -296,7 +304,10 @@ def _fits(body: AggregateBody, form: Mapping[str, Any]) -> bool:
 def moved_columns(
     body: AggregateBody, batch: EventBatch, *, clocks_us: NDArray[np.int64], newest_us: int
 ) -> EventColumns:
-    """Return the columns of re-keyed events that were made for ``body``. The times are as in ``EventColumns``."""
+    """Return the columns of events that were re-keyed for ``body``.
+
+    The arguments with times are as in ``EventColumns``.
+    """
     forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
     keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))
     groups = [form["group"] for form in forms]
@@ -331,7 +342,10 @@ def are_revocable(batch: EventBatch) -> bool:
 
 
 def _key_text(group: Sequence[Scalar]) -> str:
-    """Return a group's key: its only value, if it has one value that can be a key; otherwise the group as text."""
+    """Return the key of a group.
+
+    It is the only value of the group if this can be a key, otherwise the group as text.
+    """
     own = key_of(group[0]) if len(group) == 1 else None
     return group_text(group) if own is None else own
 
@@ -351,7 +365,7 @@ def _quoted(name: str) -> str:
 
 
 def _ops(batch: EventBatch, declaration: StreamDeclaration, *, is_revocable: bool) -> NDArray[np.uint8]:
-    """Return the flags of each row of a batch: the row counts as an event, retracts an event, or ends a transaction."""
+    """Return flags for each row of a batch. They say whether it counts, retracts an event, or ends a transaction."""
     ops = []
     for name in batch.type_names:
         if is_revocable and name.endswith(RETRACTED):
@@ -362,13 +376,13 @@ def _ops(batch: EventBatch, declaration: StreamDeclaration, *, is_revocable: boo
 
 
 def _retracted(batch: EventBatch, ops: NDArray[np.uint8]) -> list[str]:
-    """Return, for each row, the id of the event that it retracts; empty if the row is no retraction."""
+    """Return for each row the id of the event that it retracts. The id is empty if the row is no retraction."""
     rows = zip(ops.tolist(), batch.columns.column("data").to_pylist(), strict=True)
     return [str(orjson.loads(data).get("retracts", "")) if op == RETRACTS else "" for op, data in rows]
 
 
 def _source_events(batch: EventBatch) -> list[dict[str, Any]]:
-    """Return the source events in the form in which derived events list them."""
+    """Return the events of a batch as plain objects, as derived events list their source events."""
     ids, data = (batch.columns.column(name).to_pylist() for name in ("id", "data"))
     names = [batch.type_names[code] for code in batch.type_codes.tolist()]
     columns = zip(ids, names, batch.time_us.tolist(), data, strict=True)

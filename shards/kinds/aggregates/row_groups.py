@@ -19,7 +19,10 @@ _MOST_WINDOWS = 100  # different lengths; each length has a run of its own, of a
 
 
 class RowGroups:
-    """The groups of the events of an aggregate with ``for_each_row_of``; empty for other aggregates."""
+    """The groups that the rows of a table form for an aggregate with ``for_each_row_of``.
+
+    Other aggregates have none.
+    """
 
     def __init__(self, body: AggregateBody) -> None:
         self._body = body
@@ -28,7 +31,7 @@ class RowGroups:
         self._tables: list[TableGroups] = []
 
     def read(self, tables: Tables | None) -> None:
-        """If the aggregate's table has changed, read the groups from its rows again."""
+        """Read the groups from the rows of the aggregate's table, if the table has changed since."""
         versions = (tables or Tables()).versions.get(self._body.rows_of or "", ())
         if versions is not self._versions:
             self._versions = versions
@@ -36,7 +39,7 @@ class RowGroups:
             self._tables = [_groups(self._body, version) for version in versions]
 
     def parts(self, batch: EventBatch) -> Iterator[EventBatch]:
-        """Split a batch into parts small enough to bound the number of (event, group) pairs of each part."""
+        """Split a batch so that the events of each part belong to a bounded number of groups in total."""
         most = max((groups.most_at_once for groups in self._tables), default=0)
         size = max(1, _PAIRS_AT_ONCE // max(1, most))
         for begin in range(0, len(batch), size):
@@ -49,7 +52,7 @@ class RowGroups:
         return self._tables[bisect_right(self._begins, time_us)].groups_of(values)
 
     def of_rows(self, holds: Holds | None) -> Holds | None:
-        """Return the condition ``holds``, changed to be false for groups whose row is no longer in the table."""
+        """Return a condition that is false for groups whose row has left the table, and otherwise equals ``holds``."""
         if holds is None or self._body.rows_of is None:
             return holds
 
@@ -82,7 +85,7 @@ def require_groups(body: AggregateBody, tables: Tables) -> None:
 
 
 def _require_windows(body: AggregateBody, groups: TableGroups, name: str) -> None:
-    """Check the window lengths in the rows of a table: all are durations, at most ``_MOST_WINDOWS`` are different."""
+    """Refuse rows whose window length is not a duration, and tables with too many different window lengths."""
     every = groups.every if body.window.column else ()
     if len(lengths := {duration for *_, duration in every}) > _MOST_WINDOWS:
         raise TooManyRows(

@@ -45,7 +45,7 @@ class JoinExpression:
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
         """Evaluate the expression for each of ``size`` combinations; see ``joins.returns.Expression``.
 
-        Times in totals are texts. They are converted, because the expression compares times in microseconds.
+        Totals contain times as texts. These are converted first, because the expression compares times in microseconds.
         """
         placed_values = [
             ([parse_time(moment) if isinstance(moment, str) else moment for moment in column_values], places)

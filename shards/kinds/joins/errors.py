@@ -23,7 +23,7 @@ class KeyNotWhole(ShardError, code="key-not-whole", fault="caller"):
 
 
 class ResultLimitReached(ShardError, code="result-limit", fault="caller"):
-    """An event led to more results of a join at once than the limit; the results beyond it are not emitted."""
+    """An event led to more results of a join at once than the limit. Results beyond the limit are not emitted."""
 
 
 class RetractionLate(ShardError, code="retraction-late", fault="caller"):
@@ -31,7 +31,7 @@ class RetractionLate(ShardError, code="retraction-late", fault="caller"):
 
 
 class JoinSuspended(OperatorSuspended, code="join-suspended"):
-    """A join was suspended by an event of a finished key (``late: fail``), too many results, or too many rows."""
+    """A join was suspended. It met an event of a finished key (``late: fail``), or had too many results or rows."""
 
 
 JOIN_LETTERS: tuple[type[ShardError], ...] = (KeyFinished, KeyNotWhole, ResultLimitReached, RetractionLate)

@@ -54,7 +54,7 @@ class JoinResults(Output):
     output: JoinOutput
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Yield the events of the join, with the ends of finished keys; the derived stream has the name of the join."""
+        """Yield the derived events of the join, together with the ends of finished keys, for the stream of the join."""
         if len(self.output.passed_on):
             yield self.run.name, self.output.passed_on
 
@@ -77,7 +77,7 @@ class JoinResults(Output):
 
 
 class RunningJoin(Operator):
-    """A join at the place of its merged events. ``spilled`` stores the rows that exceed the join's memory."""
+    """A join at the place of its merged events. ``spilled`` is the store for rows that exceed the join's memory."""
 
     waits_for_time = True  # as time passes, events leave windows and keys are finished
 
@@ -104,9 +104,10 @@ class RunningJoin(Operator):
         return bool(self._run.body.outer) or self._run.body.emit != "each"
 
     def load(self, saved: SavedHost) -> None:
-        """Restore the state.
+        """Restore the state that ``dump`` saved.
 
-        If rows on disk are missing and this may happen (``may_be_lost``), the join stops instead.
+        If rows on disk are lost, this raises ``StateLost``. A join whose rows may be lost (``may_be_lost``) starts
+        empty and is suspended instead.
         """
         try:
             self._run.load(saved.head, saved.sections)
@@ -123,9 +124,9 @@ class RunningJoin(Operator):
         return SavedHost(head=head, sections=sections)
 
     def continue_as(self, definition: Definition) -> JoinResults | None:
-        """Switch to another version and keep the rows, if the other version can use them; otherwise return None.
+        """Switch to another version and keep the rows, or return None if the other version cannot use the rows.
 
-        Events leave windows that have become smaller.
+        The new version may have smaller windows. Events outside these windows are then removed.
         """
         body = self._body_of(definition)
         if self._run.has_stopped or not keeps_rows(self._run.body, body):
@@ -152,9 +153,10 @@ class RunningJoin(Operator):
             self._run.clear_counts()
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
-        """Return merged events that finish the keys of inputs up to their closing keys. A refused join stops for good.
+        """Return merged events that finish keys. In each input, they finish the keys up to the input's closing key.
 
-        Decisions about another version are ignored, except for an input that both versions read in the same way.
+        Decisions about another version are ignored, unless both versions read the input in the same way. Once a join is
+        refused, it produces nothing any more.
         """
         body = self._run.body
         if record.refused is not None and body.waits and record.version in (None, self._run.version):
@@ -179,7 +181,7 @@ class RunningJoin(Operator):
         return EventBatch.joined(batches) if batches else EventBatch.from_events([])
 
     def observed(self) -> Iterator[Observation]:
-        """Report the number of retained events of a join that limits its rows (``most_rows``)."""
+        """Report to the decider how many events a join with a limit (``most_rows``) retains."""
         run = self._run
         if (allowed := run.body.most_rows) is not None and not run.has_stopped:
             names = [join_input.alias for join_input in run.body.inputs]
@@ -198,14 +200,17 @@ class RunningJoin(Operator):
 
 
 class JoinHost(KeyedHost):
-    """Host of one join: each join has a merged stream of its own, and so a place of its own."""
+    """Host of one join. Each join reads a merged stream of its own, so each join has a place of its own."""
 
     has_traces = False
     saved_as = "joins"
 
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
-    """Return the suspension of a join whose rows on disk are missing, or that would retain more rows than allowed."""
+    """Return the suspension of a join that cannot continue.
+
+    Either its rows on disk are missing, or it would retain more rows than it may.
+    """
     why = f"because rows that it had on disk are missing: {reason}, and no older snapshot can restore them"
     if run.is_suspended:
         why = f"as {reason}. With 'spill: true' in its memory it would hold the others on disk"
@@ -218,7 +223,7 @@ def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
 
 
 def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
-    """Return the dead letter of a retraction whose event the join does not hold, or no longer holds."""
+    """Return the dead letter of a retraction whose event the join has never held or no longer holds."""
     error = RetractionLate(
         f"{_words_of(late)} had no effect: the join {run.name!r} does not hold, or no longer holds, the event "
         f"{late.event.data.get('retracts')!r} of the input {late.alias!r}: it has left its window of time, or, without "
@@ -228,7 +233,7 @@ def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
 
 
 def _cut(run: JoinRun, cut: Broken, origin: Origin) -> Result:
-    """Return the dead letter about results beyond the limit. It names the newest event of the last emitted result."""
+    """Return the dead letter about results that are missing because an event led to more results than the limit."""
     most = run.body.results.per_event
     error = ResultLimitReached(
         f"at {_words_of(cut)} of the key {cut.event.key!r} there were more than {most:,} results of the join "
@@ -242,7 +247,7 @@ def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError
 
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
-    """Return the suspension of a join after an event with a finished key (``late: fail``)."""
+    """Return the suspension of a join with ``late: fail`` that met an event of a finished key."""
     why = f"by late: fail: {_words_of(broken)} came, but {_why(run, broken)}"
     return _suspended(run, stream, origin, why, _about(run, broken))
 
@@ -270,7 +275,7 @@ def _about(run: JoinRun, broken: Broken) -> dict[str, str]:
 
 
 def _suspended(run: JoinRun, stream: str, origin: Origin, why: str, about: Mapping[str, str]) -> Result:
-    """Return the suspension of a join. Its id is the same in all shards, so several shards report one suspension."""
+    """Return the suspension of a join. Its id is equal in all shards, so several shards report one suspension."""
     identity = row_id(JOIN_SUSPENSION, stream, run.name, run.version)
     body = {
         "type": JOIN_SUSPENSION.delivered_as,
@@ -305,5 +310,5 @@ def _why(run: JoinRun, broken: Broken) -> str:
 
 
 def _source(run: JoinRun, broken: Broken) -> str:
-    """Return the stream of the event that a dead letter or suspension names."""
+    """Return the stream of the event that a dead letter or a suspension of the join names."""
     return next(join_input.stream for join_input in run.body.inputs if join_input.alias == broken.alias)

@@ -106,8 +106,10 @@ class JoinInputHost(Host):
         route: Name of the further key by which the events arrive; empty for the correlation key.
         counts: For each input, the number of rows that were passed on within the shard. The next rows are numbered from
             it.
-        uncounted: For each input, the part of ``counts`` that another shard reports: rows before a division of shards.
-        ruled_out: Inputs that constraints finish in each trace (``closed_by: workflow``); None: no such input.
+        uncounted: For each input, the rows in ``counts`` that another shard reports, because they were passed on before
+            the shards were divided.
+        ruled_out: The open traces of inputs that constraints finish (``closed_by: workflow``), or None without such
+            inputs.
         monitors: For each input of a join with ``wait: auto``, its keys since the last observation.
         refused: For each input of such a join, the number of events whose keys are not whole numbers.
     """
@@ -167,9 +169,9 @@ class JoinInputHost(Host):
             self.ruled_out.restart(definition.name)
 
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """If an input has ``closed_by: workflow``, start to follow the constraints of the stream.
+        """Start to follow the constraints of the stream, if an input has ``closed_by: workflow``.
 
-        In traces that are already open, constraints finish no input, because their first events were not seen.
+        The first events of traces that are already open were not seen. So constraints finish no input in these traces.
         """
         if self.ruled_out is not None or not self._by_constraints:
             return
@@ -218,7 +220,10 @@ class JoinInputHost(Host):
         return MergedOutput([self._merged(name, batch, ()) for name in self.running])
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """End the trace of a key. Inputs that end with traces finish the key, unless they are joined by another key."""
+        """End the trace of a key.
+
+        Inputs that are closed by ends of traces, and not joined by another key, finish the key.
+        """
         if self.ruled_out is not None:
             self.ruled_out.end(key)
         self.trace_ends.end(key)
@@ -238,9 +243,12 @@ class JoinInputHost(Host):
         return MergedOutput(ended)
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish the key range of a punctuation in each input that is closed by ends of traces or by punctuations.
+        """Finish a range of keys that a punctuation promises.
 
-        Every shard does this for itself, even if events change shards, because merged events are sorted by time.
+        This concerns inputs closed by ends of traces or punctuations.
+
+        Every shard does this on its own. Events that change shards still count, because merged events are sorted by
+        time.
         """
         source, path = source_of(self.declaration.name, promise.by or None, self.declaration)
         if promise.range is None or source.key != self.route:
@@ -269,7 +277,7 @@ class JoinInputHost(Host):
             self.refused = dict.fromkeys(self.refused, 0)
 
     def measures(self) -> Mapping[str, int]:
-        """Return the number of rows passed on within the shard, and of events whose keys are not whole numbers."""
+        """Return two counts: rows passed on within the shard, and events whose keys are not whole numbers."""
         refused = {"refused": sum(self.refused.values())} if self.refused else {}
         return {"handed_on": sum(self.counts.values()) - sum(self.uncounted.values()), **refused}
 
@@ -298,13 +306,15 @@ class JoinInputHost(Host):
 
     @property
     def _by_constraints(self) -> dict[str, tuple[str, ...]]:
-        """The event types of each input with ``closed_by: workflow``, by the input's name."""
+        """The event types of each input that constraints finish (``closed_by: workflow``), by the input's name."""
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
-        """Return the rows after which constraints allow no more events of an input in the row's trace, by input.
+        """Return rows that finish inputs.
 
-        ``now_us``: the newest event time at each row.
+        After such a row, constraints allow no more events of the input in the row's trace.
+
+        The rows are by input. ``now_us`` is the newest event time at each row.
         """
         finished_rows: dict[str, list[int]] = {}
         if self.ruled_out is None:
@@ -338,7 +348,7 @@ class JoinInputHost(Host):
         return self.counts[name]
 
     def _merged(self, name: str, batch: EventBatch, finished: Sequence[int]) -> Merged:
-        """Return the merged events of one input. After the events of the rows ``finished``, their keys are finished."""
+        """Return the merged events of one input. The rows ``finished`` finish their keys in addition."""
         version, body = self.running[name]
         if "keyless" in body:
             batch = _without_key(body, batch)
@@ -388,10 +398,10 @@ class JoinInputHost(Host):
     def _watched(
         self, name: str, batch: EventBatch, marks: NDArray[np.int8]
     ) -> tuple[NDArray[np.intp], EventBatch | None]:
-        """Observe the keys of rows; return the rows to pass on, and the events that are refused because of their keys.
+        """Count the keys of rows for the decider, and separate rows to pass on from refused events.
 
-        Rows are passed on if their keys are whole numbers, or if they close a key and lack its text, as ends of idle
-        traces do.
+        A row is passed on if its key is a whole number. The end of an idle trace is passed on too, although it lacks
+        the text of its key.
         """
         is_event = ~np.isin(marks, (_CLOSING, _RETRACTING))
         is_whole, keys = whole_numbers(batch.columns.column("key"))
@@ -404,12 +414,12 @@ class JoinInputHost(Host):
 
 
 def _name_of(body: Mapping[str, Any]) -> str:
-    """Return the name of an input in merged types. Inputs that an earlier release registered have no ``reading``."""
+    """Return the name of an input in the types of merged events. Inputs of an earlier release have no ``reading``."""
     return input_name(body["alias"], body.get("reading", ""))
 
 
 def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:
-    """Return the mark of an input's events of a type (index into ``MARKS``), or ``_NOTHING`` if the type is ignored."""
+    """Return the index into ``MARKS`` for an input's events of a type. ``_NOTHING`` means they are ignored."""
     if _takes_back(event_type, body):
         return _RETRACTING
     is_last = event_type in body["last"] or event_type in ends
@@ -419,7 +429,7 @@ def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> n
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
-    """Return whether events of a type retract events of the input; False if the input lists the type among its own."""
+    """Return whether a type retracts events of the input. A type among the input's own does not."""
     retracted = event_type.removesuffix(RETRACTED)
     if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
         return False
@@ -427,14 +437,14 @@ def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
 
 
 def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Array:
-    """Return a column of strings or binary values with the value ``by`` in the rows of a mask."""
+    """Return a copy of a column of strings or binary values, with the value ``by`` where ``is_other`` is true."""
     return pc.if_else(column_of(is_other), pieces_of([by], pieces.type)[0], pieces)
 
 
 def _keyed_by(
     path: Sequence[str], batch: EventBatch, is_event: NDArray[np.bool_], alias: str
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
-    """Re-key rows by the value at a path; return them with their indices, and a mask of rows without usable key.
+    """Re-key rows by the value at a path. Return them, their indices in ``batch``, and a mask of unusable values.
 
     An event (``is_event``) without a usable key gets a key of its own. Other rows without a usable key are dropped.
     """
@@ -450,9 +460,9 @@ def _keyed_by(
 
 
 def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
-    """Return the events of an input without a usable value of the further key that is declared for their type.
+    """Return the events of an input that have no usable value for the further key of their type.
 
-    Each event gets a key of its own, and remains in the shard of its correlation key.
+    Each of them gets a key of its own, and remains in the shard of its correlation key.
     """
     path = attribute_path(body["keyless"])
     places = [None if _mark_of(kind, body, ()) == _NOTHING else place_for(path, kind) for kind in batch.type_names]
@@ -481,7 +491,10 @@ def _own_key(alias: str, event_id: str) -> str:
 
 
 def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """Return numbers that order re-keyed events: arrival numbers; in derived streams 1 for retractions, 0 otherwise."""
+    """Return the numbers by which re-keyed events of equal time are sorted.
+
+    These are arrival numbers. In derived streams they are 1 for retractions and 0 for other events.
+    """
     if batch.arrivals is not None:
         return batch.arrivals.astype(np.uint64)
     is_retraction: NDArray[np.bool_] = marks == _RETRACTING

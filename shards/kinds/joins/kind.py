@@ -47,16 +47,22 @@ class JoinInputKind(Kind):
         return Feed(stream=definition.body["into"], is_rekeyed=definition.body["path"] is not None, is_merged=True)
 
     def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
-        """Return whether an input is joined by the range's key, and closed by ends of traces or by punctuations."""
+        """Return whether a punctuation with a range of the key ``by`` finishes keys in an input.
+
+        It does if the input is joined by this key, and is closed by ends of traces or by punctuations.
+        """
         source, path = source_of(declaration.name, by or None, declaration)
         return definition.inputs == (source,) and definition.body["path"] == path and bool(definition.body["ends"])
 
     def is_observed(self, definition: Definition) -> bool:
-        """Return whether keys of the input are finished by measurement (``wait: auto``)."""
+        """Return whether a decider finishes the keys of an input after measuring its disorder (``wait: auto``)."""
         return bool(definition.body.get("wait"))
 
     def silenced(self, definition: Definition) -> Definition:
-        """Return the input without dead letters, because these would name a join that does not run again."""
+        """Return the input for another run over the same events.
+
+        Its dead letters would name a join that does not run again.
+        """
         return replace(definition, body={**definition.body, "silent": True})
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
@@ -123,9 +129,9 @@ class JoinKind(DocumentKind):
         return set(lookups_of(_body(definition.body)))
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """Return the inputs of a join, each an operator at the place where its events arrive.
+        """Return the inputs of a join. Each is an operator at the place where its events arrive.
 
-        An input with a further key has a second operator on the correlation key, for events without a usable further
+        An input with a further key has a second operator at the correlation key, for events without a usable further
         key.
         """
         from joins import readings_of  # noqa: PLC0415 - takes long
@@ -206,7 +212,7 @@ class JoinKind(DocumentKind):
         return explain(_body(definition.body))
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
-        """Return sentences about the expected state of each input, and the counts that the sentences do not contain."""
+        """Return sentences about the expected state of each input, and the counts that no sentence mentions."""
         from joins import FIGURE, figures  # noqa: PLC0415 - takes long
 
         other_counts = {name: count for name, count in counts.items() if FIGURE not in name}
@@ -219,7 +225,10 @@ class JoinKind(DocumentKind):
         state: Mapping[str, Any] | None,
         decisions: Sequence[Decided],
     ) -> Sequence[str]:
-        """Return sentences about each input with ``wait: auto``: its disorder, and the decisions based on it."""
+        """Return sentences about each input with ``wait: auto``.
+
+        They give its disorder, and the decisions that follow.
+        """
         from joins import waiting_inputs, waiting_sentences  # noqa: PLC0415 - takes long
 
         body = _body(definition.body)

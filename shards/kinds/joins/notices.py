@@ -1,4 +1,4 @@
-"""Notices about members of a join that are valid but have no effect, which is probably a mistake."""
+"""Notices about members of a join that are valid but have no effect. Such a member is probably a mistake."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def notices_of(
 ) -> Iterator[str]:
     """Yield a sentence for each member of a join that has no effect, or probably not the intended one.
 
-    ``declared``: returns the declaration of a stream by its name. ``has_constraints``: whether a stream follows a
-    workflow or has constraints.
+    ``declared`` returns the declaration of the stream with a name. ``has_constraints`` returns whether a stream follows
+    a workflow or has constraints.
     """
     for number, join_input in enumerate(body.inputs):
         source, path = source_of(join_input.stream, join_input.key, declared(join_input.stream))

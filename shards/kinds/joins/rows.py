@@ -18,7 +18,7 @@ from streams import Event, EventBatch, format_time
 def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origin) -> Iterator[Single]:
     """Yield the dead letters of events whose keys are not whole numbers, in a join with ``wait: auto``.
 
-    ``operator``: the name of the input (join and alias) and its version.
+    ``operator`` has the name of the input, which consists of join and alias, and its version.
     """
     name, version = operator
     join, _, alias = name.removesuffix(KEYLESS).rpartition(".")
@@ -33,7 +33,7 @@ def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origi
 def event_letter(event: Event, origin: Origin, error: ShardError, source: tuple[str, str, int, str]) -> Single:
     """Return the dead letter of an event that a join refuses.
 
-    ``source``: the stream of the event, the name and the version of the join, and the alias of the input.
+    ``source`` has the stream of the event, the name and the version of the join, and the alias of the input.
     """
     stream, join, version, alias = source
     identity = row_id(DEAD_LETTER, stream, error.code, join, version, alias, event.id, event.time_us)

@@ -1,9 +1,8 @@
 """Inputs of joins that constraints finish (``closed_by: workflow``).
 
-An input is finished in a trace as soon as the constraints of the stream allow no more of its events there.
-
-As early termination does for a pattern, this decides for an event whether an event of these types can still occur in
-any continuation that keeps the constraints (constraint-aware CEP, section 4.2).
+An input is finished in a trace once the constraints of the stream allow no more of its events there. The decision is
+the same as in early termination of a pattern: after each event, can an event of these types occur in any continuation
+that keeps the constraints (constraint-aware CEP, section 4.2)?
 """
 
 from __future__ import annotations
@@ -44,14 +43,17 @@ class _Version:
         self._answers: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     def moved(self, state: int, event_type: str) -> int:
-        """Return the index of the monitor state after an event; ``_RELEASED``: the trace is no longer monitored."""
+        """Return the index of the monitor state after an event.
+
+        ``_RELEASED`` means the trace is not monitored any more.
+        """
         number = self._moves.get((state, event_type))
         if number is None:
             number = self._moves[state, event_type] = self._move(state, event_type)
         return number
 
     def can_come(self, state: int, types: tuple[str, ...]) -> bool:
-        """Return whether an event of one of these types can still occur; without types, any event."""
+        """Return whether an event of these types can occur after a monitor state. Empty ``types`` mean all types."""
         answer = self._answers.get((state, types))
         if answer is None:
             atom = Atom(types or (ANY_TYPE,), "x")
@@ -73,7 +75,7 @@ class _Version:
 
 
 class RuledOut:
-    """The open traces of a stream, with their monitor states.
+    """The open traces of a stream, each with its monitor state.
 
     Args:
         ties: How events with equal timestamps are ordered. Constraints finish inputs only if the log orders such
@@ -93,14 +95,14 @@ class RuledOut:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
     def restart(self, name: str) -> None:
-        """Restart an input. Traces in which it is finished report this again at their next event."""
+        """Forget in which traces an input is finished. Each of these traces reports it once more at its next event."""
         for trace in self._traces.values():
             trace.finished -= {name}
 
     def see(self, key: str, event_type: str, time_us: int, inputs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-        """Process an event of a trace, and yield the inputs that it finishes there.
+        """Process an event of a trace, and yield the inputs that the event finishes there.
 
-        ``inputs``: event types of each input by name; empty: all types.
+        ``inputs`` has the event types of each input by its name. Empty types mean all types.
         """
         trace = self._traces.get(key)
         if trace is None:
@@ -118,7 +120,7 @@ class RuledOut:
                 yield name
 
     def _new(self, key: str, time_us: int) -> _Trace:
-        """Create a trace under the newest constraints.
+        """Create a trace that the newest constraints follow.
 
         The trace is not monitored if it was already open when the inputs started, or if the constraints cannot be used.
         """
@@ -130,7 +132,7 @@ class RuledOut:
         return _Trace(newest, 0 if is_known else _RELEASED, frozenset(), time_us)
 
     def ends(self, event_type: str) -> bool:
-        """Return whether an event type ends traces according to the newest constraints."""
+        """Return whether events of a type end traces under the newest constraints."""
         return bool(self._versions) and event_type in self._versions[max(self._versions)].rules.trace_ends
 
     def end(self, key: str) -> None:
@@ -158,7 +160,7 @@ class RuledOut:
         self._begun = set(begun[is_kept(begun)].tolist())
 
     def dump(self) -> dict[str, Any]:
-        """Save the traces, with the versions of constraints that they use; unused versions are dropped."""
+        """Save the traces and the versions of constraints that they use. Unused versions are dropped."""
         newest = max(self._versions, default=0)
         used_states: dict[int, list[int]] = {newest: [0]} if self._versions else {}
         for trace in self._traces.values():
