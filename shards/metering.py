@@ -18,12 +18,12 @@ _Item = TypeVar("_Item")
 
 @dataclass(slots=True)
 class Cost:
-    """The cost of a host so far; older costs count less (``halve``).
+    """The cost of a host so far. Older costs count less, because ``halve`` is called from time to time.
 
     Attributes:
         rows_in: Number of processed events.
         cpu_ns: Processor time, in nanoseconds, for processing events, advancing time and making results.
-        rows_out: Number of results by operator name; an empty name: results of the host itself.
+        rows_out: Number of results by operator name. Results of the host itself are under the empty name.
     """
 
     rows_in: float = 0.0
@@ -46,7 +46,7 @@ class Metering:
         self._costs: dict[Host, Cost] = {}
 
     def cost(self, host: Host) -> Cost | None:
-        """Return the cost of a host so far; None if the host was not called."""
+        """Return the cost of a host so far, or None if the host was not called."""
         return self._costs.get(host)
 
     def process(self, host: Host, batch: EventBatch) -> Output:
@@ -80,7 +80,7 @@ UNMETERED: Metering = _Unmetered(lambda: 0)
 
 @dataclass(frozen=True, slots=True)
 class _Metered(Output):
-    """The output of a host; iterating over its results counts them, and measures the time for making them."""
+    """The output of a host. Each iteration over its results counts them, and measures the time for making them."""
 
     output: Output
     cost: Cost

@@ -54,8 +54,9 @@ class Origin:
     """The position in the log that caused results.
 
     Attributes:
-        newest: For each per-key matcher, at most this many of the newest early terminations are reported one by one;
-            the rest are counted by reason. None: all are reported.
+        newest: The number of early terminations that each per-key matcher reports one by one. The newest are reported,
+            and
+            the others are counted by reason. None reports all.
     """
 
     shard: int
@@ -65,10 +66,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """A summary of the events that a shard processed in a step, for a decider.
+    """A summary for a decider. It describes the events that a shard processed in a step.
 
     Attributes:
-        decider: Name of the decider: a key of ``DECIDERS``, followed by ``/`` and a suffix if a stream has several
+        decider: Name of the decider. It is a key of ``DECIDERS``, followed by ``/`` and a suffix if a stream has
+            several
             deciders of this kind.
         summary: Plain JSON of bounded size for the decider. The member ``shard`` is added to it.
     """
@@ -86,14 +88,14 @@ class Observation:
 
 
 class Decider(Protocol):
-    """Makes decisions about a stream. Missing or repeated observations may change a decision, but never a result."""
+    """Makes decisions about a stream. If observations are lost or repeated, decisions may differ, never results."""
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """Merge the summaries that shards returned in one step, in any order."""
         ...
 
     def decide(self) -> ControlRecord | None:
-        """Return the next decision, or None if nothing changes. The decider treats a returned decision as made."""
+        """Return the next decision, or None if nothing has to change. From then on, the decision counts as made."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -114,7 +116,7 @@ Decided: TypeAlias = tuple[int, Mapping[str, Any]]
 
 
 class Output:
-    """A host's output for a batch, or for an advance of time; empty by default."""
+    """The output of a host for a batch or for an advance of time. By default it is empty."""
 
     __slots__ = ()
 
@@ -127,14 +129,16 @@ class Output:
 
         There is at most one batch per stream. The boundaries of source batches change neither the events nor their
         order. A row of the type ``streams.ENDED`` is not an event, but marks the end of the trace of its key. Each
-        derived event is also a result of the kind ``derived``. A derived event with another key is a result only.
+        derived event is also a result of the kind ``derived``. A derived event with another key is a result only, and
+        reaches its stream through the log.
         """
         return iter(())
 
     def events_of(self, results: str, event_type: str) -> EventBatch | None:
-        """Return results of one kind (``ResultKind.plural``) as events of a type, in the order in which they were made.
+        """Return the results of one kind as events of the type ``event_type``, or None if there are none.
 
-        The boundaries of source batches change neither the events nor their order. None: there are no such results.
+        ``results`` is the plural name of the kind (``ResultKind.plural``). The events are in the order in which they
+        were made, whatever the boundaries of source batches.
         """
         return None
 
@@ -147,12 +151,12 @@ Renderer: TypeAlias = Callable[[Output, Origin], Iterable[Result]]
 
 
 def own_results(output: Output, origin: Origin) -> Iterable[Result]:
-    """Return the results that an output makes itself; this is the default renderer."""
+    """Return the results that an output makes itself. This is the default renderer of a shard."""
     return output.results(origin)
 
 
 def no_results(output: Output, origin: Origin) -> Iterable[Result]:
-    """Return no results; a renderer for callers that need only the state."""
+    """Return no results. This is a renderer for callers that need only the state."""
     return ()
 
 
@@ -168,7 +172,7 @@ class Traces(NamedTuple):
     """The open traces and constraints of a stream, from a host that has followed the stream since its declaration.
 
     Attributes:
-        followed: The constraints of traces that begin now; None: there are none.
+        followed: The constraints of traces that begin now, or None if there are none.
         open_keys: Returns the hashed keys of the open traces, in any order.
     """
 
@@ -180,7 +184,7 @@ class Running(ABC):
     """The common interface of hosts and single operators (``shards.hosts.keyed_host``).
 
     The state is a function of the calls. The boundaries of batches change no result. Methods that only few kinds need
-    have a default: no output, no counts.
+    have a default without output or counts.
     """
 
     __slots__ = ()
@@ -204,21 +208,21 @@ class Running(ABC):
         """Advance event time: no event older than the watermark will follow."""
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """End the trace of a key, at the newest time or an earlier one. No event of this trace will follow."""
+        """End the trace of a key at ``time_us``. None means the newest time. No event of this trace will follow."""
         return NO_OUTPUT
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys: no event with such a key and a time after that of the promise will follow."""
+        """Finish a range of keys. No event with such a key will follow whose time is after that of the promise."""
         return NO_OUTPUT
 
     def hear(self, output: Output) -> Output:
-        """Process the output of another host at the same place, before any host at the place is called again."""
+        """Process the output of another host at the same place. No host at the place is called in between."""
         return NO_OUTPUT
 
     def close_keys(self, record: KeysClosed) -> EventBatch | None:
-        """Return events that finish the keys that a decider has closed; None if the record does not concern this host.
+        """Return events that finish the keys that a decider has closed, or None if the record is for another host.
 
-        The place then processes these events like others and advances time. The output is that of these calls.
+        The place passes these events to ``process`` and then advances time. These calls make the output.
         """
         return None
 
@@ -228,9 +232,9 @@ class Running(ABC):
 
     @abstractmethod
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Keep the state of the chosen keys, and drop all other state as if its events had been in another shard.
+        """Keep the state of the chosen keys. Drop all other state as if its events had been in another shard.
 
-        ``has_counts``: whether counts are kept; otherwise they restart from 0.
+        Counts are kept if ``has_counts`` is true, and otherwise restart from 0.
         """
 
     def measures(self) -> Mapping[str, int]:
@@ -240,7 +244,7 @@ class Running(ABC):
     def observed(self) -> Iterator[Observation]:
         """Return the observations since the last call, for deciders (``shards.deciding``).
 
-        They are small and never saved.
+        Observations are small and never saved.
         """
         return iter(())
 
@@ -270,25 +274,25 @@ class Host(Running):
     @property
     @abstractmethod
     def newest_us(self) -> int | None:
-        """The event time that the host has reached; None before the first event."""
+        """The event time that the host has reached, or None before the first event."""
 
     @abstractmethod
     def start(self, definition: Definition, start: Start) -> None:
         """Start an operator. If this version already runs, it continues. A refused operator changes nothing."""
 
     def started(self) -> Output:
-        """Return the output that the last ``start`` caused. Called after ``start``, at the same position of the log."""
+        """Return the output that ``start`` caused. The shard calls this right after ``start``."""
         return NO_OUTPUT
 
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Receive the open traces of the stream, which may be older than the host. Called after ``start``.
+        """Receive the open traces of the stream. They may be older than the host. The place calls this after ``start``.
 
-        The arguments are those of ``Traces``.
+        The arguments are the members of ``Traces``.
         """
 
     @abstractmethod
     def stop(self, name: str) -> None:
-        """Stop an operator and drop its unfinished work; refused if no such operator runs."""
+        """Stop an operator and drop its unfinished work. If no such operator runs, this is refused."""
 
     def declare(self, declaration: StreamDeclaration) -> Output:
         """Apply a changed declaration, which may end open traces.
@@ -301,20 +305,21 @@ class Host(Running):
         """Apply constraints to traces that begin later. Refused constraints change nothing."""
 
     def read_tables(self, tables: Tables) -> None:
-        """Set the tables for results that passing time decides.
+        """Set the tables that lookups read in results that passing time decides.
 
-        For results that events decide, a batch has its tables.
+        Results that events decide use the tables of their batch instead.
         """
 
     @property
     def traces(self) -> Traces | None:
-        """The traces that the host has followed since the stream was declared; None if it follows no traces."""
+        """The traces that the host has followed since the stream was declared, or None if it follows no traces."""
         return None
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Answer a question about the current state as plain JSON, without changing it; unknown questions are refused.
+        """Answer a question about the current state as plain JSON, without changing the state.
 
-        Question and state bound the size of an answer and the work for it; past events do not matter.
+        Unknown questions are refused. Work and size of an answer are bounded by the question and the state, whatever
+        the number of past events.
         """
         raise ControlRecordError("operators of this kind answer no questions")
 
@@ -331,8 +336,9 @@ class Kind(ABC):
         is_resident: Whether every stream has a host of this kind from its declaration on, so that the host follows all
             traces.
         is_counted: Whether the counts of its hosts are exported as metrics.
-        exercise: The exercise that compiles all kernels of its hosts (``streams.compiling``); empty: no kernels.
-        hears: The kind whose results its operators read (``Host.hear``); empty: none.
+        exercise: The exercise that compiles all kernels of its hosts (``streams.compiling``). It is empty without
+            kernels.
+        hears: The kind whose results its operators read (``Host.hear``). It is empty if they read none.
     """
 
     name: ClassVar[str]
@@ -346,7 +352,7 @@ class Kind(ABC):
     exercise: ClassVar[str] = ""
 
     def feed(self, definition: Definition) -> Feed | None:
-        """Return the derived stream that an operator feeds, or None. May refuse the operator."""
+        """Return the derived stream that an operator feeds, or None. The kind may refuse the operator here."""
         return None
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
@@ -354,30 +360,28 @@ class Kind(ABC):
         return ()
 
     def require_rows(self, definition: Definition, tables: Tables) -> None:
-        """Refuse an operator that runs for each row of a table if the table in ``tables`` has too many rows."""
+        """Refuse an operator that runs for each row of a table, if its table in ``tables`` has too many rows."""
 
     @abstractmethod
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """Create a host without operators, or load the saved one; refused if the saved state cannot be read."""
+        """Create a host without operators, or load the saved host. An unreadable state is refused."""
 
     def exercise_for(
         self, definitions: Sequence[Definition], declaration: StreamDeclaration, constraints: Mapping[str, Any] | None
     ) -> str:
-        """Return an exercise that compiles the kernels of these operators at one place only; by default ``exercise``.
+        """Return an exercise that compiles the kernels of these operators at one place only.
 
-        ``constraints``: the document of the traces' constraints; None: there are none.
+        By default it compiles all kernels of the kind (``exercise``). ``constraints`` is the document of the
+        constraints that the traces follow, or None.
         """
         return self.exercise
 
     def is_observed(self, definition: Definition) -> bool:
-        """Return whether a decider observes an operator.
-
-        If so, a run over past events decides before its first round.
-        """
+        """Return whether a decider observes an operator. A run over past events then decides before its first round."""
         return False
 
     def likeness(self, first: Definition, other: Definition) -> Likeness:
-        """Return how alerts of two operators over equal events are compared.
+        """Return the likeness by which alerts of two operators are compared after both have read the same events.
 
         Raises ``RoundsImpossible`` if their alerts cannot be compared.
         """
@@ -388,7 +392,7 @@ class Kind(ABC):
         return False
 
     def silenced(self, definition: Definition) -> Definition:
-        """Return the operator for a later round that runs it again, without results under another operator's name."""
+        """Return the operator for a later round that runs it again, without results in another's name."""
         return definition
 
     def spilling_to(self, files: SpilledFiles) -> Kind:
@@ -408,11 +412,11 @@ class DocumentKind(Kind):
     Attributes:
         plural: The plural of the kind's name, as a part of a path.
         usual: Default values of the kind's own members, as the service's answers contain them.
-        passing: Own members that concern a registration only; answers do not contain them.
-        holds: What an operator keeps or drops when it is replaced, in words; empty: not mentioned.
+        passing: Own members that concern a registration only. Answers do not contain them.
+        holds: What an operator keeps or drops when it is replaced, in words. If it is empty, texts do not mention it.
         has_own_resource: Whether API and command line have operations written for this kind, in place of the generic
             ones.
-        decider: The kind of decider for the streams of its operators; None: nothing is decided.
+        decider: The kind of decider for the streams of its operators, or None if nothing is decided.
         is_asked: Whether its operators answer questions at any time (``check_question``, ``answer_of``).
         is_plotted: Whether their derived events are values of groups over time (``plotted``).
     """
@@ -437,7 +441,7 @@ class DocumentKind(Kind):
         return document
 
     def check(self, document: Mapping[str, Any]) -> None:
-        """Refuse a document with invalid members, as far as this is cheap and needs no streams."""
+        """Refuse a document with invalid members. Only checks that are cheap and need no streams are made here."""
 
     @abstractmethod
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
@@ -445,7 +449,7 @@ class DocumentKind(Kind):
 
         Args:
             document: The members of the document, without those common to all kinds (``state``, ``severity``).
-            declared: Looks up the declaration of a stream by name; may raise.
+            declared: Returns the declaration of a stream by its name.
 
         Raises:
             OperatorRefused: The document does not have the form, or the operator cannot run on its streams.
@@ -453,9 +457,9 @@ class DocumentKind(Kind):
         """
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """Return the further operators that an operator needs, each with one input. Lists do not show them.
+        """Return the further operators that an operator needs. Each has one input. Users never see them in lists.
 
-        ``declared``: looks up the declaration of a stream by name; may raise.
+        ``declared`` returns the declaration of a stream by its name, and raises an error for an unknown stream.
         """
         return ()
 
@@ -475,7 +479,7 @@ class DocumentKind(Kind):
         return ()
 
     def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
-        """Refuse a question that an operator cannot answer: ``OperatorRefused``, with the member as ``field``."""
+        """Refuse a question that an operator cannot answer. ``OperatorRefused`` names the wrong member in ``field``."""
 
     def answer_of(
         self, definition: Definition, question: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
@@ -488,26 +492,26 @@ class DocumentKind(Kind):
         return (), ()
 
     def inner_streams(self, name: str) -> Sequence[str]:
-        """Return the inner streams: derived streams between the parts of an operator, removed together with it."""
+        """Return the derived streams between the parts of an operator. They are removed together with the operator."""
         return ()
 
     def advice_on_ranges(self, stream: str, key: str) -> str:
-        """Return the warning that no active operator of the kind finishes ranges of a key; empty if none ever does."""
+        """Return a warning if no active operator finishes a range of ``key``. It is empty if the kind never does."""
         return ""
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
-        """Return sentences about an operator's counts, and the counts that are shown besides the sentences.
+        """Return sentences about an operator's counts, and the counts that are shown besides these sentences.
 
-        ``counts``: counters by name, summed over the shards.
+        ``counts`` are sums over all shards, by name.
         """
         return (), counts
 
     def waiting(
         self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Return the measurements, as plain JSON by alias, of each input whose keys are finished by measurement.
+        """Return what is measured of each input whose keys a decider finishes (``wait: auto``), as plain JSON by alias.
 
-        ``state``: state of the decider; None: it has none yet.
+        ``state`` is the state of the decider, or None if it has none yet.
         """
         return {}
 
@@ -523,7 +527,7 @@ class DocumentKind(Kind):
     ) -> Sequence[str]:
         """Return sentences about members that are valid but probably a mistake, such as a member without effect.
 
-        ``has_constraints``: whether a stream follows a workflow or has constraints.
+        ``has_constraints`` returns whether a stream follows a workflow or has constraints.
         """
         return ()
 
@@ -534,15 +538,15 @@ class DocumentKind(Kind):
         state: Mapping[str, Any] | None,
         decisions: Sequence[Decided],
     ) -> Sequence[str]:
-        """Return sentences about measurements and the decisions based on them; empty if nothing is decided.
+        """Return sentences about measurements and the decisions based on them. There are none if nothing is decided.
 
-        ``state``: state of the decider; None: it has none yet.
+        ``state`` is the state of the decider, or None if it has none yet.
         """
         return ()
 
 
 def in_columns(results: Iterable[Result]) -> Iterator[ResultRows]:
-    """Yield the same results in the same order, with consecutive single results of one kind as columns."""
+    """Yield the same results in the same order. Consecutive single results of one kind are combined to columns."""
     for kind, group in groupby(results, lambda result: result[0] if isinstance(result, tuple) else None):
         if kind is None:
             yield from (result for result in group if isinstance(result, ResultRows))

@@ -122,7 +122,7 @@ class Place:
 
     @property
     def costs(self) -> dict[str, tuple[Cost, Collection[str]]]:
-        """The cost of each host with operators, and the names of its operators, by kind."""
+        """The cost and the operator names of each host that runs operators, by kind."""
         costs = {kind: (self.metering.cost(host), host.names) for kind, host in self._hosts.items() if host.names}
         return {kind: (cost, names) for kind, (cost, names) in costs.items() if cost is not None}
 
@@ -207,7 +207,7 @@ class Place:
                 )
 
     def declare(self, entry: Entry, declaration: StreamDeclaration) -> Iterator[Step]:
-        """Apply a later declaration that ``check`` has accepted; waiting events are matched under it.
+        """Apply a later declaration that ``check`` has accepted. Waiting events are matched under it.
 
         The watermark never moves back. If the lateness increases, the watermark stops until time has advanced far
         enough. If there was no lateness before, the watermark starts at the newest time. If the lateness decreases or
@@ -239,14 +239,14 @@ class Place:
         return declaration.lateness_us
 
     def change_lateness(self, entry: Entry, change: LatenessChange) -> Iterator[Step]:
-        """Apply a decided lateness. Without effect if the stream declares a fixed lateness instead of measuring it."""
+        """Apply a lateness that a decider has decided. If the stream declares a fixed lateness, do nothing."""
         self._change = change.number
         if self._measured is not None and self._buffer is not None:
             self._lateness_us = self._measured.within_us(change.bound_us)
             yield from self._released(entry, self._buffer.wait(self._lateness_us))
 
     def begin_like(self, other: Place) -> None:
-        """Copy the lateness of another place of the stream, before the first event."""
+        """Copy the lateness of another place of the stream. The shard calls this before the first event."""
         self._change, self._lateness_us = other._change, other._lateness_us
         self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
 
@@ -261,12 +261,12 @@ class Place:
             host.read_tables(tables)
 
     def _with_tables(self, batch: EventBatch) -> EventBatch:
-        """Return the batch with the tables that lookups read, as the hosts receive it."""
+        """Return the batch together with the tables that lookups read."""
         return replace(batch, tables=self._tables) if self._tables.versions else batch
 
     @property
     def is_timed(self) -> bool:
-        """Whether passing time has an effect."""
+        """Whether passing time has an effect on any host."""
         return self.declaration.idle_timeout is not None or any(host.waits_for_time for host in self._hosts.values())
 
     def process(
@@ -274,7 +274,7 @@ class Place:
     ) -> Iterator[Step]:
         """Sort the events of decoded batches, and pass on the events that need not wait.
 
-        ``is_timed``: whether passing time has an effect in streams derived from the events.
+        ``is_timed`` says whether passing time has an effect in streams derived from the events.
         """
         if self._buffer is None:
             for host in self._hosts.values():
@@ -291,7 +291,7 @@ class Place:
             yield from self._released(entries[-1], self._buffer.push(batch))
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
-        """Return whether no event would be late if these batches, at least one, arrived one after another.
+        """Return whether no event is late when these batches arrive one after another. There is at least one batch.
 
         Without a lateness, an event is late if it is older than an event of an earlier batch, or than the current time.
         """
@@ -300,14 +300,14 @@ class Place:
         return _is_rising(batches, self._newest_us)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """Advance time to that of an event in another shard, or of the clock; a lateness is subtracted from it."""
+        """Advance time to ``time_us``, the time of an event in another shard or of the clock, less the lateness."""
         if self._buffer is None:
             yield from self.advance_time(entry, time_us)
         else:
             yield from self._released(entry, self._buffer.see(time_us))
 
     def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
-        """Advance time to the watermark: release the waiting events up to it, then advance the time of the hosts."""
+        """Advance time to the watermark. Waiting events up to it are released first, and then the hosts advance."""
         if self._buffer is None:
             for host in self._hosts.values():
                 yield from self._step(entry, self.metering.advance_time(host, watermark_us))
@@ -315,7 +315,7 @@ class Place:
             yield from self._released(entry, self._buffer.advance(watermark_us))
 
     def end_trace(self, entry: Entry, key: str, time_us: int | None) -> Iterator[Step]:
-        """End the trace of a key, at the newest time or an earlier one.
+        """End the trace of a key at ``time_us``. None means the newest time.
 
         Events of the key that are still in the reorder buffer open another trace.
         """
@@ -328,7 +328,7 @@ class Place:
             yield entry, host.finish_keys(promise)
 
     def close_keys(self, entry: Entry, record: KeysClosed) -> Iterator[Step]:
-        """Finish the keys that a decider has closed: hosts turn the record into events, which are then processed."""
+        """Finish the keys that a decider has closed. Hosts turn the record into events, which the place processes."""
         for host in self._hosts.values():
             batch = host.close_keys(record)
             if batch is None:
@@ -354,7 +354,7 @@ class Place:
             yield from self._released(entry, self._buffer.drain())
 
     def finish(self, entry: Entry, end_us: int | None = None) -> Iterator[Step]:
-        """Finish a finite input after ``drain``; ``end_us`` is for derived streams."""
+        """Finish a finite input after ``drain``. Only places of derived streams use ``end_us``."""
         for host in self._hosts.values():
             yield from self._step(entry, host.finish())
 
@@ -369,11 +369,11 @@ class Place:
 
     @property
     def spilling(self) -> list[Host]:
-        """Hosts with a part of their state in files."""
+        """The hosts that store a part of their state in files."""
         return [host for host in self._hosts.values() if host.files]
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Return the state as a JSON object, and sections by name."""
+        """Return the state as a JSON object and sections. The sections are by name."""
         saved = {kind: host.dump() for kind, host in self._hosts.items()}
         head: dict[str, Any] = {
             "declaration": self.declaration.to_json(),
@@ -389,7 +389,7 @@ class Place:
         return head, sections
 
     def restore(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Restore the state that ``dump`` returned, except the hosts."""
+        """Restore the state of the place that ``dump`` returned. The hosts are loaded before."""
         self._counts.update(head["late"])
         if (lateness := head.get("lateness")) is not None:
             self._lateness_us, self._change = lateness["us"], lateness["change"]
@@ -417,7 +417,7 @@ class Place:
     def _with_late(
         self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
     ) -> Iterator[Step]:
-        """Process batches with late events. The stream's policy drops, dead-letters or processes the late events."""
+        """Process batches that have late events, which the stream's policy drops, dead-letters or processes."""
         policy = self.declaration.late
         batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
         owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])
@@ -440,7 +440,7 @@ class Place:
 
 
 def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
-    """Look up a kind by name; refused if this release does not know it."""
+    """Return the kind with a name. A kind that this release does not know is refused."""
     if kind not in kinds:
         raise ControlRecordError(
             f"no operators of the kind {kind!r} exist in this release; it knows {', '.join(sorted(kinds))}", kind=kind
@@ -453,8 +453,8 @@ def _in_order(
 ) -> Iterator[tuple[int, EventBatch]]:
     """Join consecutive batches, and yield each joined batch with the index of its last input batch.
 
-    Time passes at the end of a joined batch. If passing time has an effect (``is_timed``), a batch that contains an
-    event older than the newest event so far starts a new joined batch.
+    The hosts see time advance only at the end of a joined batch. So if passing time has an effect (``is_timed``), a
+    batch with an event older than the newest so far begins another joined batch.
     """
     first = 0
     for number, batch in enumerate(batches):

@@ -20,14 +20,14 @@ _Part: TypeAlias = tuple[Sequence[Decoded], Sequence[TickEntry]]
 class Policy(Protocol):
     """Chooses the next shard among shards with entries, and in each step the next place among places with entries.
 
-    Two policies that make the same choices must be equal: a process drops its states when its options change, and the
-    policy is one of these options.
+    Policies that choose alike must be equal. The policy is an option of a process, and a process drops its states when
+    its options change.
     """
 
     name: ClassVar[str]
 
     def choose(self, waiting: Mapping[Key, Sequence[Entry]]) -> Key:
-        """Return the next shard or place. ``waiting`` maps each to its next entries, and is not empty."""
+        """Return the shard or place to match next. ``waiting`` has the next entries of each, and is never empty."""
         ...
 
 
@@ -35,7 +35,7 @@ class Policy(Protocol):
 class OldestFirst:
     """Chooses the shard or place whose first entry is the oldest.
 
-    This gives the least latency; within a shard, it is the log's order.
+    This gives the least latency. Within a shard, it is the order of the log.
     """
 
     name: ClassVar[str] = "oldest-first"
@@ -45,10 +45,10 @@ class OldestFirst:
 
 
 def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy) -> Iterator[Sequence[Decoded]]:
-    """Yield blocks of entries of one place, each to be matched together, in the order of a policy.
+    """Yield blocks of entries to be matched together, in the order that a policy chooses. A block is of one place.
 
-    A block has consecutive entries. If streams are derived from any of the places, a block has all entries of its place
-    instead. The order of places matters only to a stream that is derived from several streams, and only if an event is
+    If a stream is derived from any of the places, a block has all entries of its place; otherwise it has consecutive
+    entries. The order of places matters only to a stream that is derived from several streams, and only if an event is
     older than its stream has promised. In this case, the blocks follow the order of the log.
     """
     blocks = [list(block) for _, block in groupby(decoded, _place_of)]
@@ -72,10 +72,10 @@ def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy)
 
 
 def ticks_last(entries: Sequence[Entry], decode: Decoder, derivation: Derivation) -> Iterator[_Part]:
-    """Split entries into parts, each with events and the ticks to apply after them.
+    """Split entries into parts. The ticks of a part are applied after its events.
 
-    A derived stream buffers its events until a tick. So all events may be processed first, and then only the newest
-    tick of each stream. If an event after a tick is late, however, all entries keep the order of the log.
+    A derived stream buffers its events until a tick. So one part usually suffices, in which all events come first, and
+    then the newest tick of each stream. If an event after a tick is late, however, the parts keep the order of the log.
     """
     batches = iter(decode([entry for entry in entries if not isinstance(entry, TickEntry)]))
     decoded = [entry if isinstance(entry, TickEntry) else (entry, next(batches)) for entry in entries]
@@ -101,7 +101,7 @@ def _parted(decoded: Iterable[Decoded | TickEntry]) -> _Part:
 
 
 def _are_in_order(decoded: Sequence[Decoded | TickEntry], derivation: Derivation) -> bool:
-    """Return whether no event after a tick is older than a tick of its stream, or late for another reason."""
+    """Return whether all events may precede all ticks. They may not if one of them would be late after a tick."""
     newest_us: dict[str, int] = {}
     blocks: dict[PlaceKey, list[list[Decoded]]] = {}
     is_after = False

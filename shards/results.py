@@ -31,26 +31,34 @@ class ResultKind:
     """One kind of result. Names are stored and never change.
 
     Attributes:
-        name: Name in rows; the id of each row is hashed from it, too.
-        plural: Name of the list of these results; empty: they are not listed.
+        name: Name in rows. The id of each row is hashed from it, among others.
+        plural: Name of the list of these results. It is empty if they are not listed.
         title: Plural in texts for people.
-        subject: Member of a result that names its operator; may be missing.
-        counted_by: Members of a result that form its counter's name, the stream first; a list counts as its joined
+        subject: Member of a result that names its operator. A result may lack it.
+        counted_by: Members of a result that form its counter's name, the stream first. A list counts as its joined
             parts.
-        counts_for: Name of another kind whose counters these results increase, each row by its ``count``; empty: they
-            have counters of their own.
-        delivered_as: ``type`` of the body that webhooks receive; empty: these results are not delivered.
+        counts_for: Name of another kind whose counters these results increase, each row by its ``count``. If it is
+            empty,
+            they have counters of their own.
+        delivered_as: ``type`` of the body that webhooks receive. It is empty if these results are not delivered.
         is_usual: Whether a webhook that chooses no kinds receives these results.
-        graded_by: Kind of the operators whose severity these results have; empty: they have no severity.
+        graded_by: Kind of the operators whose severity these results have. It is empty if they have no severity.
         is_main: Whether runs count these results by operator, and label their differences without the kind.
         members: The members that the body for webhooks may have.
         stops: Whether such a result suspends its operator in all shards.
         in_backtests: Whether backtests list these results, only count them, or ignore them.
-        same_by: The members by which results of two sets of rules are compared; empty: they are not compared. The
+        same_by: The members by which results of two sets of rules are compared. If it is empty, they are not compared.
+            The
             member named by ``subject`` is compared after mapping it to the operator's counterpart.
-        shown: The members that runs show besides the stream, in this order; empty: all but ``type`` and ``id``.
-        ordered_by: The members by which runs sort results of a stream; empty: the order in which they were made.
-        timed_by: The member with the event time by whose hour results are counted; empty: no counts by hour.
+        shown: The members that runs show besides the stream, in this order. If it is empty, these are all but ``type``
+            and
+            ``id``.
+        ordered_by: The members by which runs sort results of a stream. If it is empty, they stay in the order in which
+            they
+            were made.
+        timed_by: The member with the event time by whose hour results are counted. If it is empty, there are no counts
+            by
+            hour.
     """
 
     name: str
@@ -78,17 +86,17 @@ class ResultKind:
         return self.plural.replace("-", "_")
 
     def subject_of(self, body: Mapping[str, Any]) -> str:
-        """Return the name of a result's operator; empty if it has none."""
+        """Return the name of a result's operator. It is empty if the result has none."""
         return body.get(self.subject) or ""
 
     def counter_of(self, body: Mapping[str, Any]) -> str:
-        """Return the counter of a stored result: the values of ``counted_by`` as a JSON list of strings."""
+        """Return the name of a result's counter. It is a JSON list of the values of ``counted_by`` as texts."""
         return orjson.dumps([_as_text(body.get(name)) for name in self.counted_by]).decode()
 
     def counted(self, counter: str | bytes) -> dict[str, str]:
-        """Split a counter's name into the members of ``counted_by``.
+        """Split the name of a counter into the members of ``counted_by``.
 
-        Members that an earlier release did not count by are empty.
+        A member is empty if the counter comes from an earlier release that did not count by it.
         """
         values: list[str] = orjson.loads(counter)
         return dict(zip(self.counted_by, [*values, *[""] * (len(self.counted_by) - len(values))], strict=True))

@@ -60,8 +60,8 @@ class ResultRows:
         bodies: Bytes, as in ``OutputRow``.
         subjects: Strings, as in ``OutputRow``; may be a dictionary array.
         counters: Strings, as in ``OutputRow``; may be a dictionary array.
-        stream: Stream of the rows; empty: the stream of the place that made them.
-        events: For the kind ``REKEYED``, the events. Until ``with_bodies`` is called, they are one row without a body.
+        stream: Stream of the rows. If it is empty, this is the stream of the place that made them.
+        events: The events, for the kind ``REKEYED``. Until ``with_bodies`` is called, they are one row without a body.
     """
 
     kind: ResultKind
@@ -100,9 +100,9 @@ class ResultRows:
         about: Sequence[Mapping[str, Any]],
         which: NDArray[np.integer],
     ) -> ResultRows:
-        """Create columns whose subjects and counters are read from JSON objects.
+        """Create columns whose subjects and counters come from the JSON objects in ``about``.
 
-        ``which`` has the index of each row in ``about``.
+        ``which`` has the index of each row's object. Several rows may share one object.
         """
         places = column_of(which.astype(np.int32))
         subjects, counters = (
@@ -116,7 +116,7 @@ class ResultRows:
 
     @classmethod
     def rekeyed(cls, into: str, events: EventBatch) -> ResultRows:
-        """Put re-keyed events of a derived stream into one row for the log, without their decoded attributes."""
+        """Put re-keyed events of a derived stream into one row for the log. Their decoded attributes are dropped."""
         return cls._rekeyed(into, [b""], EventBatch(events.columns, {}, events.arrivals))
 
     @classmethod
@@ -126,7 +126,7 @@ class ResultRows:
         return cls(kind=REKEYED, ids=ids, bodies=body_column, subjects=subjects, counters=counters, events=events)
 
     def with_bodies(self) -> ResultRows:
-        """Return the rows with their bodies. Re-keyed events are split into rows of limited size, which have no id."""
+        """Return the rows with their bodies. Re-keyed events become several rows of limited size, which have no id."""
         if self.events is None:
             return self
         bodies = [part.to_bytes() for part in self.events.slices(_ROW_EVENTS)]
@@ -141,7 +141,7 @@ class ResultRows:
 
 
 class _SingleRows(ResultRows):
-    """Single results; their columns are built when they are read."""
+    """Single results as columns. A column is built when it is read."""
 
     _rows: Sequence[tuple[str, bytes, str, str]]
 
@@ -193,7 +193,7 @@ class RowBlock:
 
 
 def results_of(blocks: Iterable[RowBlock]) -> list[RowBlock]:
-    """Return the blocks of results, without the blocks of re-keyed events, which are for the log."""
+    """Return the blocks without re-keyed events, because these are not results but go to the log."""
     return [block for block in blocks if block.found.events is None]
 
 
@@ -203,12 +203,12 @@ def rows_of(blocks: Iterable[RowBlock]) -> list[OutputRow]:
 
 
 def row_ids(texts: pa.Array) -> pa.Array:
-    """Hash the ids of many rows, as ``row_id`` does. Each text is the canonical JSON of kind and parts."""
+    """Hash the ids of many rows, as ``row_id`` does. Each text is the JSON list of the kind and the other values."""
     return text_digests(texts, ID_LENGTH)
 
 
 def row_id(kind: ResultKind, *parts: Any) -> str:
-    """Hash plain JSON values: the first 32 hexadecimal digits of SHA-256 over their canonical JSON."""
+    """Hash plain JSON values to an id: the first 32 hexadecimal digits of SHA-256 of their canonical JSON."""
     return sha256(orjson.dumps([kind.name, *parts], option=orjson.OPT_SORT_KEYS)).hexdigest()[:ID_LENGTH]
 
 
@@ -220,7 +220,7 @@ def dead_letter(shard: int, entry: Entry, error: ForestallError) -> RowBlock:
 
 
 def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: Any) -> dict[str, Any]:
-    """Return the body of an entry's dead letter. ``parts`` (plain JSON) make the ids of several letters distinct."""
+    """Return the body of an entry's dead letter. If it has several letters, they differ in ``parts`` (JSON)."""
     return {
         "id": row_id(DEAD_LETTER, shard, entry.position, *parts),
         "stream": entry.stream,

@@ -1,6 +1,6 @@
 """The state of one shard, computed from its log entry by entry, without Spark.
 
-``ShardState`` is a function of its entries: the rows and their ids do not depend on how entries are split into calls of
+``ShardState`` is a function of its entries. The rows and their ids do not depend on how entries are split into calls of
 ``apply``, or on when the state is saved and loaded. There is one exception: with ``limit_endings``, the split may
 decide which early terminations are counted instead of emitted. Entries at or before the position are ignored. An entry
 that cannot be applied becomes a dead letter and changes nothing.
@@ -78,9 +78,9 @@ _KINDS = frozenset(kind.value for kind in RecordKind)
 class ShardState:
     """The state of one shard.
 
-    ``position``: position of the last applied entry. ``places``: by stream and route; every declared stream has a place
-    with the empty route, for its correlation key. ``stops``: operators that are stopped before their pause is reached.
-    ``tables``: the tables that lookups read.
+    ``position`` is that of the last applied entry. ``places`` are by stream and route. Every declared stream has a
+    place with the empty route, for its correlation key. ``stops`` are operators that stop before the log reaches their
+    pause.
     """
 
     def __init__(
@@ -109,18 +109,19 @@ class ShardState:
         self.tables = Tables()
 
     def render(self, renderer: Renderer) -> None:
-        """Set the function that makes the results of outputs; it is not saved."""
+        """Set the function that makes results of outputs. It is not saved."""
         self._render = renderer
 
     def limit_endings(self, most: int | None) -> None:
-        """Report only the newest early terminations among events that are matched together, and count the others.
+        """Limit how many early terminations are reported one by one. The newest are reported, the others counted.
 
-        ``most``: the limit for each place and per-key matcher; None (default): report all. It is not saved.
+        ``most`` is the limit for each place and per-key matcher among events that are matched together. None reports
+        all.
         """
         self._newest = most
 
     def schedule(self, policy: Policy) -> None:
-        """Set the policy that chooses the next place; it changes no result and is not saved."""
+        """Set the policy that chooses the next place. The policy changes no result and is not saved."""
         self._policy = policy
 
     def read_tables(self, tables: Tables) -> None:
@@ -130,14 +131,14 @@ class ShardState:
             place.read_tables(tables)
 
     def meter(self, metering: Metering) -> None:
-        """Measure the hosts from now on; this is not saved."""
+        """Measure the calls of hosts with ``metering`` from now on. It is not saved."""
         self._metering = metering
         for place in self._places.values():
             place.metering = metering
 
     @property
     def costs(self) -> dict[str, dict[str, tuple[Cost, Collection[str]]]]:
-        """The cost of each host and the names of its operators; by stream as in ``measures``, then by kind."""
+        """The cost and the operator names of each host, by stream as in ``measures`` and then by kind."""
         return {_label(key): costs for key, place in self._places.items() if (costs := place.costs)}
 
     @property
@@ -147,7 +148,7 @@ class ShardState:
 
     @property
     def stops(self) -> frozenset[str]:
-        """Positions of pauses that have not been reached, but whose operators are already stopped."""
+        """The positions of pauses that the log has not reached yet, although their operators are already stopped."""
         return self._stops.names
 
     def host(self, kind: str, stream: str, route: str = "") -> Host:
@@ -159,9 +160,9 @@ class ShardState:
         return {_label(key): place.measures() for key, place in self._places.items()}
 
     def observations(self, stream: str | None = None) -> list[Observation]:
-        """Return the observations since the last call, for deciders; they are not saved.
+        """Return the observations since the last call, for deciders. They are not saved.
 
-        ``stream``: a posted stream; only observations of this stream and of derived streams count. None: all streams.
+        If ``stream`` is given, the observations of other posted streams are left for a later call.
         """
         every = self._places.values()
         places = [
@@ -173,9 +174,9 @@ class ShardState:
         return [replace(observation, summary={**observation.summary, "shard": self.shard}) for observation in observed]
 
     def promises(self) -> dict[str, int | None]:
-        """Return the time before which this shard adds no more events, for each derived stream fed through the log.
+        """Return the promise of this shard to each derived stream that is fed through the log.
 
-        Times are in microseconds; None if a place that feeds the stream has seen no time.
+        A promise is the time in microseconds before which this shard adds no more events, or None if it is unknown.
         """
         return self._derivation.promises()
 
@@ -223,7 +224,7 @@ class ShardState:
         return rows + self._matched(group.take_all())
 
     def _derived_tick(self, entry: Entry) -> TickEntry | None:
-        """Decode a tick of a derived stream; None for any other entry, and for a tick that becomes a dead letter."""
+        """Decode a tick of a derived stream. Other entries, and ticks that become dead letters, give None."""
         place = self._places.get((entry.stream, _MAIN)) if entry.kind == RecordKind.TICK else None
         if not isinstance(place, DerivedPlace):
             return None
@@ -234,7 +235,7 @@ class ShardState:
         return None
 
     def answer(self, stream: str, record: Ask) -> dict[str, Any]:
-        """Return a host's answer to a question between two entries, exact at ``position``. No state changes."""
+        """Return a host's answer to a question. It is exact at ``position``, between two entries. No state changes."""
         entry = StoredEntry(position=self.position, kind=record.KIND, stream=stream, body=b"")
         return self._answered(entry, record).body(self.shard, self.position, stream)
 
@@ -242,7 +243,7 @@ class ShardState:
         return (self._places.get((entry.stream, record.route)) or self._declared(entry)).answer(record)
 
     def take(self, entry: EventsEntry) -> list[RowBlock]:
-        """Apply one entry as ``advance`` does, but without checks; the caller guarantees that the events are valid."""
+        """Apply one entry as ``advance`` does, but without checks. The caller guarantees that the events are valid."""
         if position_order(entry.position) <= position_order(self.position):
             return []
         self.position = entry.position
@@ -260,7 +261,7 @@ class ShardState:
                 host.verify()
 
     def replay(self, entries: Iterable[Entry]) -> None:
-        """Apply entries whose rows are already known: only the state changes, and no rows are made."""
+        """Apply entries whose rows are already known. The state changes, but no rows are made."""
         renderer, self._render = self._render, no_results
         try:
             self.advance(entries)
@@ -271,10 +272,10 @@ class ShardState:
     def finish(
         self, streams: Collection[str] | None = None, ends_us: Mapping[str, int] | None = None
     ) -> list[RowBlock]:
-        """Finish a finite input: every trace ends, and every deadline expires.
+        """Finish a finite input, so that every trace ends and every deadline expires.
 
-        No entries of these streams may follow. A stream must follow the streams that feed it; None: all streams.
-        ``ends_us``: for derived streams, the times of their newest events in all shards, as far as they are known.
+        No entries of ``streams`` may follow (None: all streams). Each stream follows the streams that feed it.
+        ``ends_us`` has the newest event times of derived streams in all shards, as far as they are known.
         """
         rows: list[RowBlock] = []
         for name in self.streams if streams is None else streams:
@@ -289,12 +290,12 @@ class ShardState:
         yield from self._derivation.behind(end.stream, place.finish(end, end_us))
 
     def newest_us(self, stream: str) -> int | None:
-        """Return the time of a derived stream's newest event, or its watermark if that is later; None if unknown."""
+        """Return the time of a derived stream's newest event or its watermark, whichever is later, or None."""
         return self._derivation.newest_us(stream)
 
     @property
     def ends(self) -> dict[str, EndTime]:
-        """The end times of the finished derived streams with time-dependent operators."""
+        """The times of derived streams at the end of a finite input. Streams that do not depend on time are missing."""
         return self._derivation.ends
 
     def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
@@ -326,7 +327,7 @@ class ShardState:
         return b"".join(seal(self.dumped()))
 
     def dumped(self) -> list[bytes]:
-        """Return the parts of ``dump``, for ``seal``. They are not affected by later changes of the state."""
+        """Return the parts that ``seal`` turns into saved state. Later changes of the state do not affect them."""
         saved = [place.dump() for place in self._places.values()]
         head = {"shard": self.shard, "position": self.position, "places": [place_head for place_head, _ in saved]}
         head |= {"stops": self._stops.to_json()} if self._stops else {}
@@ -343,7 +344,7 @@ class ShardState:
     def load(
         cls, body: bytes, kinds: Mapping[str, Kind] = KINDS_BY_NAME, files: TableFiles | None = None
     ) -> ShardState:
-        """Load the state that ``dump`` returned in this or the previous release. ``files`` has the files of its tables.
+        """Load the state that ``dump`` returned in this or the previous release. ``files`` is the store of its files.
 
         Raises ``SavedStateError`` if the bytes are damaged or a part has a version that this release does not know.
         """
@@ -380,10 +381,7 @@ class ShardState:
         return self._derivation.follow(entry, self._of_time(tick, entry))
 
     def _matched_run(self, decoded: Sequence[Decoded]) -> list[RowBlock]:
-        """Match the events of entries of one stream and route. The rows have the position of the last entry.
-
-        Entries whose events cannot be matched become dead letters.
-        """
+        """Match the events of entries of one stream and route. Entries that cannot be matched become dead letters."""
         try:
             place = self._routed(decoded[-1][0])
         except ControlRecordError as error:
@@ -418,7 +416,7 @@ class ShardState:
             return [dead_letter(self.shard, entry, error)]
 
     def _results(self, steps: Iterable[Step]) -> Iterator[tuple[str, Result]]:
-        """Yield the results, each with its stream."""
+        """Yield the results of steps. Each comes with its stream."""
         for entry, output in steps:
             for result in self._render(output, Origin(shard=self.shard, entry=entry, newest=self._newest)):
                 yield (result.stream if isinstance(result, ResultRows) else "") or entry.stream, result
@@ -475,7 +473,7 @@ class ShardState:
                 yield entry, self._answered(entry, question_record)
 
     def _promised(self, promise: Punctuation, main: Place, entry: Entry) -> Iterator[Step]:
-        """Yield the steps of a punctuation: a promise about time, single keys, or a range of keys."""
+        """Yield the steps of a punctuation. It may promise a time, name ended keys, and finish a range of keys."""
         places = self._places_of(entry.stream)
         if promise.before_us is not None:
             for place in places:
@@ -523,7 +521,7 @@ class ShardState:
         self._derivation = Derivation(self._places, self.feeds.without_stream(stream))
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
-        """Start an operator at the place of its input, and stop its version on another key, if any."""
+        """Start an operator at the place of its input. If its former version has another key, stop that version."""
         if len(definition.inputs) != 1 or definition.inputs[0].stream != entry.stream:
             streams = ", ".join(repr(source.stream) for source in definition.inputs)
             raise ControlRecordError(
@@ -546,7 +544,7 @@ class ShardState:
         self._forget_unused(source.stream)
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:
-        """Stop an operator on any key."""
+        """Stop an operator, whichever key it reads by."""
         running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
         for place in running or [self._declared(entry)]:
             place.host(kind).stop(name)

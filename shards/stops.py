@@ -1,4 +1,4 @@
-"""Stops: operators that stop before their pause is reached in the log, because a backlog precedes the pause.
+"""Stops: operators that stop before the log reaches their pause, because a backlog precedes the pause.
 
 A *stop* is a control decision beside the log. From a position of a shard on, its operators receive no events, and
 control records about them have no effect up to the pause. The position is stored before any later entry is matched, and
@@ -33,20 +33,20 @@ STOPPED = "stopped"
 
 
 def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
-    """Create the note that precedes an entry in a shard: from this entry on, the stopped operators receive no events.
+    """Create the note that stops operators of a shard. It precedes ``entry``, from which on they receive no events.
 
-    ``until``: position of the last control record of the pause; ``records``: JSON list of the pause's records, each
-    with stream, kind, and body as text.
+    ``until`` is the position of the last control record of the pause. ``records`` is a JSON list of the pause's
+    records, each with stream, kind, and body as text.
     """
     body = orjson.dumps([until, orjson.loads(records)])
     return StoredEntry(position=entry.position, kind=STOPPED, stream=entry.stream, body=body)
 
 
 class Stops:
-    """The stops of a shard whose pauses have not been reached.
+    """The stops of a shard whose pauses the log has not reached yet.
 
     Args:
-        pending: By position of the pause, the records that stop operators: stream, kind and body.
+        pending: For each position of a pause, the records that stop operators, as stream, kind and body.
     """
 
     def __init__(self, pending: Iterable[tuple[str, Sequence[Sequence[str]]]] = ()) -> None:
@@ -57,13 +57,13 @@ class Stops:
 
     @property
     def names(self) -> frozenset[str]:
-        """Positions of the pauses, which identify the stops."""
+        """The positions of the pauses, which identify the stops."""
         return frozenset(self._pending)
 
     def begin(self, note: Entry, position: str) -> list[_Stopped]:
         """Return the operators that a note stops.
 
-        Empty if they are already stopped, or if their pause is not after the position.
+        There are none if they are already stopped, or if their pause is not after ``position``.
         """
         until, records = orjson.loads(note.body)
         if until in self._pending or position_order(until) <= position_order(position):
@@ -72,7 +72,7 @@ class Stops:
         return _operators_in(records)
 
     def ignores(self, stream: str, record: ControlRecord) -> bool:
-        """Return whether a record of the log concerns a stopped operator, so that it is ignored."""
+        """Return whether a record of the log is ignored, because it concerns a stopped operator."""
         return any(
             (stream, _operator_of(record)) == (operator_stream, operator)
             for records in self._pending.values()
@@ -99,7 +99,7 @@ def _operators_in(records: Sequence[Sequence[str]]) -> list[_Stopped]:
 
 
 def _operator_of(record: ControlRecord) -> tuple[str, str]:
-    """Return kind and name of the operator that a control record starts or stops; empty for other records."""
+    """Return kind and name of the operator that a control record starts or stops. Both are empty for other records."""
     match record:
         case PatternOn(name=name) | PatternOff(name=name) | PatternPause(name=name):
             return "pattern", name

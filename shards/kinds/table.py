@@ -45,9 +45,10 @@ COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in KINDS if kind.is_co
 
 
 def require_final(definition: Definition, feeders: Iterable[tuple[str, str, str]]) -> None:
-    """Refuse an operator that needs final events if an operator that feeds its stream may retract events.
+    """Refuse an operator that needs final events, if its stream may have retractions.
 
-    ``feeders``: the kind, the name and the derived stream of each operator that feeds a stream.
+    ``feeders`` has the kind and the name of each operator that feeds a stream, and this stream. Some kinds of operators
+    may retract their events.
     """
     kind = KINDS_BY_NAME.get(definition.kind)
     stream, member = kind.final_input(definition) if isinstance(kind, DocumentKind) else ("", "")
@@ -63,7 +64,7 @@ def require_final(definition: Definition, feeders: Iterable[tuple[str, str, str]
 
 
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:
-    """Return the kinds of results by name: those of the given kinds of operators, and those of the platform."""
+    """Return the kinds of results by name. They are the platform's own, and those of the given kinds of operators."""
     of_operators = (result for kind in kinds for result in kind.result_kinds)
     return {result.name: result for result in (*of_operators, DERIVED, REKEYED, DEAD_LETTER, STATS, ANSWER)}
 

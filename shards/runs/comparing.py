@@ -26,13 +26,14 @@ _DIGEST_BYTES = 16
 
 @dataclass(slots=True, kw_only=True)
 class ComparisonCounts:
-    """Numbers of differing results between the first variant and another one; counts of several shards add up.
+    """Numbers of differing results between the first variant and another one. Counts of several shards add up.
 
     Attributes:
         added: Results of the first variant only.
         lost: Results of the other variant only.
         same: Results of both.
-        unlisted: Added or lost results that were only counted, because a shard retains at most ``HELD_DIFFERENCES``.
+        unlisted: Results in ``added`` or ``lost`` that are not listed, because a shard retains at most
+            ``HELD_DIFFERENCES``.
     """
 
     added: int = 0
@@ -66,7 +67,7 @@ class Comparison:
         return ComparisonCounts(same=self._same, unlisted=self._unlisted, **sizes)
 
     def take(self, blocks: Sequence[RowBlock], *, is_first: bool) -> None:
-        """Compare rows of the first variant (``is_first``) or the other one with retained rows of its counterpart."""
+        """Compare rows of a variant, the first one if ``is_first``, with the retained rows of the other."""
         label, names = ("added", {}) if is_first else ("lost", self._variant.counterparts)
         for block in blocks:
             if (kind := block.found.kind).same_by:
@@ -74,7 +75,7 @@ class Comparison:
                     self._wait(kind, body, label, names)
 
     def differences(self) -> Iterator[tuple[str, pa.Array]]:
-        """Return the results without a counterpart, by label.
+        """Return the results that only one variant has, by label.
 
         A label is ``added`` or ``lost``, followed by ``-<kind>`` unless the kind is main.
         """
@@ -107,9 +108,9 @@ class Comparison:
 
 
 def identity_of(kind: ResultKind, body: Mapping[str, Any], names: Mapping[str, str], alike: Likeness) -> bytes:
-    """Return a digest that only equal results share.
+    """Return a digest that is equal for equal results only.
 
-    ``names`` maps operators to their counterparts with other names.
+    ``names`` maps operators to counterparts with other names.
     """
     members: dict[str, Any] = {name: body.get(name) for name in kind.same_by or sorted(body.keys() - {"id"})}
     if kind.subject in members:

@@ -1,9 +1,9 @@
 """Decisions of a run: what deciders conclude from the events, computed before the rounds.
 
 In a round, each shard runs by itself, but a decider needs the observations of all shards. So before the rounds, a part
-of the variant runs once in a single shard, as in ``forestall run``: the streams whose lateness is measured, the
-operators that deciders observe, and the operators that feed these. The rounds apply the decisions of this run: a
-lateness before the event that follows it, finished keys in the order of time among the merged events.
+of the variant runs once in a single shard, as in ``forestall run``. This part has the streams whose lateness is
+measured, the operators that deciders observe, and the operators that feed these. The rounds then apply its decisions. A
+lateness applies from the next event on. Finished keys are sorted by time into the merged events.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DeciderState(NamedTuple):
 
 
 def observed_streams(variant: Variant) -> frozenset[str]:
-    """Return the posted streams whose events deciders observe; empty: nothing is decided."""
+    """Return the posted streams whose events deciders observe. If there are none, nothing is decided."""
     posted = {name: declared for name, declared in variant.declarations.items() if not declared.derived}
     measured = {name for name, declared in posted.items() if isinstance(declared.lateness, AutoLateness)}
     return frozenset(measured | ({stream for stream, _ in _observers(variant)} & posted.keys()))
@@ -42,7 +42,7 @@ def decisions_of(
 ) -> Iterator[Decision | DeciderState]:
     """Yield the decisions for a variant, then the states of its deciders.
 
-    ``events``: numbered events of the observed streams, in the order in which ``forestall run`` reads them.
+    ``events`` are numbered events of the observed streams, in the order in which ``forestall run`` reads them.
     """
     shards, observers = InlineShards(1), _observers(variant)
     names = {(stream, definition.kind, definition.name) for stream, definition in observers}

@@ -42,7 +42,9 @@ class Variant:
     Attributes:
         name: Distinct among the variants of a plan.
         records: Control records as they would be in the log before the first event, each with its stream.
-        counterparts: By operator name, the operator of the first variant to compare with; default: the same name.
+        counterparts: For each operator, the operator of the first variant that it is compared with. By default this is
+            the
+            operator of the same name.
         alike: How its alerts are compared with those of the first variant.
     """
 
@@ -103,7 +105,7 @@ class Variant:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The declared streams; a derived stream follows the streams that feed it."""
+        """The declared streams. A derived stream follows the streams that feed it."""
         derived = self.feeds.order
         return (*(name for name in self.declarations if name not in derived), *derived)
 
@@ -136,9 +138,9 @@ class Decision(NamedTuple):
 
     @property
     def is_of_source(self) -> bool:
-        """Whether the decision is about its source.
+        """Whether the decision is about its source. It then applies from the next event on.
 
-        If so, it applies from the next event on. Otherwise its record has a time.
+        Otherwise its record has a time.
         """
         return self.stream == self.source
 
@@ -160,11 +162,12 @@ class RoundPlan:
     """The work of a run in every shard.
 
     Attributes:
-        variants: The first variant is the tested one. The results of the others are compared with its results.
-        is_open: Whether more events may follow: traces remain open, and the time of each stream is that of its newest
+        variants: The sets of rules. The first is the tested one, with which the others are compared.
+        is_open: Whether more events may follow. Traces then remain open, and the time of each stream is that of its
+            newest
             event. Otherwise every trace ends, and every deadline expires.
         decisions: The decisions about the streams, from ``shards.runs.decisions``.
-        changes: The control records that change tables between events, in the order of the log; they have no stream.
+        changes: The control records that change tables between events, in the order of the log. They have no stream.
     """
 
     variants: tuple[Variant, ...]
@@ -185,7 +188,7 @@ class RoundPlan:
 
     @cached_property
     def cuts(self) -> Mapping[str, tuple[int, ...]]:
-        """For each posted stream, the arrival numbers of the last events before decisions about it, ascending."""
+        """The last events before decisions about a posted stream. Their arrival numbers are by stream, ascending."""
         numbers: dict[str, set[int]] = {}
         for decision in self.decisions:
             if decision.is_of_source:
@@ -197,14 +200,14 @@ class RoundPlan:
         return {name: path for variant in self.variants for name, path in variant.routes.get(stream, {}).items()}
 
     def streams_of(self, number: int, variant: int) -> tuple[str, ...]:
-        """Return the streams that a round finishes for a variant, including repeated ones, in processing order."""
+        """Return the streams that a round finishes for a variant, in processing order, with repeated streams."""
         round_streams, repeated_streams = set(self.rounds[number]), self.repeated(number, variant)
         return tuple(
             name for name in self.variants[variant].streams if name in round_streams or name in repeated_streams
         )
 
     def ticked(self, number: int, variant: int, newest_us: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-        """Yield the time of each stream that is complete in a round, unless it is derived within the shard."""
+        """Yield the streams that are complete in a round, with their times, but not those derived in the shard."""
         rules = self.variants[variant]
         for name, time_us in rules.times(newest_us).items():
             is_own = not rules.declarations[name].derived or name in rules.feeds.logged
@@ -212,7 +215,7 @@ class RoundPlan:
                 yield name, time_us
 
     def takes(self, number: int, variant: int, stream: str, route: str) -> bool:
-        """Return whether a round reads a stream by a key for a variant.
+        """Return whether a round reads a stream by the key ``route``.
 
         A further key is read only if an operator uses it.
         """
@@ -225,7 +228,7 @@ class RoundPlan:
         )
 
     def reads(self, number: int) -> frozenset[str]:
-        """Return the streams that a round may read as input: its own streams, and those that it reads again."""
+        """Return the streams whose events a round may read, including the streams that it reads again."""
         repeated_streams = {name for variant in range(len(self.variants)) for name in self.repeated(number, variant)}
         return frozenset(repeated_streams.union(self.rounds[number]))
 
@@ -234,7 +237,7 @@ class RoundPlan:
         return self._repeated[number, variant]
 
     def begun(self, number: int, variant: int, shard: int) -> tuple[ShardState, list[RowBlock]]:
-        """Create a shard that has applied a variant's records; return it with the dead letters of these records."""
+        """Create a shard that has applied a variant's records. Return it with the dead letters of these records."""
         records = []
         for stream, record in self.variants[variant].records:
             definition = definition_of(stream, record)
@@ -244,7 +247,7 @@ class RoundPlan:
         return state, state.advance(_entries(records))
 
     def _silenced(self, number: int, variant: int, stream: str, record: ControlRecord) -> ControlRecord:
-        """Silence the operator of a control record if the operator already ran in an earlier round."""
+        """Silence the operator that a control record starts, if the operator already ran in an earlier round."""
         repeated_stream = self.repeated(number, variant).get(stream)
         if (
             repeated_stream is None
@@ -257,8 +260,8 @@ class RoundPlan:
     def _runs(self, number: int, variant: int, stream: str, definition: Definition) -> bool:
         """Return whether a round runs an operator.
 
-        In a repeated stream, only the listed operators run. In other streams, an operator runs unless a later round
-        merges its events.
+        In a repeated stream, only the listed operators run. In another stream, an operator runs unless it is a join
+        input whose events are merged in a later round.
         """
         repeated_streams = self.repeated(number, variant)
         if stream in repeated_streams:
@@ -270,7 +273,7 @@ class RoundPlan:
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
-        """The first round of each stream.
+        """The number of the first round of each stream.
 
         Raises ``RoundsImpossible`` if variants derive streams in opposite directions.
         """
@@ -296,7 +299,7 @@ class RoundPlan:
     def _read_again(self, number: int, variant: Variant) -> dict[str, Repeated]:
         """Return the streams to read again in a round, each with the operators that run again.
 
-        These are the streams of join inputs that are merged in this round, and the streams that feed them.
+        They are the streams of the join inputs that are merged in this round, and the streams that feed these.
         """
         operators: dict[str, set[tuple[str, str]]] = {}
         silent: dict[str, set[str]] = {}
@@ -329,12 +332,12 @@ class RoundPlan:
         }
 
     def _waits(self, stream: str, feed: Feed) -> bool:
-        """Return whether a feed is a join input that keeps its key and is merged in a later round."""
+        """Return whether a feed belongs to a join input that keeps its key and is merged in a later round."""
         return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
 
 
 def _with_heard(variant: Variant, stream: str, kind: str, name: str) -> set[tuple[str, str]]:
-    """Return kind and name of an operator, and of the operators of its stream whose results it reads."""
+    """Return kind and name of an operator, and of each operator of the stream whose results it reads."""
     heard = KINDS_BY_NAME[kind].hears  # empty: the kind reads no results
     return {(kind, name)} | {
         (heard, definition.name) for at, definition in variant.operators if (at, definition.kind) == (stream, heard)
@@ -342,7 +345,7 @@ def _with_heard(variant: Variant, stream: str, kind: str, name: str) -> set[tupl
 
 
 def likeness(first: Variant, other: Variant) -> Likeness:
-    """Return how alerts of two variants are compared: by bindings, or by bound events if compared aliases differ."""
+    """Return how alerts of two variants are compared: by bindings, or by bound events if aliases differ."""
     tested = {(definition.kind, definition.name): definition for _, definition in first.operators}
     likenesses = [
         KINDS_BY_NAME[compared_operator.kind].likeness(tested_operator, compared_operator)
@@ -363,7 +366,7 @@ def run_exercises(plan: RoundPlan) -> list[str]:
 
 
 def _variant_exercises(variant: Variant) -> Iterator[str]:
-    """Yield the exercises of each place of a variant. Constraints apply only at places of the correlation key."""
+    """Yield an exercise for each place of a variant. Constraints apply only at places of the correlation key."""
     places = {(name, "") for name in variant.active} | {
         (name, definition.inputs[0].key) for name, definition in variant.operators
     }
@@ -386,7 +389,7 @@ def _feeds(variant: Variant) -> Iterator[tuple[Operator, Feed]]:
 
 
 def definition_of(stream: str, record: ControlRecord) -> Definition | None:
-    """Return the operator that a control record starts; None if it starts none."""
+    """Return the operator that a control record starts, or None if the record starts none."""
     if isinstance(record, PatternOn):
         return record.definition(stream)
     return record.operator if isinstance(record, OperatorOn) else None

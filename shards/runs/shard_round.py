@@ -25,16 +25,18 @@ from streams import ControlRecord, Event, EventBatch, Tick, encode_control, pars
 
 @dataclass(slots=True, kw_only=True)
 class VariantCounts:
-    """Results and costs of a variant; the counts of several shards and rounds can be added.
+    """Results and costs of a variant. Counts of several shards and rounds can be added.
 
     Attributes:
         reasons: Number of dead letters by code.
         released: Number of bound events that were dropped because of constraints.
         open_traces: Number of traces that were open before the end.
-        peak_held: Highest number of (pattern, instance) pairs bound in retained partial matches; for several shards,
-            the sum of their peaks.
-        peak_state_bytes: Largest size of partial matches after a batch, in bytes; for several shards, the sum of their
-            peaks.
+        peak_held: Highest number of (pattern, instance) pairs bound in retained partial matches. For several shards,
+            this
+            is the sum of their peaks.
+        peak_state_bytes: Largest size of partial matches after a batch, in bytes. For several shards, this is the sum
+            of
+            their peaks.
         measured: Late events and the counters of document operators, by ``<stream>/<name>``.
         busy_ns: CPU time of the matching threads, in nanoseconds, without waiting.
     """
@@ -69,9 +71,9 @@ class RoundRows:
     """Results of one kind, from one shard in a round.
 
     Attributes:
-        label: For rows of the first variant and for suspensions of any variant, the name of the kind of result; for
-            differences between variants, a label of ``Comparison.differences``.
-        variant: Index of the variant in the comparison; 0 for rows of the first.
+        label: The name of the kind of result for rows of the first variant, and for suspensions of any variant. For
+            differences between variants it is a label of ``Comparison.differences``.
+        variant: Index of the variant that is compared with the first. It is 0 for rows of the first.
         bodies: Bytes: JSON objects in UTF-8.
     """
 
@@ -88,9 +90,9 @@ class FedPlace(NamedTuple):
 
     Attributes:
         route: Name of the further key by which the events are keyed; empty for the correlation key.
-        variant: The variant that derived the events; None: the events were posted.
-        epoch: Number of the posted stream's cuts (``RoundPlan.cuts``) before these events.
-        changes: Number of changes of tables before these events.
+        variant: The variant that derived the events, or None if the events were posted.
+        epoch: How many cuts of the posted stream (``RoundPlan.cuts``) precede these events.
+        changes: How many changes of tables precede these events.
     """
 
     route: str = ""
@@ -122,16 +124,16 @@ class ShardRound:
 
     @property
     def handed_on(self) -> Iterator[tuple[int, str, EventBatch]]:
-        """The derived events so far that a later round must read, in batches with their variant and stream."""
+        """The events derived so far that a later round must read. Each batch comes with its variant and its stream."""
         for variant, variant_shard in enumerate(self._states):
             for stream, events in variant_shard.handed_on.items():
                 yield variant, stream, EventBatch.joined(events)
 
     def begin(self) -> Iterator[RoundRows]:
-        """Yield the dead letters of the control records before the first event; only the first round reports them.
+        """Yield the dead letters of the control records before the first event. Only the first round reports them.
 
-        Decisions whose records have a time are applied here too, because merged events are buffered until the end of
-        the round.
+        Decisions whose records have a time are applied here too. Their merged events are buffered until the end of the
+        round, so they need not wait for the events before them.
         """
         yield from self._compared(
             (variant, variant_shard.begun) for variant, variant_shard in enumerate(self._states) if not self._number
@@ -141,7 +143,7 @@ class ShardRound:
     def feed(self, stream: str, batch: EventBatch, place: FedPlace | None = None) -> Iterator[RoundRows]:
         """Match the next events of a stream. Posted events are fed in processing order, derived events in any order.
 
-        ``place``: the origin of the events; None: posted, before all decisions and changes.
+        ``place`` is the origin of the events. None means posted events before all decisions and changes.
         """
         route, variant, epoch, changes = place or FedPlace()
         yield from self._changed(changes)
@@ -154,14 +156,14 @@ class ShardRound:
         )
 
     def _changed(self, number: int) -> Iterator[RoundRows]:
-        """Apply the first ``number`` changes of tables, except those that were applied before."""
+        """Apply changes of tables until ``number`` of them are applied. Earlier ones are not applied again."""
         due = self._plan.changes[self._changes : number]
         self._changes = max(self._changes, number)
         for change in due:
             yield from self._compared((variant, state.say("", change)) for variant, state in enumerate(self._states))
 
     def _decided(self, stream: str, epoch: int) -> Iterator[RoundRows]:
-        """Apply the decisions at the first ``epoch`` cuts of a posted stream, except those that were applied before."""
+        """Apply the decisions at the first ``epoch`` cuts of a posted stream. Earlier ones are not applied again."""
         cuts = self._plan.cuts.get(stream, ())[self._epochs[stream] : epoch]
         self._epochs[stream] = max(epoch, self._epochs[stream])
         if cuts:
@@ -179,17 +181,16 @@ class ShardRound:
 
     @property
     def ends(self) -> list[dict[str, EndTime]]:
-        """For each variant: the end times of the finished derived streams with time-dependent operators."""
+        """The end times of derived streams, by variant. Streams whose operators do not depend on time are left out."""
         return [variant_shard.ends for variant_shard in self._states]
 
     def finish(
         self, newest_us: Mapping[str, int], ends_us: Sequence[Mapping[str, int]] | None = None
     ) -> Iterator[RoundRows]:
-        """Finish the events, and yield the last rows and the results in which variants differ.
+        """Finish the events. Yield the last rows, and then the results in which variants differ.
 
-        ``newest_us``: for each posted stream with events, the time of its newest event in all shards. ``ends_us``: for
-        each variant, the times of the newest events of derived streams in all shards; None: the shard is the only one,
-        or the times are not known yet.
+        ``newest_us`` has the newest event time in all shards of each posted stream with events. ``ends_us`` has the
+        same of derived streams, by variant. It is None if there is only this shard, or if the times are not known yet.
         """
         yield from self._changed(len(self._plan.changes))
         for stream, cuts in self._plan.cuts.items():
@@ -265,10 +266,10 @@ class _VariantShard:
         return results
 
     def _new_rows(self, block: RowBlock) -> RowBlock | None:
-        """Return the rows of a block that no earlier round has reported; None if there are none.
+        """Return the rows of a block that no earlier round has reported, or None if there are none.
 
-        In a repeated stream, rows of silent operators were already reported. Rows about another stream than that of the
-        place are always new.
+        A round that reads a stream again repeats the rows of silent operators. Rows that name a stream of their own,
+        other than that of the place, are always new.
         """
         if block.stream not in self._repeated or block.found.stream:
             return block
@@ -279,7 +280,7 @@ class _VariantShard:
         return replace(block, found=block.found.take(np.array(fresh, np.int64))) if fresh else None
 
     def _hand_on(self, block: RowBlock) -> None:
-        """Store derived events for the later rounds that read their streams."""
+        """Store the derived events of a block, if a later round reads their stream."""
         if block.found.events is not None:
             into = block.found.subjects[0].as_py()
             if into in self._later:
@@ -289,7 +290,7 @@ class _VariantShard:
                 self.handed_on.setdefault(stream, []).append(EventBatch.from_events(events))
 
     def _listed(self, block: RowBlock) -> dict[str, list[Event]]:
-        """Return derived events with the key of their source, by stream, for streams that only later rounds read."""
+        """Return derived events by stream, for streams that only later rounds read. They keep their sources' keys."""
         by_stream: dict[str, list[Event]] = {}
         for body in map(orjson.loads, block.found.bodies.to_pylist()):
             stream = body["into"]

@@ -111,19 +111,19 @@ def _ids(
     patterns: Sequence[RunningPattern],
     place: NDArray[np.intp],
 ) -> pa.Array:
-    """Hash the id of each match from its bindings, in the order of alias names, and from its row of FOR EACH ROW."""
+    """Hash the id of each match from its bindings, sorted by alias, and from its row of FOR EACH ROW."""
     key, rows = json_contents(columns.key), _comma_rows(columns.rows)
     names = [f'["alert",{json_text(stream)},{json_text(pattern.name)},{pattern.version},"' for pattern in patterns]
     return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}', *rows, "]"]))
 
 
 def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
-    """Return the row of FOR EACH ROW of each result, after a comma, as parts to be joined; empty without rows."""
+    """Return the parts of a text that has a comma and the row of FOR EACH ROW. Without rows there are no parts."""
     return () if rows is None else (",", rows)
 
 
 def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:
-    """Return the explanation of each match as JSON text: a part up to the last event id, and the words after it."""
+    """Return the explanation of each match as JSON text in two parts. The second begins after the last event id."""
     steps = [step for pattern in patterns for step in _steps(pattern)]
     phrases = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
     alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # for the last event of an alias: whether it is the only one
@@ -201,7 +201,7 @@ class BoundTexts:
 
     @cached_property
     def place(self) -> NDArray[np.int8]:
-        """How each event follows the previous one: first of its match, same alias, or other alias."""
+        """How each event follows the one before: first of its match, same alias, or other alias."""
         places = np.full(len(self.alias), BOUND_OTHER, np.int8)
         places[1:][self.alias[1:] == self.alias[:-1]] = BOUND_SAME
         places[:1] = BOUND_FIRST
@@ -223,7 +223,7 @@ class BoundTexts:
 
     @cached_property
     def bindings(self) -> pa.Array:
-        """The bindings of each match as a JSON object, without its braces and without the last quote and bracket."""
+        """The bindings of each match as a JSON object that lacks its braces and the quote and bracket at its end."""
         openings: list[str] = []
         for name in map(json_text, self.aliases):
             openings += [f'{name}:["', '","', f'"],{name}:["']
@@ -243,7 +243,7 @@ def match_times(columns: MatchColumns) -> list[Texts]:
 
 
 def match_rows(rows: pa.Array | None) -> list[Texts]:
-    """Return the JSON member ``row`` and a comma for each result of FOR EACH ROW, as parts to be joined, or nothing."""
+    """Return the JSON member ``row`` and a comma for each result of FOR EACH ROW. Without rows there are no parts."""
     if rows is None:
         return []
     has_row = np.asarray(pc.not_equal(rows, "")).astype(np.int64)
@@ -255,7 +255,7 @@ def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost:
 
     Args:
         how: How each match was decided, as an index into ``nfa.DECIDED_BY``.
-        is_deviating: Whether the trace of the match had broken a constraint.
+        is_deviating: Whether the trace had broken a constraint before the match.
         is_lost: Whether pruning would have lost the match.
     """
     decisions = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]

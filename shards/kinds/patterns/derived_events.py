@@ -54,10 +54,12 @@ class _LaneEvents:
 
     Attributes:
         intos: For each pattern, the stream of its events, their type, and whether they have keys of their own.
-        keys: For each event whose pattern has KEY, the key. None: the value cannot be a key, or the pattern has no KEY,
-            so that the event has the key of its trace.
-        places: int64 (events, 2): (i, 1) if event i of the batch decided the match; (i, 0) if passing time decided it,
-            before event i.
+        keys: The key of each event whose pattern has KEY. It is None if the value cannot be a key. It is also None if
+            the
+            pattern has no KEY, and the event has the key of its trace.
+        places: An int64 pair for each event. (i, 1) means that event i of the batch decided the match. (i, 0) means
+            that
+            passing time decided it before event i.
     """
 
     patterns: Sequence[RunningPattern]
@@ -75,7 +77,7 @@ class _LaneEvents:
 class DerivedEvents:
     """The events that the patterns of one place derive from a batch, or from passing time.
 
-    ``newest_us``: the event time reached before the batch; None before the first event.
+    ``newest_us`` is the event time reached before the batch, or None before the first event.
     """
 
     def __init__(self, lanes: Sequence[LaneOutput], batch: EventBatch, stream: str, newest_us: int | None) -> None:
@@ -84,14 +86,11 @@ class DerivedEvents:
         self._all = _Events.of(parts, batch.arrivals, self._passed_us) if parts else None
 
     def batches(self) -> Iterator[tuple[str, EventBatch]]:
-        """Return the events that keep the keys of their traces, by derived stream."""
+        """Return the derived events that keep the keys of their traces, by derived stream."""
         return iter(()) if self._all is None else self._all.batches(is_rekeyed=False)
 
     def rows(self) -> Iterator[ResultRows]:
-        """Yield a result row for each derived event.
-
-        Events with keys of their own are then repeated, as rows for the log.
-        """
+        """Yield a result row for each derived event, then a row for the log for each event with a key of its own."""
         if self._all is not None:
             yield from self._all.rows(self._stream)
             yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))
@@ -180,12 +179,13 @@ class DerivedEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Events:
-    """Derived events of all per-key matchers, in order, including invalid ones; the members are as in ``_LaneEvents``.
+    """Derived events of all per-key matchers in order, including invalid ones. The members are as in ``_LaneEvents``.
 
     Attributes:
         is_good: Whether key and time of each event are valid.
-        arrivals: For each event, the arrival number of the event that decided it, or 0 if time decided it. None:
-            unknown.
+        arrivals: For each event, the arrival number of the event that decided it. It is 0 if time decided the event.
+            None
+            means that arrival numbers are unknown.
     """
 
     patterns: Sequence[RunningPattern]
@@ -206,7 +206,7 @@ class _Events:
     ) -> _Events:
         """Join the events of all per-key matchers.
 
-        ``passed_us``: the event time reached at each event of the batch.
+        ``passed_us`` is the event time reached at each event of the batch.
         """
         firsts = np.cumsum([0, *(len(part.patterns) for part in parts)])
         patterns = [pattern for part in parts for pattern in part.patterns]
@@ -252,7 +252,8 @@ class _Events:
     def batches(self, *, is_rekeyed: bool) -> Iterator[tuple[str, EventBatch]]:
         """Yield the valid events by derived stream.
 
-        If ``is_rekeyed``, these are the events with keys of their own; otherwise those with the keys of their traces.
+        If ``is_rekeyed`` is true, these are the events with keys of their own. Otherwise they have the keys of their
+        traces.
         """
         streams = [into.stream if (into.key is not None) is is_rekeyed else None for into in self.intos]
         for stream in dict.fromkeys(name for name in streams if name is not None):
@@ -293,7 +294,7 @@ class _Events:
         yield ResultRows.about(DERIVED, part.ids, bodies, about, part.pattern)
 
     def _singles(self, stream: str) -> list[tuple[str, Mapping[str, Any]]]:
-        """Make ids and JSON objects of the rows one at a time, which is faster than columns if there are few rows."""
+        """Make ids and JSON objects of the rows one at a time. For few rows, this is faster than by columns."""
         columns = (column.to_pylist() for column in (self.ids, self.types(), self.keys, self.data, self.sources))
         rows: list[tuple[str, Mapping[str, Any]]] = []
         for number, time_us, *texts in zip(self.pattern.tolist(), self.times_us.tolist(), *columns, strict=True):
@@ -315,7 +316,7 @@ class _Events:
         return rows
 
     def dead_letters(self, stream: str, origin: Origin) -> Iterator[Single]:
-        """Yield the dead letters of matches that cannot become events. Retractions of such matches are ignored."""
+        """Yield a dead letter for each match that cannot become an event. Its retraction has no dead letter."""
         is_bad = ~self.is_good & ~self.is_retraction
         if not is_bad.any():
             return
@@ -341,12 +342,12 @@ class _Events:
 
 
 class QuietAlerts(DerivedEvents):
-    """The alerts of patterns with ``suppress``, ``incident`` or ``resolves`` as events of inner streams.
+    """Alerts of patterns with ``suppress``, ``incident`` or ``resolves`` as events of inner streams.
 
     The data of an event is the whole alert. Among alerts of the same time and place, alerts that close incidents are
     last, because their ids sort after all others.
 
-    ``suppressions`` has the rules by pattern name; ``alerts_of`` makes the alerts of a per-key matcher.
+    ``suppressions`` has the rules by pattern name. ``alerts_of`` makes the alerts of a per-key matcher.
     """
 
     def __init__(
@@ -405,10 +406,7 @@ class QuietAlerts(DerivedEvents):
 
 
 def passed_us(batch: EventBatch, newest_us: int | None) -> NDArray[np.int64]:
-    """Return the event time reached at each event of a batch.
-
-    ``newest_us``: the time reached before the batch.
-    """
+    """Return the event time reached at each event of a batch. ``newest_us`` is the time reached before the batch."""
     passed = np.maximum.accumulate(batch.time_us) if len(batch) else batch.time_us
     return passed if newest_us is None else np.maximum(passed, newest_us)
 
@@ -430,7 +428,7 @@ def _reason(pattern: RunningPattern) -> str:
 def _keys(
     patterns: Sequence[RunningPattern], pattern: NDArray[np.intp], values: Sequence[Mapping[str, Any]]
 ) -> list[str | None]:
-    """Return the key of each match from its KEY column; None if the value cannot be a key or the pattern has no KEY."""
+    """Return the value of each match's KEY column as its key, or None if there is none or it cannot be a key."""
     names = [_into(running_pattern).key for running_pattern in patterns]
     if not any(name is not None for name in names):
         return [None] * len(pattern)
@@ -457,7 +455,7 @@ def _order(
     pattern: NDArray[np.intp],
     ids: pa.Array,
 ) -> NDArray[np.intp]:
-    """Sort derived events by place and time. Matches that one event decides are sorted by pattern and id."""
+    """Sort derived events by place and time, then by pattern and id."""
     order = np.lexsort((times_us, places[:, 1], places[:, 0]))
     places_and_times = np.column_stack([places, times_us])[order]
     if not np.any(np.all(places_and_times[1:] == places_and_times[:-1], axis=1)):

@@ -13,7 +13,7 @@ from shards.errors import ShardError
 
 
 class MatchLimitReached(ShardError, code="match-limit", fault="caller"):
-    """More matches of a pattern were completed at once than the limit; a dead letter counts the matches beyond it."""
+    """More matches of a pattern were completed at once than the limit. A dead letter counts the matches beyond it."""
 
 
 class NotDerivable(ShardError, code="not-derivable", fault="caller"):
@@ -25,4 +25,4 @@ class RunLimitReached(ShardError, code="run-limit", fault="caller"):
 
 
 class WorkLimitReached(ShardError, code="work-limit", fault="caller"):
-    """The events of a trace met more partial matches of a pattern than allowed; it is given up in this trace."""
+    """The events of a trace met more partial matches of a pattern than allowed. The trace gives the pattern up."""

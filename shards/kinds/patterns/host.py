@@ -53,8 +53,9 @@ class PatternOutput(Output):
     """Output of the matcher, together with the data needed to describe it.
 
     Attributes:
-        alerts: The output without the matches that become events or quiet alerts; None: there are no such matches.
-        quiet: Alerts of patterns with ``suppress``, ``incident`` or ``resolves``, for the places of their groups.
+        alerts: The output without matches that become derived events or quiet alerts. It is None if no match does.
+        quiet: Alerts of patterns with ``suppress``, ``incident`` or ``resolves``, for the places of their groups. It is
+            None if there are no such alerts.
         batch: The processed events; empty if only time has passed.
         newest_us: The event time reached before the batch.
     """
@@ -88,9 +89,9 @@ class PatternHost(Host):
     advancing time is one assignment.
 
     Args:
-        matcher: The state of the traces; None: not yet created.
+        matcher: The state of the traces, or None if it is not created yet.
         versions: Constraints by version: the newest version, and the versions that open traces follow.
-        newest_us: The event time reached while there is no matcher.
+        newest_us: The event time reached. It is used only while there is no matcher.
         suppressions: The JSON form of each ``Suppression``, by pattern.
     """
 
@@ -135,7 +136,7 @@ class PatternHost(Host):
 
     @property
     def followed(self) -> ConstraintsOn | None:
-        """The newest constraints; None if there are none."""
+        """The newest constraints, or None if there are none."""
         if not self._versions:
             return None
         number = max(self._versions)
@@ -201,7 +202,7 @@ class PatternHost(Host):
         self._opened().set_end_events(more.union(self._declaration.end_events))
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Follow constraints in traces that begin later; refused if the version is too old or has another document.
+        """Follow constraints in traces that begin later. A version that is too old or has another document is refused.
 
         End events of the stream's declaration end a trace. End events of constraints end a trace only if the
         constraints have ``reopen: new_transaction``. Otherwise they close the monitor of the trace, which remains open.
@@ -330,9 +331,9 @@ class PatternHost(Host):
 def _parted(
     match_output: MatchOutput, quiet: Mapping[str, Suppression]
 ) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
-    """Split the matcher's output: alerts, matches that become events, and alerts for the places of their groups.
+    """Split the matcher's output into alerts, matches that become events, and alerts for the places of their groups.
 
-    Each part has all corrections.
+    Each of the three has all corrections.
     """
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []

@@ -62,7 +62,7 @@ class Incidents:
         return len(self._open)
 
     def continue_as(self, definition: Definition, closes_after_us: int) -> None:
-        """Switch to another version of the pattern with the same groups, and keep the open incidents."""
+        """Keep the open incidents under another version of the pattern that forms the same groups."""
         self._about["version"], self._closes_after_us = definition.version, closes_after_us
 
     def id_of(self, group: str) -> str:
@@ -71,10 +71,7 @@ class Incidents:
     def add(
         self, group: str, time_us: int, alert: Mapping[str, Any], key_hash: int, *, is_suppressed: bool
     ) -> Iterator[Change]:
-        """Add an alert to the incident of its group, which the first alert opens.
-
-        A suppressed alert is only counted.
-        """
+        """Add an alert to the open incident of its group, or open an incident. A suppressed alert is only counted."""
         at_us = max(time_us, self._now_us)
         yield from self._overdue(group, at_us)
         last_alert = {name: alert[name] for name in ("id", "key", "why")}
@@ -99,13 +96,13 @@ class Incidents:
             yield self._change(OPENED if is_new else UPDATED, group, incident, at_us)
 
     def resolve(self, group: str, time_us: int, alert: Mapping[str, Any]) -> Iterator[Change]:
-        """Close the incident of a group, if one is open, by an alert of another pattern."""
+        """Close the open incident of a group because of ``alert``, an alert of another pattern. It may have none."""
         at_us = max(time_us, self._now_us)
         yield from self._overdue(group, at_us)
         yield from self._close(group, at_us, {"how": "pattern", "pattern": alert["pattern"], "alert": alert["id"]})
 
     def act(self, group: str, action: str, request: Mapping[str, Any]) -> Iterator[Change]:
-        """Acknowledge or close the open incident that a person names. Without effect if this is already done."""
+        """Acknowledge or close an open incident as a person requests. Nothing happens if this is already done."""
         incident = self._open.get(group)
         if incident is None or incident.id != request["incident"]:
             return
@@ -119,7 +116,7 @@ class Incidents:
     def pass_time(self, now_us: int | None) -> Iterator[Change]:
         """Close the incidents that had no alert for ``close_after``.
 
-        ``now_us``: the event time reached; None: close all incidents, because the input has ended.
+        ``now_us`` is the event time reached. None closes all incidents, because the input has ended.
         """
         if now_us is not None:
             self._now_us = max(self._now_us, now_us)
@@ -138,7 +135,7 @@ class Incidents:
         return [incident.key_hash for incident in self._open.values()]
 
     def keep(self, stays: list[bool]) -> None:
-        """Drop the groups whose flag in ``stays`` is false; the flags are in the order of ``key_hashes``."""
+        """Keep the groups whose flag in ``stays`` is true. The flags are in the order of ``key_hashes``."""
         self._open = {
             group: incident for (group, incident), stay in zip(self._open.items(), stays, strict=True) if stay
         }

@@ -26,7 +26,7 @@ _LOOKUP = re.compile(r"\b(lookup|table|in_table|row)\b|business", re.IGNORECASE)
 
 
 def _quiet(description: str, needed: str, meaning: str) -> Mapping[str, Any]:
-    """Return the schema of ``suppress``, ``incident`` or ``resolves``, the rules for alerts of a group."""
+    """Return the schema of ``suppress``, ``incident`` or ``resolves``. Each has rules for the alerts of a group."""
     by = "Columns of RETURN, or the key, whose values form the group; none: one group."
     return {
         "description": description,
@@ -73,9 +73,10 @@ class PatternKind(DocumentKind):
     Every stream has a host of patterns, because its constraints follow traces from the first event.
 
     Attributes:
-        follows_all: Whether traces without bound events are followed, as constraints require; None: only if the traces
-            are those of the correlation key.
-        derives: Whether INTO feeds derived streams; otherwise INTO has no effect.
+        follows_all: Whether traces without bound events are followed too, as constraints require. None means that this
+            is
+            so for traces of the correlation key only.
+        derives: Whether INTO feeds derived streams. If not, INTO has no effect.
     """
 
     name: ClassVar[str] = "pattern"
@@ -103,7 +104,7 @@ class PatternKind(DocumentKind):
             )
 
     def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the members of a document as the service's answers contain them, with ``by`` filled in."""
+        """Return a pattern's document as the service answers it. A missing ``by`` has its default value."""
         rules = {name: document[name] for name in ("suppress", "incident", "resolves") if document.get(name)}
         default_by = rules.get("suppress", {}).get("by", [])
         return {
@@ -171,7 +172,7 @@ class PatternKind(DocumentKind):
     def parts(
         self, definition: Definition, declared: Callable[[str], StreamDeclaration] | None = None
     ) -> Sequence[Definition]:
-        """Return the operator for ``suppress`` or ``incident`` of the pattern, if it has one of these."""
+        """Return the operator that suppresses a pattern's alerts and manages its incidents. A pattern may need none."""
         suppression, (source,) = definition.body.get(SUPPRESSION), definition.inputs
         if suppression is None or "resolves" in suppression:
             return ()
@@ -183,7 +184,7 @@ class PatternKind(DocumentKind):
         return (alerts_stream(name),)
 
     def feed(self, definition: Definition) -> Feed | None:
-        """Return the feed into the stream of a pattern's INTO clause, or into the inner stream of its alerts."""
+        """Return the feed into the stream of a pattern's INTO clause or into the inner stream of its alerts."""
         if self.derives and (suppression := definition.body.get(SUPPRESSION)) is not None:
             fed = fed_stream(definition.name, suppression)
             return Feed(stream=fed, is_rekeyed=suppression["is_rekeyed"], is_inner=True)
@@ -199,7 +200,7 @@ class PatternKind(DocumentKind):
 
 
 def _places_of(pattern: Definition) -> tuple[str, ...] | None:
-    """Return the attributes whose values choose the shard of an alert; None if the pattern's key chooses it."""
+    """Return the attributes whose values choose the shard of an alert, or None if the pattern's key chooses it."""
     suppression = pattern.body.get(SUPPRESSION)
     return tuple(suppression["by"]) if suppression and suppression["is_rekeyed"] else None
 
@@ -218,7 +219,7 @@ def _parsed(text: str) -> Pattern:
 
 @dataclass(frozen=True)
 class SuppressionKind(Kind):
-    """The kind of operators that suppress alerts of a pattern and manage incidents. Each is a part of its pattern."""
+    """The kind of operators that suppress alerts and manage incidents. Each operator is a part of its pattern."""
 
     name: ClassVar[str] = SUPPRESSION
 

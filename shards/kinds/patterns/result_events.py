@@ -24,9 +24,9 @@ from streams import EARLIEST_US, LATEST_US, EventBatch, column_of
 def result_events(
     name: str, output: MatchOutput, results_of: PatternResults, passed_us: NDArray[np.int64], event_type: str
 ) -> EventBatch | None:
-    """Return the results of one kind as events of a type; None if there are no such results.
+    """Return the results of one kind as events of the type ``event_type``, or None if there are no such results.
 
-    ``name``: one of ``AS_EVENTS``. ``passed_us``: the event time reached at each event of the batch.
+    ``name`` is one of ``AS_EVENTS``. ``passed_us`` is the event time reached at each event of the batch.
     """
     rows = []
     for lane in output.lanes:
@@ -46,7 +46,7 @@ def result_events(
 def _of_lane(
     name: str, lane: LaneOutput, results_of: PatternResults
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Iterable[Mapping[str, Any]]]:
-    """Return place, time and body of each result of a per-key matcher.
+    """Return three columns of a per-key matcher's results: place, time and body.
 
     The place is the index of the event that decided the result, or -1 if time decided it. The body contains the event's
     data.

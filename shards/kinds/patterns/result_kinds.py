@@ -175,7 +175,7 @@ def alert_id(
     bindings: Mapping[str, Sequence[str]],
     row: Mapping[str, Any] | None = None,
 ) -> str:
-    """Hash the id of the alert for a match of a pattern version, from the events bound to each alias and from its row.
+    """Hash the id of an alert from the events that its match binds to each alias, and from its row.
 
     The id does not depend on how and when the match was decided, so an early alert has the same id as a late one.
     """

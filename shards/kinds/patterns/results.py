@@ -51,7 +51,7 @@ class PatternResults:
 
     Attributes:
         route: Name of the further key of the traces; empty for the correlation key.
-        steps: The steps of patterns in words; an entry is added when an alert first needs it.
+        steps: The steps of patterns in words. A pattern is added with its first alert.
     """
 
     stream: str
@@ -86,7 +86,7 @@ class PatternResults:
     def endings(self, output: MatchOutput, newest: int | None = None) -> Iterator[Result]:
         """Yield the early terminations.
 
-        ``newest``: for each per-key matcher, emit at most this many of the newest ones.
+        ``newest`` is the number to emit for each per-key matcher. Only its newest early terminations are emitted.
         """
         for lane in output.lanes:
             if len(lane.ending_rows) > FEW_ROWS:
@@ -105,7 +105,7 @@ class PatternResults:
         return self.steps[pattern]
 
     def deviations(self, output: MatchOutput) -> Iterator[Single]:
-        """Return the deviations. Explaining the first deviation of a kind can take a second."""
+        """Return the deviations. The first deviation of a kind can take a second, because it has to be explained."""
         return map(self._deviation, output.deviations())
 
     def corrections(self, output: MatchOutput) -> Iterator[Single]:
@@ -113,7 +113,7 @@ class PatternResults:
         return map(self._correction, output.corrections())
 
     def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
-        """Yield counted early terminations, deviations, corrections, losses and suspensions."""
+        """Yield the remaining results: counted early terminations, deviations, corrections, losses and suspensions."""
         if origin.newest is not None:
             yield from self._counted(output.older_endings(origin.newest), origin)
         yield from map(self._deviation, output.deviations())
@@ -125,7 +125,7 @@ class PatternResults:
                 yield self._suspension(origin, overflow)
 
     def _is_alert(self, correction: Correction) -> bool:
-        """Return whether the corrected match was an alert. If it became an event instead, an event retracts it."""
+        """Return whether a correction retracts an alert. A match that became an event is retracted elsewhere."""
         return self.patterns[correction.pattern, correction.version].query.pattern.into is None
 
     def _routed(self, results: Iterable[Single]) -> Iterator[Single]:
@@ -184,9 +184,9 @@ class PatternResults:
         return TIMEOUT, identity, body
 
     def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
-        """Yield counts of early terminations by pattern and reason.
+        """Count early terminations by pattern and reason, and yield the counts as results.
 
-        The id of a count is hashed from its first termination.
+        The id of a count is hashed from the first termination that it counts.
         """
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
@@ -226,7 +226,7 @@ class PatternResults:
         return DEVIATION, identity, body
 
     def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
-        """Yield the losses of an overflow as errors, because every alert that is not emitted must be reported."""
+        """Yield errors for the matches that an overflow has lost. No alert may be missing without a report."""
         pattern, budget = self._query(overflow).pattern, self._budget(overflow)
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
         advice = "conditions or a window in the pattern make them fewer"
@@ -297,12 +297,12 @@ class PatternResults:
 
 
 def _row_of(result: Timeout | Correction) -> dict[str, Any]:
-    """Return the member ``row`` of a result if its pattern has FOR EACH ROW; otherwise an empty mapping."""
+    """Return the member ``row`` of a result as a mapping. It is empty if the pattern has no FOR EACH ROW."""
     return {} if result.row is None else {"row": result.row}
 
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
-    """Sum overflows per trace, event and pattern, in the order of first appearance."""
+    """Sum overflows of the same trace, event and pattern. The sums are in the order of first appearance."""
     sums: dict[Overflow, Overflow] = {}
     for overflow in overflows:
         place = replace(overflow, dropped=0, runs=0, work=0, suspends=False, is_in_all=False)
@@ -339,10 +339,7 @@ def _place_of(overflow: Overflow) -> str:
 
 
 def alert_of(stream: str, match: Match, steps: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """Return the id and the JSON object of the alert for a match.
-
-    ``steps``: the step of each alias, in words.
-    """
+    """Return the id and the JSON object of the alert for a match. ``steps`` has the step of each alias in words."""
     identity = alert_id(stream, match.pattern, match.version, match.key, match.bindings, match.row)
     body = {
         "type": ALERT.name,
@@ -385,7 +382,7 @@ def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[s
 
 
 def _why(steps: Mapping[str, str], bindings: Mapping[str, tuple[str, ...]]) -> str:
-    """Explain a match by the ids of its bound events, each with its step in words."""
+    """Return the explanation of a match. It lists the ids of the bound events, each with its step in words."""
     return "; ".join(
         f"{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {steps[alias]}" for alias, ids in bindings.items()
     )

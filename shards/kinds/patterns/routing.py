@@ -12,11 +12,11 @@ from streams import StreamDeclaration, key_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedPattern:
-    """A pattern on a stream, with the key by which it is matched; ``routed`` creates it.
+    """A pattern on a stream, with the key by which it is matched. ``routed`` creates it.
 
     Attributes:
-        route: Name of the further key by which the pattern is matched; empty: the correlation key.
-        finer: The pattern's finer keys: further attributes on which the events of a match agree.
+        route: Name of the further key by which the pattern is matched, or empty for the correlation key.
+        finer: The pattern's finer keys, which are further attributes on which the events of a match agree.
     """
 
     pattern: Pattern
@@ -27,12 +27,12 @@ class RoutedPattern:
 
     @property
     def has_whole_traces(self) -> bool:
-        """Whether the pattern reads whole traces of the correlation key; constraints apply only to such patterns."""
+        """Whether the pattern reads whole traces of the correlation key. Constraints apply to no other patterns."""
         return not self.route and not self.finer
 
 
 def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
-    """Return the name of the further key by which a pattern is matched; empty: the correlation key.
+    """Return the name of the further key by which a pattern is matched. It is empty for the correlation key.
 
     A pattern is matched by the correlation key if its ``WHERE [..]`` is missing or contains this key. Otherwise the
     first further key in ``WHERE [..]`` decides. If ``WHERE [..]`` contains no declared key, ``KeyMismatch`` lists the
@@ -48,7 +48,7 @@ def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
 
 
 def routed(pattern: Pattern, declaration: StreamDeclaration) -> RoutedPattern:
-    """Determine the key by which a pattern is matched on a stream. Raises ``KeyMismatch``."""
+    """Return a pattern with the key by which it is matched on a stream. Raises ``KeyMismatch`` if there is none."""
     route = route_of(pattern, declaration)
     key_paths = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
     require_own_key(pattern, key_paths)
@@ -78,6 +78,6 @@ def _declared(declaration: StreamDeclaration) -> str:
 
 
 def _name_of(route: str, declaration: StreamDeclaration) -> str:
-    """Return the name of a further key in patterns: its path, or its declared name if it has several paths."""
+    """Return how patterns name a further key. This is its path, or its declared name if it has several paths."""
     path = declaration.attribute_of(route)
     return route if isinstance(path, Mapping) else ".".join(path)

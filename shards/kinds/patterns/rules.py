@@ -57,7 +57,7 @@ class Rules:
         return self._constraint_set.trace_ends
 
     def explain(self, query: Query, ending: Ending) -> Mapping[str, Any]:
-        """Explain an early termination of a pattern (``query``), as members of the result in plain JSON."""
+        """Return members for an early termination's result that explain the termination, as plain JSON."""
         event = _named(ending.event, ending.event_type)
         question = _Question(query, ending.state, ending.before, ending.after, event)
         if question not in self._endings:
@@ -72,7 +72,7 @@ class Rules:
         return self._endings[question]
 
     def explain_deviation(self, deviation: Deviation) -> DeviationReason:
-        """Explain a deviation by the constraints that its event breaks."""
+        """Return an explanation of a deviation, by the constraints that its event breaks."""
         from constraints import explain_deviation  # noqa: PLC0415
 
         question = deviation.before, _named(deviation.event, deviation.event_type)
@@ -82,11 +82,10 @@ class Rules:
         return self._deviations[question]
 
     def following(self, state: MonitorState, declared: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return the event types that may, and must not, follow in a trace without deviation.
+        """Return the event types that may follow in a trace without deviation, and the event types that must not.
 
-        Conditions on attributes are ignored.
-
-        ``declared``: types of the stream; the types of the constraints are added. At most 50 types are examined.
+        Conditions on attributes are ignored. ``declared`` has the types of the stream. The types of the constraints are
+        added. At most 50 types are examined.
         """
         constraint_set = self._constraint_set
         types = sorted({*declared, *constraint_set.types, *constraint_set.end_events})[:_MOST_TYPES]
@@ -94,15 +93,15 @@ class Rules:
         return may, [name for name in types if name not in may]
 
     def is_complete(self, state: MonitorState, may: Collection[str]) -> bool:
-        """Return whether an end event, or the end of the workflow, has completed a trace.
+        """Return whether a trace is complete, because an end event or the end of the workflow has occurred.
 
-        ``may``: the event types that may follow, from ``following``.
+        ``may`` has the event types that may follow, as ``following`` returns them.
         """
         is_closed = self._constraint_set.process is not None
         return not may and (is_closed or self.monitor.step(state, EventClass(type=OTHER)) is None)
 
     def why_over(self, query: Query, view: GuardView, state: MonitorState) -> str | None:
-        """Explain why a pattern that has bound no event of a trace can no longer match there; None if unknown."""
+        """Return why a pattern can no longer match in a trace of which it has no event, or None if unknown."""
         from constraints import explain_ending  # noqa: PLC0415
 
         event = EventClass(type=OTHER)
@@ -115,7 +114,7 @@ class Rules:
         return None
 
     def _explain(self, question: _Question) -> Explanation:
-        """Explain an early termination by its event or, if this fails, by all events since the start of the trace."""
+        """Explain an early termination by its event or, failing that, by all events since the trace began."""
         from constraints import explain_ending  # noqa: PLC0415
 
         parts = (self._constraint_set, question.query, question.state)
@@ -126,9 +125,9 @@ class Rules:
 
 
 def _named(event: EventClass, event_type: str) -> EventClass:
-    """Return the class of an event with the event's own type.
+    """Return the class of an event, under the event's own type.
 
-    The matcher uses one class for all types that no rule names.
+    For all types that no rule names, the matcher uses one class without their names.
     """
     return event if event.type == event_type else replace(event, type=event_type)
 
@@ -139,9 +138,9 @@ def _make_room(explanations: dict[Any, Any]) -> None:
 
 
 def rules_of(document: Any, ties: Ties = "log") -> Rules:
-    """Return the rules of an uploaded document; equal documents share one object.
+    """Return the rules of an uploaded document. Equal documents share one object.
 
-    ``ties``: how the stream orders events with equal timestamps.
+    ``ties`` says how the stream orders events with equal timestamps.
     """
     return _rules_of_text(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), ties)
 

@@ -1,4 +1,4 @@
-"""The operator that is a part of a pattern with ``suppress`` or ``incident``, and the inner stream of the alerts."""
+"""The operator that decides about a pattern's alerts (``suppress``, ``incident``), and the inner stream it reads."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def alerts_stream(pattern: str) -> str:
 def fed_stream(pattern: str, suppression: Mapping[str, Any]) -> str:
     """Return the inner stream that receives the alerts of a pattern.
 
-    If the pattern closes the incidents of another pattern, this is the inner stream of the other pattern.
+    A pattern that closes the incidents of another pattern sends its alerts to the inner stream of that pattern.
     """
     return alerts_stream(suppression.get("resolves") or pattern)
 
 
 def shown_quiet(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``suppress``, ``incident`` and ``resolves`` as in a pattern's document, from its definition's body."""
+    """Return ``suppress``, ``incident`` and ``resolves`` of a stored body in the form of a pattern's document."""
     suppression = body.get(SUPPRESSION) or {}
     by = {"by": suppression.get("by")}
     return {

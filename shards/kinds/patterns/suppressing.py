@@ -50,7 +50,7 @@ class SuppressingOperator(Operator):
     def continue_as(self, definition: Definition) -> Output | None:
         """Switch to another version.
 
-        If its groups are the same, it keeps the open incidents; otherwise they are closed.
+        It keeps the open incidents if it forms the same groups; otherwise they are closed.
         """
         incidents = self._incidents
         if incidents is None:
@@ -67,7 +67,7 @@ class SuppressingOperator(Operator):
         return closed
 
     def process(self, batch: EventBatch) -> Output:
-        """Decide which alerts of a batch are suppressed, and open, join, acknowledge and close incidents."""
+        """Decide about the alerts in a batch: suppress or emit each, and update the incidents."""
         batch = batch.take(np.flatnonzero(~batch.is_ended))
         types = [batch.type_names[code] for code in batch.type_codes.tolist()]
         ids, bodies, keys = (batch.columns.column(name).to_pylist() for name in ("id", "data", "key"))
@@ -92,10 +92,10 @@ class SuppressingOperator(Operator):
     def _decided(
         self, identity: str, body: bytes, key: str, time_us: int, key_hash: int
     ) -> tuple[ResultKind, bytes, Sequence[Change]]:
-        """Return kind and body of the row of an alert, and the changes of incidents that the alert causes.
+        """Return the kind and the body of an alert's row, and the changes of incidents that the alert causes.
 
-        An alert that another version sent to the place of another group is emitted without any effect. Alerts of its
-        current group may be at another place, and it may lack the values that form that group.
+        After a new version, an alert of an older one may arrive at the place of a group that is no longer its own. It
+        is then emitted without any effect, because it may lack the values that form its present group.
         """
         alert = orjson.loads(body)
         group = self._suppression.group_of(alert)
@@ -162,7 +162,7 @@ class SuppressionHost(KeyedHost):
 
 
 def _marked(alert: bytes, suppressor: str) -> bytes:
-    """Return a suppressed alert as JSON: the type is changed, and the id of the suppressing alert is added."""
+    """Return a suppressed alert as JSON. It has another type, and the id of the alert that suppresses it."""
     head, suppressed_head = (_HEAD % kind.delivered_as.encode() for kind in (ALERT, SUPPRESSED))
     return _with(suppressed_head + alert.removeprefix(head), "suppressed_by", suppressor)
 

@@ -29,11 +29,11 @@ class Suppression:
     """The rules by which alerts of a pattern are suppressed, form incidents, or close incidents.
 
     Attributes:
-        by: Names of columns of RETURN, or names of the key, whose values form the group of an alert; empty: all alerts
-            are in one group.
-        lasts_us: How long an emitted alert suppresses later alerts of its group; 0: not at all.
+        by: Names of columns of RETURN, or names of the key. Their values form the group of an alert. If there are no
+            names, all alerts are in one group.
+        lasts_us: How long an emitted alert suppresses later alerts of its group. 0 suppresses none.
         is_rekeyed: Whether the alerts of a group may have different keys.
-        closes_after_us: Time without alerts of a group after which its incident closes; None: no incidents.
+        closes_after_us: Time without alerts of a group after which its incident closes. None means no incidents.
     """
 
     by: tuple[str, ...]
@@ -44,7 +44,7 @@ class Suppression:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read the JSON object that ``read_quiet`` returns."""
+        """Read rules from a JSON object of the form that ``read_quiet`` returns."""
         return cls(
             by=tuple(value["by"]),
             lasts_us=duration_of(value["for"]) or 0 if "for" in value else 0,
@@ -55,13 +55,13 @@ class Suppression:
 
     @property
     def stays(self) -> bool:
-        """Whether alerts are reported as usual, and only copies are sent to the place of their group (``resolves``)."""
+        """Whether alerts are reported as usual, and only copies go to the place of their group (``resolves``)."""
         return bool(self.resolves)
 
     def group_of(self, alert: Mapping[str, Any]) -> str:
         """Return the group of an alert as JSON text.
 
-        The group consists of the values of ``by``; unless alerts are re-keyed, the key is in front.
+        The group is a list of the values of ``by``. The key is in front, unless alerts are re-keyed.
         """
         returns, key = alert["returns"], alert["key"]
         values = [_as_integer(returns.get(name, key)) for name in self.by]
@@ -74,7 +74,7 @@ def _as_integer(value: Any) -> Any:
 
 
 class LastAlerts:
-    """The last emitted alert of each group, retained as long as it suppresses later alerts of the group."""
+    """The last emitted alert of each group. It is retained as long as it suppresses later alerts of the group."""
 
     def __init__(self, lasts_us: int) -> None:
         self._lasts_us = lasts_us
@@ -85,9 +85,9 @@ class LastAlerts:
         return len(self._last)
 
     def suppressor(self, group: str, time_us: int, identity: str, key_hash: int = 0) -> str | None:
-        """Return the id of the earlier alert that suppresses an alert.
+        """Return the id of the earlier alert that suppresses an alert, or None if there is none.
 
-        If there is none, return None: the alert is emitted, and suppresses later alerts. ``key_hash``: the hashed key
+        If there is none, the alert is emitted, and suppresses later alerts from now on. ``key_hash`` is the hashed key
         of the alert at its place.
         """
         last, at_us = self._last.get(group), max(time_us, self._now_us)
@@ -108,7 +108,7 @@ class LastAlerts:
         return [key_hash for *_, key_hash in self._last.values()]
 
     def keep(self, stays: list[bool]) -> None:
-        """Drop the groups whose flag in ``stays`` is false; the flags are in the order of ``key_hashes``."""
+        """Keep the groups whose flag in ``stays`` is true. The flags are in the order of ``key_hashes``."""
         self._last = {name: last for (name, last), stay in zip(self._last.items(), stays, strict=True) if stay}
 
     def to_json(self) -> list[Any]:
@@ -120,9 +120,10 @@ class LastAlerts:
 
 
 def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, Any] | None:
-    """Read ``suppress``, ``incident`` and ``resolves`` of a document as one JSON object; None if it has none of them.
+    """Read ``suppress``, ``incident`` and ``resolves`` of a document, and return them as one JSON object.
 
-    Alerts with incidents are always re-keyed by their group, so that alerts of other patterns reach the same place.
+    Return None if the document has none of them. Alerts with incidents are always re-keyed by their group, so that
+    alerts of other patterns reach the same place.
 
     Raises:
         OperatorRefused: A member has a wrong form, names a value that alerts lack, or contradicts another member.
@@ -148,9 +149,9 @@ def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, 
 
 
 def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | None:
-    """Read the member ``suppress`` of a pattern as plain JSON, and add whether alerts are re-keyed.
+    """Read the member ``suppress`` of a pattern, and return it as plain JSON. Return None if the member is missing.
 
-    Return None if the pattern has no such member.
+    The result also says whether alerts are re-keyed by their group.
     """
     suppress = _members(_SUPPRESS, value, "for", "{by: [customer], for: 1 h}")
     if suppress is None:
@@ -161,14 +162,14 @@ def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | N
 
 
 def suppressed_only(suppression: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the rules of suppression without incidents, for backtests and dry runs; None: no alert is suppressed."""
+    """Return the rules without incidents, for backtests and dry runs. Return None if these rules suppress no alert."""
     if suppression is None or "for" not in suppression:
         return None
     return {name: value for name, value in suppression.items() if name != INCIDENT}
 
 
 def _members(field: str, value: object, needed: str, example: str) -> Mapping[str, Any] | None:
-    """Check the form ``{by, NEEDED}`` of a member of a pattern's document; None: the document lacks the member."""
+    """Check that a member of a pattern's document has the form ``{by, NEEDED}``. None means it is missing."""
     if value is None:
         return None
     if not isinstance(value, Mapping) or needed not in value:
@@ -179,7 +180,7 @@ def _members(field: str, value: object, needed: str, example: str) -> Mapping[st
 
 
 def _groups(field: str, value: Mapping[str, Any], routed: RoutedPattern) -> tuple[list[str], bool]:
-    """Return the names that form the groups of alerts, and whether the key is among them."""
+    """Return the names whose values form the groups of alerts, and whether one of them is the key."""
     if routed.pattern.into is not None:
         raise _refused(
             f"matches of a pattern with INTO become events, not alerts; {field} belongs to a pattern on "
@@ -215,7 +216,7 @@ def _key_names(routed: RoutedPattern) -> list[str]:
 
 
 def _is_key(column: Expression, routed: RoutedPattern) -> bool:
-    """Return whether a column of RETURN is exactly the key, so that alerts with equal values in it have equal keys."""
+    """Return whether a column of RETURN is the key itself, so that alerts with equal values in it have equal keys."""
     declaration, route = routed.declaration, routed.route
     if isinstance(column, Call):
         return column.name == "key" and not route

@@ -11,7 +11,7 @@ from streams import EventBatch
 
 
 class Tap(Operator):
-    """A tap at one place. It turns results of one kind, from the host of patterns at the same place, into events."""
+    """A tap at one place. It makes events of one kind of result of the patterns at the same place."""
 
     def hear(self, output: Output) -> Output:
         definition = self.definition
