@@ -96,7 +96,7 @@ class EventBatch:
     def from_columns(
         cls, ids: list[str], types: list[str], times_us: NDArray[np.int64], keys: list[str], data: list[bytes]
     ) -> EventBatch:
-        """Create a batch from columns whose values the caller has checked; ``data`` has one JSON object per row."""
+        """Create a batch from columns whose values are already checked. ``data`` has one JSON object per row."""
         hashes = {key: key_hash(key) for key in set(keys)}
         arrays = [
             texts_of(ids),
@@ -124,10 +124,7 @@ class EventBatch:
         keys: tuple[pa.Array, NDArray[np.uint64]],
         data: pa.Array,
     ) -> EventBatch:
-        """Create a batch like ``of_columns``, but from given key hashes.
-
-        Ids and keys may have the types of a compact batch.
-        """
+        """Create a batch like ``of_columns``, but from keys that are already hashed. Ids and keys may be compact."""
         arrays = [ids, types, time_column(times_us), keys[0], column_of(keys[1]), data]
         schema = SCHEMA.set(0, SCHEMA.field("id").with_type(ids.type)).set(
             3, SCHEMA.field("key").with_type(keys[0].type)
@@ -136,7 +133,7 @@ class EventBatch:
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
-        """Create a batch of rows of type ``kind``, in the given order; each row ends the trace of its key."""
+        """Create a batch whose rows end traces. Each row ends the trace with one of the hashed keys, at a time."""
         size = len(key_hashes)
         empty = pa.array([""] * size, pa.string())
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(size, np.int32)), pa.array([kind]))
@@ -155,13 +152,13 @@ class EventBatch:
 
     @cached_property
     def is_ended(self) -> NDArray[np.bool_]:
-        """Mask of the rows that are not events, but mark the end of the trace of their key."""
+        """Mask of the rows that are not events but end the trace of their key."""
         names = self.type_names
         return self.type_codes == names.index(ENDED) if ENDED in names else np.zeros(len(self), np.bool_)
 
     @property
     def lacks_key_text(self) -> NDArray[np.bool_]:
-        """Mask of the rows for whose keys only hashes are known, such as rows of ``of_ended``."""
+        """Mask of the rows whose keys are known only as hashes, such as rows of ``of_ended``."""
         lengths = pc.binary_length(shown_texts(self.columns.column("key")))
         return cast("NDArray[np.bool_]", numbers_of(lengths) == 0)
 
@@ -218,14 +215,14 @@ class EventBatch:
         return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows), self.tables)
 
     def numbered(self, first: int) -> EventBatch:
-        """Return the batch with arrival numbers ``first``, ``first + 1`` and so on, in row order."""
+        """Return the batch with arrival numbers. The first row has ``first``, the next one ``first + 1``, and so on."""
         return replace(self, arrivals=np.arange(first, first + len(self), dtype=np.int64))
 
     def _arrivals_at(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64] | None:
         return None if self.arrivals is None else self.arrivals[rows]
 
     def order_by_time(self) -> NDArray[np.intp]:
-        """Return row indices in the order of time. Rows of equal time are in the order of ids."""
+        """Return row indices in the order of time. Rows of equal time are sorted by id."""
         times_us = self.time_us
         order = np.argsort(times_us, kind="stable")
         is_same = np.diff(times_us[order]) == 0
@@ -241,7 +238,7 @@ class EventBatch:
 
     @classmethod
     def joined(cls, batches: Sequence[EventBatch]) -> EventBatch:
-        """Concatenate the rows of several batches; each type occurs once in the dictionary.
+        """Concatenate the rows of several batches, and merge the dictionaries of their types.
 
         If only some batches have decoded an attribute, it is null in the rows of the others. If only some batches have
         arrival numbers, the events of the others count as having arrived earlier.
@@ -263,16 +260,16 @@ class EventBatch:
         return replace(self, columns=self.columns.set_column(2, SCHEMA.field("time"), time_column(times_us)))
 
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
-        """Split the rows by shard, without empty parts. Rows keep their order, and decoded attributes are dropped."""
+        """Split the rows by shard. No part is empty. Rows keep their order, and decoded attributes are dropped."""
         homes = shard_of(self.key_hashes, shards)
         bare = replace(self, attributes={})
         return {int(shard): bare.take(np.flatnonzero(homes == shard)) for shard in np.unique(homes)}
 
     def keyed_by(self, path: AttributePath) -> EventBatch:
-        """Return the rows that have a non-empty text or an integer at an attribute path, with this value as their key.
+        """Return the rows that have a non-empty text or an integer at an attribute path. This value becomes their key.
 
         Rows keep their order. Decoded attributes and arrival numbers are dropped. If the path depends on the event
-        type, each row uses the path for its type, if there is one.
+        type, each row uses the path for its type. A row without a path is left out.
         """
         places = [place_for(path, name) for name in self.type_names]
         keys = [
@@ -367,7 +364,7 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 def _key_at(attributes: object, path: Path) -> str | None:
-    """Return the non-empty text or whole number at a path as text; None for any other value or a missing path."""
+    """Return the value at a path as text. Return None if it is missing or neither a text nor a whole number."""
     value = attributes
     for name in path:
         if not isinstance(value, Mapping) or name not in value:

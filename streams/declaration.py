@@ -45,23 +45,24 @@ CHANGEABLE = ("lateness", "late", "idle_timeout", "quiet_after", "max_ahead", "e
 
 
 def name_fault(what: str, name: str) -> str | None:
-    """Return the fault of a name in words; None if it is valid: letters, digits, ``.``, ``_``, ``-``; at most 100.
+    """Return the fault of a name in words, or None if it is valid.
 
-    ``what``: the kind of the named object, such as a stream.
+    A valid name has at most 100 letters, digits, ``.``, ``_`` and ``-``. ``what`` is the kind of the named object, such
+    as a stream.
     """
     return None if _NAME.fullmatch(name) else f"{what} name {name!r}: {_NAME_RULE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMapping:
-    """The paths of an event's members in a plain JSON object or in a row of a file, and the format of the values.
+    """Where the members of an event are in a plain JSON object or in a row of a file, and how they are written.
 
     Attributes:
         id: Path of the event's id, such as ``order.id``. The values at several paths are joined to one id by colons.
-        data: Path of the attributes object; None: the whole object.
-        delimiter: Separator of the columns of CSV; None: detected.
-        encoding: Encoding of files; None: UTF-8, or UTF-16 with a byte order mark.
-        columns: Types of CSV columns by column name; the types of other columns follow from their values.
+        data: Path of the attributes object. None means the whole object.
+        delimiter: Separator of the columns of CSV. None means that it is detected.
+        encoding: Encoding of files. None means UTF-8, or UTF-16 with a byte order mark.
+        columns: Types of CSV columns by column name. The types of other columns follow from their values.
     """
 
     id: str | tuple[str, ...] = "id"
@@ -123,7 +124,7 @@ class FieldMapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamDeclaration(TimedStream):
-    """The declaration of a stream. How events are read is fixed; the ``CHANGEABLE`` members may change.
+    """The declaration of a stream. How events are read is fixed. The members in ``CHANGEABLE`` may change later.
 
     Attributes:
         name: Letters, digits, ``.``, ``_``, ``-``; at most 100.
@@ -133,16 +134,20 @@ class StreamDeclaration(TimedStream):
         keys: Further correlation keys by name: paths of attributes, with or without ``data`` in front, each possibly by
             event type. Patterns may be matched on the traces of a further key. An event without a text or an integer at
             the path belongs to no trace of that key.
-        event_types: The allowed types; empty: any type. Events of other types are dead-lettered.
+        event_types: The allowed types, or none to allow any type. Events of other types are dead-lettered.
         ties: How events with equal timestamps are ordered: as in the log, or not at all.
         lateness: Bound of out-of-orderness: the seconds that an event may be older than the newest event before it, or
-            a measured bound. Events are sorted by time within the bound. None: they are processed in the order of the
-            log.
-        idle_timeout: Session gap: seconds of event time after which a trace without an event ends. None: never.
+            a measured bound. Events are sorted by time within the bound. If it is None, they are processed in the order
+            of
+            the log.
+        idle_timeout: Session gap: seconds of event time after which a trace without an event ends. If it is None, no
+            trace
+            ends in this way.
         quiet_after: Source idleness: seconds of wall clock without any event after which event time advances with the
-            wall clock. None: it advances with events only.
+            wall clock. If it is None, event time advances with events only.
         max_ahead: The seconds that the time of an event may be ahead of the wall clock when a service accepts the
-            event; ``none``: no limit. None: ``USUAL_AHEAD_S``.
+            event.
+            ``none`` sets no limit, and None means ``USUAL_AHEAD_S``.
         duplicates: Whether an event whose id the stream has accepted before is dropped and counted, or accepted again.
         derived: Whether all events of the stream are derived by operators, which then also decide the keys and the
             order.
@@ -191,14 +196,17 @@ class StreamDeclaration(TimedStream):
 
     @property
     def key_paths(self) -> tuple[Path, ...]:
-        """Names of the correlation key in ``WHERE [..]``, besides ``key``: its paths, with and without ``data``.
+        """The names by which ``WHERE [..]`` may name the correlation key, besides ``key``.
 
-        If the key depends on the event type, paths that another key has as well are left out.
+        They are the paths of the key, with and without ``data``. If the key depends on the event type, paths that
+        another key has as well are left out.
         """
         return _names_among(self.key, self.keys.values())
 
     def route_paths(self, route: str) -> tuple[Path, ...]:
-        """Return the names of a further key in ``WHERE [..]``: its name, and its paths as in ``key_paths``.
+        """Return the names by which ``WHERE [..]`` may name a further key.
+
+        They are its name, and paths as in ``key_paths``.
 
         Raises ``DeclarationError`` if no further key has this name.
         """
@@ -211,7 +219,7 @@ class StreamDeclaration(TimedStream):
         return tuple(dict.fromkeys(((route,), *_names_among(self.keys[route], others))))
 
     def attribute_of(self, route: str) -> AttributePath:
-        """Return the attribute path of a further key, or its paths by event type.
+        """Return where a further key is in the attributes. This is a path, or a path by event type.
 
         Raises ``DeclarationError`` if no further key has this name.
         """
@@ -225,7 +233,7 @@ class StreamDeclaration(TimedStream):
             _check_path(self.name, what, path, place)
 
     def _check_derived(self) -> None:
-        """Refuse members that describe how posted events are read, routed and sorted, on a derived stream."""
+        """Refuse a derived stream that has members about reading, routing and sorting posted events."""
         usual = StreamDeclaration(name=self.name)
         for name in _NOT_DERIVED:
             if getattr(self, name) != getattr(usual, name):
@@ -236,7 +244,7 @@ class StreamDeclaration(TimedStream):
                 )
 
     def _check_keys(self) -> None:
-        """Check that each name or path in ``WHERE [..]`` belongs to only one key."""
+        """Check that no name or path in ``WHERE [..]`` could mean two keys."""
         owners = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {key_text(self.key)}")
         for name, key in self.keys.items():
             if not _KEY_NAME.fullmatch(name):
@@ -320,7 +328,7 @@ def _check_path(stream: str, what: str, path: str, place: str) -> None:
 
 
 def _choice(value: Mapping[str, Any], name: str, words: tuple[str, ...]) -> str:
-    """Read a member whose value is one of the known words (default: the first)."""
+    """Read a member whose value is one of the known words. The default is the first of them."""
     word = value.get(name, words[0])
     if word in words:
         return str(word)

@@ -1,4 +1,4 @@
-"""Measures how far events are out of order in all shards, and derives the bound of out-of-orderness.
+"""Measurement of how far events are out of order in all shards, and the bound of out-of-orderness derived from it.
 
 The lag of an event is the newest time that its place in the shard had seen just before, less the time of the event, or
 0 if the event is the newest. An event is late if its lag exceeds the bound of out-of-orderness (``lateness``). Lags are
@@ -37,9 +37,9 @@ class Lags:
     """A small histogram of the lags of events. Histograms can be merged in any order.
 
     Attributes:
-        beyond: Number of events whose lag is above the limit; they are in no bin.
+        beyond: Number of events whose lag is above the limit. They are in no bin.
         largest_us: The largest lag within the limit.
-        bins: Number of events by bin, without the events that are in order; at most 512 bins.
+        bins: Number of events by bin, at most 512 bins. Events in order are in no bin.
     """
 
     events: int = 0
@@ -65,7 +65,7 @@ class Lags:
         self.bins.update(other.bins)
 
     def bound_us(self, late_share: float = 0.0) -> int:
-        """Return a lag that at most the share ``late_share`` of the events exceed; events above the limit are ignored.
+        """Return a lag that at most the share ``late_share`` of the events exceed. Events above the limit are ignored.
 
         The result is the upper end of a bin, but at most the largest lag.
         """
@@ -91,7 +91,7 @@ class Lags:
 
 
 def bins_of(lags_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the bin index of each lag (at least 0). Larger lags have equal or larger indices."""
+    """Return the bin index of each lag. Lags are at least 0. Larger lags have equal or larger indices."""
     _, bits = np.frexp(lags_us.astype(np.float64))
     shift: NDArray[np.int64] = np.maximum(bits.astype(np.int64) - _PART_BITS - 1, 0)
     bins: NDArray[np.int64] = _PARTS * shift + (lags_us >> shift)
@@ -112,8 +112,8 @@ class LatenessDecider:
     when less than an eighth of headroom is left. It falls only if all blocks are newer than the last change and it can
     fall by a quarter. It falls at most by half at a time.
 
-    Source: data-driven memory management for stream joins, section 3.1 of the specification: the largest disorder of
-    the newest blocks, with headroom.
+    Source: data-driven memory management for stream joins, section 3.1 of the specification. There, the bound is the
+    largest disorder of the newest blocks, with headroom.
     """
 
     def __init__(self) -> None:
@@ -125,10 +125,10 @@ class LatenessDecider:
         self._since = 0  # blocks since the last change
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Add the observations of all shards in one step; each is a result of ``lateness_summary``.
+        """Add the observations of all shards in one step. Each is a result of ``lateness_summary``.
 
-        The current bound is that of the shards that have applied the last decision, because other shards report older
-        bounds. If decisions were made but no shard reports one, the stream was declared again.
+        Only shards that have applied the last decision report the current bound. If decisions were made but no shard
+        has applied one, the stream was declared again.
         """
         if not summaries:
             return
@@ -160,7 +160,7 @@ class LatenessDecider:
         return LatenessChange(number=self._number, bound_us=wanted_us, seen=self.seen())
 
     def seen(self) -> dict[str, int]:
-        """Return the basis of the decision: number of events, largest lag, and number of lags above ``at_most``."""
+        """Return the basis of the decision: events, their largest lag, and how many lags are above ``at_most``."""
         lags = self._merged_lags()
         return {"events": lags.events, "largest_us": lags.largest_us, "beyond": lags.beyond}
 
@@ -182,7 +182,7 @@ class LatenessDecider:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Self:
-        """Restore a decider from the JSON of ``to_json``; None: create a new decider."""
+        """Restore a decider from the JSON of ``to_json``, or create a decider from None."""
         decider = cls()
         if value is None:
             return decider
@@ -196,7 +196,7 @@ class LatenessDecider:
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
     """Return a shard's report to the decider about the events since its last report.
 
-    ``rules`` and ``bound_us`` are in force when the shard reports. ``number``: the number of the last change that the
-    shard has applied; 0: none yet.
+    ``rules`` and ``bound_us`` are in force when the shard reports. ``number`` is that of the last change that the shard
+    has applied, or 0 if it has applied none.
     """
     return {"rules": rules.to_json(), "bound_us": bound_us, "number": number, "lags": lags.to_json()}

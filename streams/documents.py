@@ -33,7 +33,7 @@ _HALF = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]
 
 
 class UnreadableText(Exception):
-    """A text is not a document. ``problems`` are pairs of a line (None: unknown) and the fault in words."""
+    """A text is not a document. ``problems`` are pairs of the line, or None if unknown, and the fault in words."""
 
     def __init__(self, *problems: tuple[int | None, str]) -> None:
         super().__init__(*problems[:MAX_PROBLEMS])
@@ -42,7 +42,7 @@ class UnreadableText(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """The written text of a number, or of a YAML scalar other than text and null, such as the truth value ``No``."""
+    """A scalar of YAML or a number of JSON as it was written, such as the truth value ``No``, but no text or null."""
 
     written: str
 
@@ -51,7 +51,7 @@ class Bare:
 
     @property
     def value(self) -> int | float | str | bool | None:
-        """The scalar as a JSON type; a text if it is neither a number, a truth value nor null."""
+        """The scalar as a value of JSON. It is a text if it is neither a number, a truth value nor null."""
         words = {"true": True, "false": False, "null": None, "~": None, "": None}
         if self.written.lower() in words:
             return words[self.written.lower()]
@@ -71,7 +71,10 @@ class WrittenDocument:
 
     @cached_property
     def root(self) -> yaml.Node:
-        """The document as YAML nodes. They have no line marks if YAML rejects the JSON text, as for a very long key."""
+        """The document as YAML nodes.
+
+        If YAML rejects the JSON text, as for a very long key, they have no line marks.
+        """
         if self._known_root is not None:
             return self._known_root
         try:
@@ -88,7 +91,7 @@ class WrittenDocument:
         return None if node is None else line_of(node)
 
     def _members(self, node: yaml.MappingNode) -> dict[str | int, yaml.Node]:
-        """Return the values of a mapping by key; cached, because every key of a large mapping may have a problem."""
+        """Return the values of a mapping by key. The cache helps if every key of a large mapping has a problem."""
         if id(node) not in self._known_members:
             self._known_members[id(node)] = {key.value: value for key, value in node.value}
         return self._known_members[id(node)]
@@ -113,7 +116,7 @@ def read_document(text: str, most: int | None = None) -> WrittenDocument:
     """Read a JSON or YAML text that has exactly one document, with at most ``most`` keys and values.
 
     Raises:
-        UnreadableText: The text is not one document; the error lists all problems found.
+        UnreadableText: The text is not one document. The error lists all problems found.
     """
     if text.lstrip()[:1] in ("[", "{"):
         with suppress(RecursionError, ValueError):  # maybe YAML, whose reader also finds the line of a depth error
@@ -125,7 +128,7 @@ def read_document(text: str, most: int | None = None) -> WrittenDocument:
 
 
 def composed(text: str, most: int | None = None) -> Iterator[yaml.Node]:
-    """Yield the root node of each document of a YAML text; ``UnreadableText`` lists the refused parts."""
+    """Yield the root node of each document of a YAML text. ``UnreadableText`` lists what is refused in the text."""
     try:
         _check_events(text, most)
         for root in yaml.compose_all(text, Loader=_LOADER):
@@ -141,7 +144,7 @@ def composed(text: str, most: int | None = None) -> Iterator[yaml.Node]:
 
 
 def plain_value(node: yaml.Node, scalar: Callable[[yaml.ScalarNode], object]) -> Any:
-    """Convert a node to a list, a mapping with texts as keys, or the value that ``scalar`` returns."""
+    """Convert a node to a list, a mapping with texts as keys, or the result of ``scalar`` for a scalar node."""
     if isinstance(node, yaml.SequenceNode):
         return [plain_value(child, scalar) for child in node.value]
     if isinstance(node, yaml.MappingNode):
@@ -151,7 +154,7 @@ def plain_value(node: yaml.Node, scalar: Callable[[yaml.ScalarNode], object]) ->
 
 
 def child_node(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
-    """Return the item at an index of a list, or the value of a mapping's key; None if absent."""
+    """Return the item at an index of a list, or the value under a key of a mapping. Return None if it is absent."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
         return next(iter(node.value[step : step + 1]), None)
     if isinstance(node, yaml.MappingNode):
@@ -207,10 +210,7 @@ def _json_document(text: str, most: int | None) -> WrittenDocument:
 
 
 def _json_node(value: object, like: yaml.Node | None) -> yaml.Node:
-    """Convert a JSON value to a YAML node.
-
-    The node has the line marks of the YAML node ``like`` wherever both have the same structure.
-    """
+    """Convert a JSON value to a YAML node. It has the line marks of ``like`` wherever both have the same structure."""
     mark = None if like is None else like.start_mark
     likes = like.value if isinstance(like, yaml.CollectionNode) else ()
     likes = likes if isinstance(value, dict | list) and len(likes) == len(value) else ()
@@ -235,9 +235,9 @@ def _like_yaml(text: str) -> str:
 
 
 def _check_events(text: str, most: int | None) -> None:
-    """Check depth and number of nodes, anchors, aliases and tags.
+    """Check depth and number of nodes, and refuse anchors, aliases and tags.
 
-    This is done before nodes are composed, because composing is recursive.
+    This happens before nodes are composed, because composing is recursive.
     """
     depth, values, problems = 0, 0, list[tuple[int | None, str]]()
     event: Any
@@ -258,7 +258,7 @@ def _check_events(text: str, most: int | None) -> None:
 
 
 def _key_problems(node: yaml.Node) -> Iterator[tuple[int | None, str]]:
-    """Yield problems with keys: lists or mappings as keys, and repeated keys."""
+    """Yield the problems with keys of mappings. A key must not be a list, a mapping, or repeated."""
     names: set[str] = set()
     for entry in node.value if isinstance(node, yaml.CollectionNode) else ():
         key, child = entry if isinstance(node, yaml.MappingNode) else (None, entry)

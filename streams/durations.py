@@ -39,7 +39,7 @@ _LARGEST_FIRST = ("d", "h", "min", "s", "ms", "us")
 
 
 def duration_of(value: object) -> int | None:
-    """Return the microseconds of a text such as ``90 s``; None if the value is not a duration.
+    """Return the microseconds of a text such as ``90 s``, or None if the value is not a duration.
 
     The result is 0 if the duration is too long, or not a positive whole number of microseconds.
     """
@@ -52,12 +52,12 @@ def duration_of(value: object) -> int | None:
 
 
 def seconds_in(value: Any) -> Any:
-    """Return the seconds of a duration that is a text, such as ``90 s``; return any other value unchanged."""
+    """Return the seconds of a duration that is a text, such as ``90 s``. Any other value is returned unchanged."""
     size_us = duration_of(value)
     return size_us / UNITS_US["s"] if size_us else value
 
 
 def duration_text(duration_us: int) -> str:
-    """Format a duration in the largest unit, up to days, in which it is a whole number, such as ``90 s``."""
+    """Format a duration in the largest unit in which it is a whole number, such as ``90 s``. Days are the largest."""
     unit = next(unit for unit in _LARGEST_FIRST if duration_us % UNITS_US[unit] == 0)
     return f"{duration_us // UNITS_US[unit]} {unit}"

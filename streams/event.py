@@ -45,7 +45,7 @@ class Event:
 
 
 def check_text(value: str, name: str) -> str:
-    """Check that a text can be encoded in UTF-8, and return it; raises ``EventRejected`` otherwise."""
+    """Return a text unchanged. Raises ``EventRejected`` if it cannot be encoded in UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

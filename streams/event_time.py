@@ -32,12 +32,12 @@ _DURATIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoLateness:
-    """A bound of out-of-orderness that follows measured lags; durations in seconds.
+    """A bound of out-of-orderness that follows measured lags. Its durations are in seconds.
 
     Attributes:
         at_most: The largest bound. Events with a larger lag are always late, and do not influence the bound.
         start: The bound before the first measurement.
-        late_share: The share of events that may be late; 0: the bound follows the largest lag.
+        late_share: The share of events that may be late. If it is 0, the bound follows the largest lag.
     """
 
     at_least: float = 0.0
@@ -59,11 +59,11 @@ class AutoLateness:
         return self.within_us(round(self.start * _SECOND_US))
 
     def within_us(self, bound_us: int) -> int:
-        """Limit a bound to the range from ``at_least`` to ``at_most``."""
+        """Return a bound limited to the range from ``at_least`` to ``at_most``."""
         return min(max(bound_us, self.at_least_us), self.at_most_us)
 
     def to_json(self) -> str | dict[str, Any]:
-        """Return the form in documents: ``auto``, or an object with the members that differ from their defaults."""
+        """Return the form in documents. It is ``auto``, or an object of the members that differ from their defaults."""
         usual = AutoLateness()
         changed = {
             part.name: getattr(self, part.name)
@@ -74,7 +74,7 @@ class AutoLateness:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
-        """Read the form of ``to_json``. Unknown members and wrong types are rejected; ``fault`` checks the ranges."""
+        """Read the form that ``to_json`` returns. Unknown members and wrong types are rejected, ranges by ``fault``."""
         members = {} if value == AUTO else value.get(AUTO) if isinstance(value, Mapping) and len(value) == 1 else None
         if not isinstance(members, Mapping):
             raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")
@@ -94,7 +94,7 @@ class AutoLateness:
         return cls(**members)
 
     def fault(self) -> str | None:
-        """Return the fault of the members in words; None if they are valid."""
+        """Return the fault of the members in words, or None if they are valid."""
         for name in ("at_least", "at_most", "start"):
             value = getattr(self, name)
             if not isfinite(value) or not 0 <= value <= MOST_SECONDS:
@@ -133,7 +133,7 @@ class TimedStream:
 
     @property
     def lateness_us(self) -> int | None:
-        """``lateness`` in microseconds; if the lateness is measured, the initial bound."""
+        """``lateness`` in microseconds. A measured lateness has its initial bound."""
         return microseconds(self.lateness)
 
     @property
@@ -146,14 +146,14 @@ class TimedStream:
 
     @property
     def max_ahead_us(self) -> int | None:
-        """``max_ahead`` in microseconds; None: no limit."""
+        """``max_ahead`` in microseconds, or None if there is no limit."""
         if isinstance(self.max_ahead, str):
             return None
         return microseconds(USUAL_AHEAD_S if self.max_ahead is None else self.max_ahead)
 
 
 def check_event_time(stream: TimedStream) -> None:
-    """Reject invalid durations, and a policy for late events if the stream has no lateness."""
+    """Reject invalid durations. Reject a policy for late events as well if the stream has no lateness."""
     for name, meaning in _DURATIONS.items():
         value: Lateness | MaxAhead | None = getattr(stream, name)
         if value is None or value == UNLIMITED:
@@ -216,7 +216,7 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lateness_of(value: object) -> Lateness | None:
-    """Read a lateness from plain JSON: a duration, ``auto`` (with or without members), or the API's form."""
+    """Read a lateness from plain JSON. It may be a duration, ``auto``, the members of ``auto``, or the API's form."""
     value = seconds_in(value)
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
@@ -228,14 +228,14 @@ def lateness_of(value: object) -> Lateness | None:
 
 
 def lateness_json(lateness: Lateness | None) -> dict[str, Any] | None:
-    """Return a lateness in the form of the API: ``mode``, and the members of this mode."""
+    """Return a lateness in the form of the API. It has the member ``mode`` and the members of this mode."""
     if not isinstance(lateness, AutoLateness):
         return None if lateness is None else {"mode": "fixed", "seconds": lateness}
     return {"mode": AUTO, **{_unit_named(part.name): getattr(lateness, part.name) for part in fields(lateness)}}
 
 
 def ahead_json(ahead: MaxAhead | None) -> dict[str, Any]:
-    """Return ``max_ahead`` in the form of the API: ``mode``, and the seconds that apply."""
+    """Return ``max_ahead`` in the form of the API. It has the member ``mode`` and the seconds that apply."""
     if ahead is None:
         return {"mode": "default", "seconds": USUAL_AHEAD_S}
     return {"mode": "unlimited"} if ahead == UNLIMITED else {"mode": "fixed", "seconds": ahead}
@@ -272,7 +272,7 @@ def _by_mode(value: Mapping[str, Any]) -> Lateness:
 
 
 def _unit_named(member: str) -> str:
-    """Return the API's name of a member of ``AutoLateness``; names of durations end with their unit, ``_s``."""
+    """Return the API's name of a member of ``AutoLateness``. If it is a duration, the name ends with ``_s``."""
     return member if member == "late_share" else f"{member}_s"
 
 

@@ -15,7 +15,7 @@ EVERY_KEY = 0
 
 
 def key_of(value: object) -> str | None:
-    """Convert a non-empty text or a whole number to a correlation key; None for any other value.
+    """Convert a non-empty text or a whole number to a correlation key. Return None for any other value.
 
     JSON has one type of number, so ``1.0`` is the key ``1``. Beyond 53 bits, a number with a decimal point is not a
     key, because rounding may have changed it.
@@ -41,5 +41,5 @@ def shard_of(hashed_key: NDArray[np.uint64], shards: int) -> NDArray[np.uint64]:
 
 
 def shard_of(hashed_key: int | NDArray[np.uint64], shards: int) -> int | NDArray[np.uint64]:
-    """Return the shard, 0 to ``shards - 1``, of a hashed key, or of each hashed key of a column."""
+    """Return the shard of a hashed key, or of each key in a column. Shards count from 0 to ``shards - 1``."""
     return hashed_key % shards

@@ -29,7 +29,7 @@ _SHORT, _LONG = r"^(0|-?[1-9][0-9]{0,17})$", r"^-?[1-9][0-9]{18}$"  # certainly 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
-    """The keys that are whole numbers between two inclusive bounds. At most one of the bounds is None (unbounded)."""
+    """The keys that are whole numbers from ``low`` to ``high``. At most one bound is None, which means unbounded."""
 
     low: int | None = None
     high: int | None = None
@@ -54,7 +54,7 @@ class KeyRange:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Read the result of ``to_json``; the message of the ``ValueError`` names the fault."""
+        """Read the result of ``to_json``. The message of the ``ValueError`` names the fault."""
         if not isinstance(value, Mapping) or not value or not value.keys() <= {"from", "to"}:
             raise ValueError(f"a range has 'from', 'to' or both, got {shown(value)}")
         for name, bound in value.items():
@@ -67,7 +67,7 @@ class KeyRange:
 
 
 def whole_number(key: str) -> int | None:
-    """Convert a key to a whole number; None if it is not written as a whole number."""
+    """Convert a key to a whole number. Return None if it is not written as a whole number."""
     if _WHOLE.fullmatch(key) is None:
         return None
     number = int(key)
@@ -75,7 +75,7 @@ def whole_number(key: str) -> int | None:
 
 
 def whole_numbers(keys: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return a mask of the keys (strings, no nulls) that are whole numbers, and the numbers; 0 for other keys."""
+    """Return a mask of the keys that are whole numbers, and the numbers. Other keys have 0. No key is null."""
     is_short = pc.match_substring_regex(keys, _SHORT)
     numbers = (keys if pc.all(is_short).as_py() else pc.if_else(is_short, keys, "0")).cast(pa.int64())
     values: NDArray[np.int64] = numbers_of(numbers).copy()

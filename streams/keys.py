@@ -27,7 +27,7 @@ _Place = TypeVar("_Place", str, int, Path)
 
 
 def inner_value(value: object, name: str) -> Any:
-    """Return a member of a JSON object, or an element of a list by a name such as ``[0]``; None if it is missing."""
+    """Return a member of a JSON object, or a list element by a name such as ``[0]``. Return None if it is missing."""
     if isinstance(value, Mapping):
         return value.get(name)
     if not isinstance(value, list) or not is_element(name):
@@ -42,14 +42,14 @@ def is_element(name: str) -> bool:
 
 
 def place_for(key: _Place | Mapping[str, _Place], event_type: str) -> _Place | None:
-    """Return the path of the key in events of a type; None if no path is declared."""
+    """Return the path of the key in events of a type, or None if no path is declared for the type."""
     if not isinstance(key, Mapping):
         return key
     return key.get(event_type, key.get(OTHER_TYPES))
 
 
 def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place:
-    """Return the path of the correlation key in events of a type; raises ``EventRejected`` if no path is declared."""
+    """Return the path of the correlation key in events of a type. Raises ``EventRejected`` if there is none."""
     place = place_for(key, event_type)
     if place is None:
         declared = listed(list(key)) if isinstance(key, Mapping) else ""
@@ -79,7 +79,7 @@ def key_json(key: KeyForm) -> str | dict[str, str]:
 
 
 def key_form(value: object, what: str, field: str) -> KeyForm:
-    """Read a key, a path or an object of paths, from a JSON value. ``what``: the key's name in error messages."""
+    """Read a key from a JSON value: a path, or an object of paths. ``what`` names the key in error messages."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair):
@@ -88,7 +88,7 @@ def key_form(value: object, what: str, field: str) -> KeyForm:
 
 
 def key_names(key: KeyForm) -> tuple[Path, ...]:
-    """Return the paths of a key; each is first without the prefix ``data``, then as declared."""
+    """Return the names of a key: each of its paths, first without the prefix ``data`` and then as declared."""
     names = (name for path in places_of(key) for name in (path.removeprefix(_ATTRIBUTES), path))
     return tuple(_parts(name) for name in dict.fromkeys(names))
 
@@ -101,7 +101,7 @@ def attribute_path(key: KeyForm) -> AttributePath:
 
 
 def key_fault(key: KeyForm, event_types: tuple[str, ...]) -> str | None:
-    """Return the fault, in words, of a key with paths by event type; None if it is valid.
+    """Return the fault of a key with paths by event type in words, or None if it is valid.
 
     If ``event_types`` is empty, every type is allowed.
     """
@@ -119,5 +119,5 @@ def _parts(path: str) -> Path:
 
 
 def members_of(key: KeyForm) -> set[str]:
-    """Return the paths of a key that lead to members of the event itself instead of its attributes."""
+    """Return those paths of a key that lead to members of the event itself. All other paths lead to attributes."""
     return {path for path in places_of(key) if not path.startswith(_ATTRIBUTES)}

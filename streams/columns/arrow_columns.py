@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """Convert a one-dimensional array to an Arrow column, which shares the memory of numbers and copies booleans.
+    """Convert a one-dimensional array to an Arrow column. It shares the memory of numbers, and copies booleans.
 
     NaN is a value, not a null. The column has the type of the numbers, or a given type of the same width.
     """
@@ -26,7 +26,7 @@ def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array
 
 
 def time_column(times_us: NDArray[np.int64]) -> pa.Array:
-    """Convert times to an Arrow column of the type that batches use; the memory is shared."""
+    """Convert times to an Arrow column of the type that batches use. It shares the memory of the array."""
     return column_of(times_us, pa.timestamp("us", tz="UTC"))
 
 

@@ -54,7 +54,7 @@ class GrowingTexts:
             self._bytes.add(np.frombuffer(bytes_of(texts), np.uint8))
 
     def take(self, rows: NDArray[np.intp]) -> pa.Array:
-        """Return the texts at the given rows, as a column of the type of the initial texts."""
+        """Return the texts at the given rows. The column has the type of the initial texts."""
         buffers = [None, pa.py_buffer(self._borders.values), pa.py_buffer(self._bytes.values)]
         is_text = pa.types.is_string(self._kind)
         kind = pa.large_string() if is_text else pa.large_binary()

@@ -20,7 +20,7 @@ _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
 
 def json_objects(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array:
-    """Return JSON objects as bytes, one for each row, from the names and values of their members (none: ``{}``)."""
+    """Return one JSON object per row as bytes. ``columns`` are names of members and their values, if any."""
     if not columns:
         borders = np.arange(0, 2 * rows + 1, 2, dtype=np.int32)
         return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(borders), pa.py_buffer(b"{}" * rows)])
@@ -61,10 +61,7 @@ def _plain_value(value: object) -> object:
 
 
 def typed_values(values: pa.Array) -> pa.Array | None:
-    """Convert a column to bool, int64, float64 or string; None if its values must be read from JSON instead.
-
-    Decimals become float64. Times become texts, as in JSON.
-    """
+    """Convert a column to bool, int64, float64 or string. Return None if its values must be read from JSON."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return typed_values(values.dictionary_decode())

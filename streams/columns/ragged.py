@@ -17,17 +17,18 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """The stable ascending order of ragged rows (intp), and a mask of rows that equal the row before them."""
+    """The stable ascending order of ragged rows (intp), and a mask of rows that equal their predecessor in it."""
 
     rows: NDArray[np.intp]
     repeats: NDArray[np.bool_]
 
 
 def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], ends: NDArray[np.int64]) -> RaggedOrder:
-    """Sort rows by keys, then by their words. A row that is a prefix of another row precedes it.
+    """Sort rows by their keys, and rows with equal keys by their words. A row precedes rows that it is a prefix of.
 
-    ``keys`` have one number per row, the most significant key first; words are at least 0; ``ends`` is the index after
-    the last word of each row. Words are read only for rows that are still tied, the n-th word of all such rows at once.
+    ``keys`` are columns of one number per row, the most significant first. Words are at least 0. ``ends`` is the index
+    after the last word of each row. Only words of rows that are still tied are read, one word of all these rows at a
+    time.
     """
     starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
     sizes = ends - starts
@@ -55,7 +56,7 @@ def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], 
 
 
 def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices of the words of rows, given the first word index and the word count of each row."""
+    """Return the indices of all words of rows. ``starts`` is the first index of each row, ``sizes`` the word count."""
     ends = np.cumsum(sizes)
     places = np.arange(int(ends[-1]) if len(ends) else 0)
     places += np.repeat(starts - ends + sizes, sizes)
@@ -63,16 +64,16 @@ def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArra
 
 
 def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sort the words of each row; ``ends`` is the index after the last word of each row."""
+    """Sort the words within each row. ``ends`` is the index after the last word of each row."""
     if not len(words):
         return words
     return words[_stable_order(np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)) + 1, words)]
 
 
 def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the indices of rows that equal a neighbour so far.
+    """Return the indices of rows that are still tied with a neighbour.
 
-    ``is_open``: whether each row equals the row before it so far.
+    ``is_open`` says for each row whether it equals the row before it so far.
     """
     either = is_open.copy()
     either[:-1] |= is_open[1:]
@@ -80,9 +81,9 @@ def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def _stable_order(groups: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the stable order by group, then by word; ``groups`` are ascending numbers from 1.
+    """Return the stable order by group, then by word. ``groups`` are ascending numbers from 1.
 
-    If group, word and index fit into one integer, the rows are sorted as such integers, which is several times faster
+    If group, word and index fit into one integer, the rows are sorted as such integers. This is several times faster
     than sorting indices.
     """
     width, bits = int(words.max()) + 1, len(words).bit_length()

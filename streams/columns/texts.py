@@ -66,7 +66,7 @@ def texts_of(texts: Sequence[str]) -> pa.Array:
 
 
 def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
-    """Create an Arrow column of byte strings, of a type with 32-bit offsets.
+    """Create an Arrow column of byte strings. ``kind`` is a type with 32-bit offsets.
 
     Raises ``ArrowCapacityError`` from 2 GiB on.
     """
@@ -109,30 +109,30 @@ def joined_texts(parts: Sequence[Texts]) -> pa.Array:
 
 
 def lines_of(bodies: pa.Array) -> memoryview:
-    """Return the bytes of all rows, with a line feed after each row."""
+    """Return the bytes of all rows in one piece, with a line feed after each row."""
     return bytes_of(pc.binary_join_element_wise(bodies, *(_text(end).cast(bodies.type) for end in ("\n", ""))))
 
 
 def run_texts(texts: pa.Array, ends: NDArray[np.int64]) -> pa.Array:
-    """Concatenate consecutive texts without a copy: the texts between two consecutive ``ends`` become one text."""
+    """Concatenate the texts between two consecutive ``ends`` to one text, without a copy."""
     borders = borders_of(texts)[np.concatenate([np.zeros(1, np.int64), ends])]
     return pa.Array.from_buffers(texts.type, len(ends), [None, pa.py_buffer(borders), texts.buffers()[2]])
 
 
 def chosen_texts(texts: Sequence[str], numbers: NDArray[np.integer]) -> Texts:
-    """Return the text of each row, ``texts[number]``; ``numbers`` has one index per row."""
+    """Return a column with one of the given texts in each row. ``numbers`` has the index of the text."""
     if len(set(texts)) == 1:
         return texts[0]
     return texts_of(texts).take(column_of(numbers))
 
 
 def flag_texts(is_set: NDArray[np.bool_], text: str) -> Texts:
-    """Return a text where a flag is set, and an empty text elsewhere."""
+    """Return a column with the given text where a flag is set, and an empty text elsewhere."""
     return pc.if_else(column_of(is_set), _text(text), _text("")) if is_set.any() else ""
 
 
 def borders_of(texts: pa.Array) -> NDArray[np.int32]:
-    """Return the offsets of texts (or bytes) in their buffer. There is one offset more than there are texts."""
+    """Return the offsets of texts or byte strings in their buffer. There is one more offset than texts."""
     offsets = texts.buffers()[1]
     if offsets is None or not len(texts):
         return np.zeros(len(texts) + 1, np.int32)

@@ -1,4 +1,4 @@
-"""Tables of zeros: named tuples or dataclasses of arrays, whose annotations are the types of the arrays."""
+"""Tables whose arrays are zero at first. A table is a named tuple or dataclass of annotated arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Shape: TypeAlias = int | tuple[int, ...] | NDArray[Any]
 
 
 def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
-    """Create a table of arrays of ``length`` zeros; ``others`` has other shapes or finished arrays, by array name."""
+    """Create a table of arrays of ``length`` zeros. ``others`` gives arrays by name another shape or their content."""
     kind: Any = table
     arrays = {}
     for name, element in _types_of(kind).items():

@@ -41,7 +41,7 @@ _TAIL_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CompileProgress:
-    """The progress of compilation: the numbers of cached kernels and of needed ones (None: not known yet)."""
+    """The progress of compilation: how many kernels are cached, and how many are needed (None if not known yet)."""
 
     kept: int
     needed: int | None
@@ -112,7 +112,7 @@ def _is_done(exercises: Sequence[str]) -> bool:
 
 
 def _keeping() -> ModuleType:
-    """Import ``streams.kernels.keeping`` on demand.
+    """Import ``streams.kernels.keeping`` on first use.
 
     It imports numba, which takes half a second, and many commands compile nothing.
     """
@@ -129,7 +129,7 @@ def progress_of(exercises: Sequence[str]) -> CompileProgress:
 
 @contextmanager
 def _started(exercises: Sequence[str], count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Start processes that compile kernels. On exit, running ones are terminated and failures are logged."""
+    """Start processes that compile kernels. When the block ends, they are terminated, and failures are logged."""
     with ExitStack() as ends:
         running: list[subprocess.Popen[bytes]] = []
         outputs = [ends.enter_context(tempfile.TemporaryFile()) for _ in range(count)]

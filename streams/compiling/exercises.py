@@ -1,4 +1,4 @@
-"""Exercises that call the kernels for reading events and for looking up rows of tables (``streams.compiling``)."""
+"""Exercises that call kernels for reading events and for looking up rows of tables (``streams.compiling``)."""
 
 from __future__ import annotations
 

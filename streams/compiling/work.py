@@ -11,11 +11,11 @@ from streams.kernels.recording import NeededKernel, recorded
 
 
 def compile_here(exercises: Sequence[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
-    """Record which kernels exercises need, and compile those that are not cached.
+    """Record which kernels exercises need, and compile those that are not cached. Larger kernels are first.
 
-    First, each process compiles the largest kernel that is neither cached nor being compiled elsewhere, then the next
-    one. Finally it waits for the kernels that other processes are compiling, and compiles those that they did not
-    finish. ``is_wanted`` is called before each kernel, which is compiled only if the result is True.
+    Kernels that other processes are compiling are left out at first. At the end, this process waits for them, and
+    compiles those that are still missing. Before each kernel, ``is_wanted`` is called, and the kernel is skipped if it
+    returns False.
     """
     needed: dict[str, list[NeededKernel]] = {name: recorded(exercise_of(name)) for name in exercises}
     for name, kernels in needed.items():

@@ -60,7 +60,7 @@ def render_cloudevent(event: Event, source: str) -> dict[str, Any]:
 
 
 def keyed_cloudevent(event: Event, source: str, key: KeyForm) -> dict[str, Any]:
-    """Convert an event to a CloudEvent, with its key at the stream's path for its type, or else in ``subject``."""
+    """Convert an event to a CloudEvent. Its key is at the path for its type, or in ``subject`` without a path."""
     path = place_for(key, event.type) or "subject"
     rendered = render_cloudevent(event, source)
     if path == "subject":

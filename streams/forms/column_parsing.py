@@ -39,7 +39,7 @@ def parse_columns(objects: Sequence[object], declaration: StreamDeclaration) -> 
     """Read a batch of event objects that are all well-formed CloudEvents, or all well-formed plain objects.
 
     The objects are decoded JSON, one per event, in their order. The events equal the results of ``parse_cloudevent`` or
-    ``parse_plain`` after ``check_extent``. Return None if any object has to be read individually.
+    ``parse_plain`` after ``check_extent``. Return None if any object is unusual, so that the caller reads one by one.
     """
     if set(map(type, objects)) != {dict}:
         return None
@@ -54,7 +54,7 @@ def parse_columns(objects: Sequence[object], declaration: StreamDeclaration) -> 
 
 
 class _Unusual(Exception):
-    """An object has to be read individually; it may still be valid."""
+    """The columns cannot hold an object. The caller then reads all objects one by one, and may find them valid."""
 
 
 def _plain(objects: _Objects, declaration: StreamDeclaration) -> EventBatch:
@@ -96,7 +96,7 @@ def _batch(
     *,
     is_known: bool,
 ) -> EventBatch:
-    """Create the batch of ids, types, times, keys and attributes. ``is_known``: the result of ``_is_known``."""
+    """Create the batch of ids, types, times, keys and attributes. ``is_known`` is the result of ``_is_known``."""
     ids, types, times, keys, data = columns
     distinct = set(types)
     if declaration.event_types and not distinct.issubset(declaration.event_types):
@@ -114,7 +114,7 @@ def _batch(
 
 
 def _is_known(objects: _Objects, used: Set[str]) -> bool:
-    """Return whether all members are named in ``_KNOWN``, and those that are not in ``used`` are texts or null."""
+    """Return whether the objects have known members only (``_KNOWN``). Members not in ``used`` are texts or null."""
     members = set(chain.from_iterable(objects))
     return _KNOWN.issuperset(members) and all(
         _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used
@@ -122,7 +122,7 @@ def _is_known(objects: _Objects, used: Set[str]) -> bool:
 
 
 def _keys(objects: _Objects, types: list[str], key: KeyForm, read: Callable[[_Objects, str], list[Any]]) -> list[Any]:
-    """Return the key of each object, at the path for the object's type; ``read`` returns the values at one path."""
+    """Return the key of each object. ``read`` returns the values at the path that the object's type has in ``key``."""
     if not isinstance(key, Mapping):
         return read(objects, key)
     places = {name: require_place(key, name) for name in set(types)}
@@ -141,12 +141,12 @@ def _plain_keys(objects: _Objects, path: str) -> list[Any]:
 
 
 def _always_read(key: KeyForm) -> set[str]:
-    """Return the member that contains the key of every object; empty if the key depends on the event type."""
+    """Return the member that every object's key is read from. There is none if the key depends on the type."""
     return set() if isinstance(key, Mapping) else {key}
 
 
 def _at(objects: _Objects, path: str) -> list[Any]:
-    """Return the values at a dotted path, with ``MISSING`` for objects that have none."""
+    """Return the values at a dotted path. An object without a value there has ``MISSING``."""
     values: list[Any] = list(objects)
     for place, name in enumerate(path.split(".")):
         if place and set(map(type, values)) != {dict}:

@@ -1,4 +1,4 @@
-"""Limits of an external form: the depth of nesting, and integers of signed 64 bits."""
+"""Limits of the external forms of events: how deep values are nested, and 64 bits for integers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def has_long_integer(text: bytes) -> bool:
 def check_extent(value: object) -> None:
     """Reject a value that is nested too deeply or contains an integer beyond int64.
 
-    This is done before any code recurses into the value. The message of ``EventRejected`` names the member.
+    The check precedes all code that recurses into the value. The message of ``EventRejected`` names the member.
     """
     level, depth = [value], 1
     while level:
@@ -67,7 +67,7 @@ def _integer(digits: str) -> int:
 
 
 def _far(value: object, path: str, depth: int) -> Iterator[str]:
-    """Yield the paths of integers beyond int64, searched down to ``depth``."""
+    """Yield the paths of integers beyond int64. The search goes down to ``depth``."""
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
         yield path
     if depth and isinstance(value, dict | list):

@@ -22,7 +22,7 @@ MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedEvents:
-    """Accepted events and the errors of rejected ones, each with its index in the batch, ascending by index."""
+    """Accepted events, and the errors of rejected ones. Each has its index in the batch, and indices ascend."""
 
     events: tuple[tuple[int, Event], ...]
     rejections: tuple[tuple[int, EventRejected], ...]
@@ -51,21 +51,21 @@ def read_path(value: Mapping[str, Any], path: str) -> object:
 
 
 def with_value(line: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
-    """Return a copy of the object in which the value at a dotted path is replaced."""
+    """Return a copy of the object with ``value`` at a dotted path. Missing objects on the path are created."""
     name, _, tail = path.partition(".")
     inner = line.get(name)
     return {**line, name: with_value(inner if isinstance(inner, Mapping) else {}, tail, value) if tail else value}
 
 
 def require_object(value: object) -> Mapping[str, Any]:
-    """Check that the value is a JSON object, and return it."""
+    """Return a value unchanged if it is a JSON object. Raises ``EventRejected`` otherwise."""
     if not isinstance(value, Mapping):
         raise EventRejected(f"an event is a JSON object, got {shown(value)}")
     return value
 
 
 def require_text(value: object, name: str) -> str:
-    """Check that the value is a non-empty text in valid Unicode, and return it."""
+    """Return a value unchanged if it is a non-empty text in valid Unicode. Raises ``EventRejected`` otherwise."""
     if value is MISSING:
         raise EventRejected(f"{name!r} is missing; an event needs a non-empty string there", field=name)
     if not isinstance(value, str) or not value:
@@ -74,7 +74,7 @@ def require_text(value: object, name: str) -> str:
 
 
 def require_name(value: object, name: str) -> str:
-    """Return the value of an id or correlation key as text; it must be a non-empty text or an integer."""
+    """Return an id or correlation key, a non-empty text or an integer, as text. Raises ``EventRejected`` otherwise."""
     if value is MISSING:
         raise EventRejected(f"{name!r} is missing; an event needs a text or an integer there", field=name)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -85,7 +85,7 @@ def require_name(value: object, name: str) -> str:
 
 
 def require_data(value: object, name: str) -> Mapping[str, Any]:
-    """Return attributes, which must be a JSON object. If they are missing or null, return an empty object."""
+    """Return attributes, which must be a JSON object. Return an empty object if they are missing or null."""
     if value is MISSING or value is None:
         return {}
     if not isinstance(value, Mapping):

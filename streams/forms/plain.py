@@ -52,7 +52,7 @@ def parse_plain(value: object, declaration: StreamDeclaration) -> Event:
 
 
 def render_plain(event: Event) -> dict[str, Any]:
-    """Convert an event to a plain object under the default mapping, with its key as ``key``: a line of a JSONL file."""
+    """Convert an event to a plain object as in a line of a JSONL file. It fits the default mapping, and has ``key``."""
     return {
         "id": event.id,
         "type": event.type,
@@ -63,7 +63,7 @@ def render_plain(event: Event) -> dict[str, Any]:
 
 
 def plain_id(source: Mapping[str, Any], path: str | tuple[str, ...]) -> str:
-    """Return the id at a path, or the values at several paths joined by colons."""
+    """Return the text of the id at a path. With several paths, the values are joined by colons."""
     paths = (path,) if isinstance(path, str) else path
     return ":".join(require_name(read_path(source, part), part) for part in paths)
 

@@ -12,9 +12,9 @@ _POLL_S = 0.02
 
 
 class FileLock:
-    """A lock on a file, which is created if it is missing, and never removed.
+    """A lock on a file. The file is created if it is missing, and never removed.
 
-    If the file system does not support locks, this has no effect.
+    On a file system without locks, nothing is locked.
     """
 
     def __init__(self, path: Path) -> None:
@@ -22,7 +22,7 @@ class FileLock:
         self._file: IO[bytes] | None = None
 
     def take(self, patience_s: float) -> bool:
-        """Take the lock, and wait up to ``patience_s`` if another process holds it; return whether it is held now."""
+        """Take the lock. If another process holds it, wait up to ``patience_s``. Return whether it is held now."""
         if self._file is not None:
             return True
         deadline = time.monotonic() + patience_s
@@ -42,7 +42,7 @@ class FileLock:
         return False
 
     def release(self) -> None:
-        """Release the lock. Without effect if it is not held."""
+        """Release the lock. If it is not held, do nothing."""
         file, self._file = self._file, None
         if file is not None:
             file.close()

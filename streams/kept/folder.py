@@ -37,7 +37,7 @@ def kept_folder(kind: str) -> Path:
 
 
 def make_kept_folder(folder: Path) -> None:
-    """Create a folder for this user only, unless it exists; refused if other users may write to it."""
+    """Create a folder for this user only, unless it exists. A folder that other users may write to is refused."""
     missing = [folder, *(parent for parent in folder.parents if not parent.exists())]
     for place in reversed(dict.fromkeys(missing)):
         place.mkdir(exist_ok=True, mode=_PRIVATE)
@@ -45,7 +45,7 @@ def make_kept_folder(folder: Path) -> None:
 
 
 def require_trusted(folder: Path) -> None:
-    """Check that no other user can have written to a folder or replaced it; raises ``KeptFolderRefused`` otherwise."""
+    """Refuse a folder that another user can have written to or replaced. Raises ``KeptFolderRefused``."""
     top = kept_top()
     _require_own(folder, _OTHERS_WRITE)
     for place in folder.parents:
@@ -56,7 +56,7 @@ def require_trusted(folder: Path) -> None:
 
 
 def note_use(place: Path) -> None:
-    """Mark a file or folder as used, and remove its siblings that have not been used for 30 days.
+    """Mark a file or folder as used, and remove files and folders beside it that were not used for 30 days.
 
     Several processes may do this at once while others use the remaining files. A file or folder is renamed before it is
     removed, so other processes see it as a whole or not at all. A process that misses it creates it again.

@@ -17,7 +17,7 @@ PACKAGES_PREFIX = "".join(f"{part}." for part in __name__.split(".")[:-3])
 
 @cache
 def packages_with_kernels() -> tuple[str, ...]:
-    """Return the packages of this program that have kernels, ``streams`` first."""
+    """Return the packages of this program that have kernels. ``streams`` is the first."""
     top = Path(__file__).parents[2]
     folders = (source.parents[1] for source in top.glob("*/kernels/__init__.py"))
     names = (folder.name for folder in folders if (folder / "py.typed").is_file())
@@ -33,9 +33,10 @@ def kernel_digest() -> str:
 
 
 def digest_for(module: str, file: str) -> str:
-    """Return the digest under which kernels of a module are stored: ``kernel_digest`` for shipped kernels.
+    """Return the digest under which kernels of a module are stored.
 
-    For a module ``PACKAGE.kernels.TOPIC`` of any other package, the digest also covers the kernels of that package.
+    It is ``kernel_digest`` for kernels of this program. For a module ``PACKAGE.kernels.TOPIC`` of any other package,
+    the digest also covers the kernels of that package.
     """
     package, *inner = module.removeprefix(PACKAGES_PREFIX).split(".")
     is_other = package not in packages_with_kernels() and len(inner) > 1 and inner[0] == "kernels"
@@ -58,7 +59,7 @@ def digest_of(folders: Iterable[Path]) -> str:
 
 
 def folder_of_package(package: str) -> Path:
-    """Return the folder of one of this program's packages, which need not be imported."""
+    """Return the folder of one of this program's packages, without importing the package."""
     spec = find_spec(PACKAGES_PREFIX + package)
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError(f"the package {package} of this program is not installed as a folder")

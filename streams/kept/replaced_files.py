@@ -13,8 +13,8 @@ from typing import BinaryIO
 def replacing(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
     """Write a file beside ``path``, and rename it to ``path`` when the block has ended without an error.
 
-    The folder must exist. ``is_durable``: wait until the file and its name are on disk, so that they survive a crash of
-    the machine.
+    The folder must exist. If ``is_durable`` is true, wait until the file and its name are on disk, so that they survive
+    a crash of the machine.
     """
     draft = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
     with draft.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Files of spilled rows: each is written once, and its name is the checksum of its content.
+"""Files of spilled rows. Each is written once, and its name is the checksum of its content.
 
 So a saved state that names a file finds the original content in it, even after later writes. Processes that write the
 same rows write the same file. This module does not know which files are needed. In a folder that the caller provides,
@@ -27,9 +27,9 @@ _DIGEST_BYTES = 20
 
 
 class SpilledFiles:
-    """A folder of spilled files, created with the first file; a scratch folder if ``folder`` is None.
+    """A folder of spilled files, which the first file creates. It is a scratch folder if ``folder`` is None.
 
-    ``may_be_lost``: whether the caller can cope with a lost file.
+    ``may_be_lost`` says whether the caller can continue without a lost file.
     """
 
     def __init__(self, folder: Path | None = None, *, may_be_lost: bool = False) -> None:
@@ -42,7 +42,7 @@ class SpilledFiles:
         self._synced: set[str] = set()
 
     def __reduce__(self) -> tuple[type[SpilledFiles], tuple[Path | None]]:
-        """Pickle only a folder that the caller provided, so that another process makes a scratch folder of its own."""
+        """Pickle only a folder that the caller provided. Another process makes a scratch folder of its own."""
         return SpilledFiles, (self._given,)
 
     @property
@@ -54,7 +54,7 @@ class SpilledFiles:
         return self._folder
 
     def write(self, content: bytes) -> str:
-        """Write a file without waiting for the disk (see ``sync``), and return its name."""
+        """Write a file and return its name. ``sync`` later waits for the disk."""
         name = _name_of(content)
         self._users[name] += 1
         self._verified.discard(name)
@@ -66,7 +66,7 @@ class SpilledFiles:
         return name
 
     def sync(self, names: Iterable[str]) -> None:
-        """Flush files to disk for a saved state that names them; raises ``StateLost`` if a file cannot be opened."""
+        """Flush files to disk, before a saved state names them. Raises ``StateLost`` if a file cannot be opened."""
         unsynced = sorted(set(names) - self._synced)
         paths = [self.folder / name for name in unsynced]
         for path in [*paths, *sorted({path.parent for path in paths})]:
@@ -81,7 +81,7 @@ class SpilledFiles:
         self._synced.update(unsynced)
 
     def use(self, name: str, size_bytes: int) -> None:
-        """Count the use of a file by a loaded state; raises ``StateLost`` if it is missing or has another length."""
+        """Count one more use of a file by a loaded state. Raises ``StateLost`` if it is missing or its size differs."""
         path = self.folder / name
         actual_bytes = path.stat().st_size if path.is_file() else None
         if actual_bytes != size_bytes:
@@ -90,9 +90,9 @@ class SpilledFiles:
         self._users[name] += 1
 
     def read(self, name: str, size_bytes: int) -> pa.Buffer:
-        """Return the content of a file, mapped into memory; raises ``StateLost`` if the file is damaged.
+        """Return the content of a file, mapped into memory. The first read verifies the checksum.
 
-        The checksum is verified at the first read.
+        Raises ``StateLost`` if the file is missing or damaged.
         """
         path = self.folder / name
         try:
@@ -109,7 +109,7 @@ class SpilledFiles:
     def let_go(self, name: str) -> None:
         """End one use of a file.
 
-        An unused file of a scratch folder is removed, unless a saved state names it.
+        After its last use, a file of a scratch folder that no saved state names is removed.
         """
         self._users[name] -= 1
         if self._users[name] <= 0:
@@ -120,7 +120,7 @@ class SpilledFiles:
                 (self.folder / name).unlink(missing_ok=True)
 
     def note_named(self, names: Iterable[str]) -> None:
-        """Record that a saved state names these files, so that they are not removed."""
+        """Record that a saved state names these files, so that ``let_go`` does not remove them."""
         if self._given is None:
             self._named.update(names)
 

@@ -23,10 +23,7 @@ Held = TypeVar("Held")
 
 
 class Borrow(Protocol):
-    """Returns an array without its owner, or a table by reference.
-
-    The result is valid until the calling function returns.
-    """
+    """Returns an array without its owner, or a table by reference. It is valid until the caller returns."""
 
     def __call__(self, held: Held, /) -> Held: ...
 
@@ -40,7 +37,7 @@ class Reference(types.Type):
 
     @property
     def key(self) -> Any:
-        """Identity of the type. Tables with different arrays have different types.
+        """The identity of the type. Tables with different arrays have different types.
 
         The key is numba's integer code of the table's type. During compilation numba hashes types very often, and
         hashing a table would hash all its arrays.
@@ -79,7 +76,7 @@ def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) ->
 
 
 def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
-    """Load the machine words of an array, except its owner.
+    """Load the machine words of an array, but not its owner.
 
     Each word is loaded separately, so that the compiler can drop unused ones.
     """

@@ -47,7 +47,7 @@ _DAY_US = 86_400_000_000
 
 
 class LineForm(NamedTuple):
-    """The form of the lines to read: the required members, the place of the key, and the form of times."""
+    """What the lines to read look like: the required members, the place of the key, and the form of times."""
 
     codes: NDArray[np.uint64]  # (OTHER,) the first eight bytes of each member's name
     key: NDArray[np.uint8]  # name of the key
@@ -59,7 +59,7 @@ class LineForm(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The kind, the member spans and the time of each line that was read."""
+    """The result for each line that was read: its kind, the spans of its members, and its time."""
 
     kinds: NDArray[np.uint8]
     spans: NDArray[np.int64]  # (lines, N_SPANS, 2) first byte, and the byte after the last
@@ -83,9 +83,9 @@ def is_digit(byte: np.uint8) -> bool:
 
 @inlined
 def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
-    """Return the index of a string's closing quote; -1 if the string contains an escape or does not end.
+    """Return the index of the closing quote of a string whose contents begin at ``at``.
 
-    ``at`` is the index after the opening quote.
+    It is -1 if the string contains an escape or does not end.
     """
     while text[at] != QUOTE:
         if text[at] == BACKSLASH or text[at] < SPACE:
@@ -96,7 +96,7 @@ def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def any_string(text: NDArray[np.uint8], at: Int) -> Int:
-    """Return the index of a closing quote like ``plain_string``, but accept escapes of one letter."""
+    """Return the index of a string's closing quote, as ``plain_string`` does. Escapes of one letter are allowed."""
     while text[at] != QUOTE:
         if text[at] < SPACE:
             return -1
@@ -112,7 +112,7 @@ def any_string(text: NDArray[np.uint8], at: Int) -> Int:
 def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
     """Return the index after a number, and whether the number is an integer.
 
-    The index is -1 for large numbers, exponents and other values.
+    The index is -1 for large numbers, exponents, and values that are not numbers.
     """
     if text[at] == MINUS:
         at += 1
@@ -136,7 +136,7 @@ def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 
 @routine
 def literal(text: NDArray[np.uint8], at: Int) -> Int:
-    """Return the index after true, false or null; -1 for any other value."""
+    """Return the index after true, false or null. Return -1 for any other value."""
     if text[at] == 116 and text[at + 1] == 114 and text[at + 2] == 117 and text[at + 3] == 101:
         return at + 4
     if text[at] == 110 and text[at + 1] == 117 and text[at + 2] == 108 and text[at + 3] == 108:
@@ -148,7 +148,7 @@ def literal(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def scalar(text: NDArray[np.uint8], at: Int) -> Int:
-    """Return the index after a value that is not a container; -1 if the value is invalid or unusual."""
+    """Return the index after a value that is not a container. Return -1 if the value is invalid or unusual."""
     byte = text[at]
     if byte == QUOTE:
         end = any_string(text, at + 1)
@@ -161,10 +161,10 @@ def scalar(text: NDArray[np.uint8], at: Int) -> Int:
 
 @inlined
 def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
-    """Read the name of a member that begins at ``at``.
+    """Read the name of a member that begins at ``at``, and return (place, end, code).
 
-    Returns (place, end, code): the index of the member's value, or -1 if the name is missing or unusual; the index
-    after the name; the name's first eight bytes as a number.
+    ``place`` is the index of the member's value, or -1 if the name is missing or unusual. ``end`` is the index after
+    the name. ``code`` has the first eight bytes of the name as a number.
     """
     if text[at] != QUOTE:
         return NOWHERE, at, np.uint64(0)
@@ -189,7 +189,7 @@ def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
 def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
     """Return the index of the first value in a container that begins at ``at``, and whether the container is empty.
 
-    If the container is empty, the index is that after the container; if the container is unusual, -1.
+    If the container is empty, the index is the one after the container. If the container is unusual, it is -1.
     """
     is_object = text[at] == OPEN
     at = skip_space(text, at + 1)
@@ -202,10 +202,10 @@ def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 
 @routine
 def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_], depth: Int) -> tuple[Int, Int]:
-    """Close the containers that end after a value.
+    """Close the containers that end after a value. Return the index of the next value, and its depth.
 
-    Returns the index of the next value and the number of containers around it. If no container remains, the index is
-    that after the last container. If the text is invalid or unusual, the index is -1.
+    The depth is the number of containers around the value. If no container remains, the index is the one after the last
+    container. If the text is invalid or unusual, the index is -1.
     """
     while depth > 0:
         at = skip_space(text, at)
@@ -224,9 +224,9 @@ def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]
 
 @inlined
 def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
-    """Return the index after a value; -1 if the value is invalid or unusual. The text ends with a line feed.
+    """Return the index after a value, or -1 if the value is invalid or unusual. The text ends with a line feed.
 
-    ``inside`` is scratch space of ``DEEPEST`` flags: whether each open container is an object.
+    ``inside`` is work space of ``DEEPEST`` flags. A flag says whether an open container is an object.
     """
     depth: Int = np.int64(0)
     while at >= 0:
@@ -260,7 +260,10 @@ def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint
 
 @inlined
 def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
-    """Return the index after a non-empty text or an integer (-1: any other value), and the span of its characters."""
+    """Return the index after a non-empty text or an integer, and the span of its characters.
+
+    The index is -1 for any other value.
+    """
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         return (end + 1 if end > at + 1 else NOWHERE), at + 1, end
@@ -272,7 +275,7 @@ def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
 
 @inlined
 def data_value(text: NDArray[np.uint8], at: Int, form: LineForm, inside: NDArray[np.bool_]) -> tuple[Int, Int, Int]:
-    """Return the index after the attributes, and the span of a key inside them.
+    """Return the index after the attributes, and the span of a key that is one of them.
 
     The index is -1 if the attributes are not an object, or are unusual.
     """
@@ -303,7 +306,7 @@ def data_value(text: NDArray[np.uint8], at: Int, form: LineForm, inside: NDArray
 
 @inlined
 def pair(text: NDArray[np.uint8], at: Int) -> Int:
-    """Return the number that the two digits at ``at`` form; for other characters, a number far below 0."""
+    """Return the number that the two digits at ``at`` form. If they are no digits, it is far below 0."""
     if not (is_digit(text[at]) and is_digit(text[at + 1])):
         return NO_NUMBER
     return 10 * np.int64(text[at] - ZERO) + np.int64(text[at + 1] - ZERO)
@@ -320,7 +323,7 @@ def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
 
 @routine
 def days_before(year: Int, month: Int, day: Int) -> Int:
-    """Return the days from 1970-01-01 to a day of the Gregorian calendar; -1 << 60 if the day does not exist."""
+    """Return the days from 1970-01-01 to a day of the Gregorian calendar, or -1 << 60 if the day does not exist."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     days = 31 - ((month == 4) + (month == 6) + (month == 9) + (month == 11))
     if month == 2:
@@ -336,9 +339,9 @@ def days_before(year: Int, month: Int, day: Int) -> Int:
 
 @routine
 def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]:
-    """Return the microseconds of an RFC 3339 text between two indices.
+    """Return whether the text between two indices is a time in RFC 3339, and the time in microseconds.
 
-    The flag in front is False for invalid texts and rare forms.
+    The flag is False for invalid texts and also for rare forms.
     """
     if end - at < 20 or text[at + 4] != MINUS or text[at + 7] != MINUS or text[at + 10] != LETTER_T:
         return False, 0
@@ -372,7 +375,7 @@ def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]
 
 @inlined
 def microseconds(number: Int, form: LineForm) -> Int:
-    """Convert a number to microseconds. If its unit is unknown, it follows from the magnitude."""
+    """Convert a number to microseconds. If ``form`` names no unit, the magnitude decides."""
     size = abs(number)
     if form.knows_unit or size < form.least[0] or size >= form.least[2]:
         return number
@@ -381,7 +384,7 @@ def microseconds(number: Int, form: LineForm) -> Int:
 
 @inlined
 def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, Int]:
-    """Return the index after a time (-1 if it is invalid or unusual), and the time in microseconds."""
+    """Return the index after a time, and the time in microseconds. The index is -1 if it is invalid or unusual."""
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         if end < 0:
@@ -402,9 +405,10 @@ def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, I
 def member_value(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Read a member's value: store its span, or the time as a number, in ``line``. Other members are skipped.
+    """Read a member's value, store its span in ``line``, and return the index after the value.
 
-    Returns the index after the value; -1 if this parser does not accept the value.
+    A time may be stored as a number instead. Values of other members are skipped. The index is -1 if this parser does
+    not accept the value.
     """
     spans = line.spans
     if member == TIME and form.reads_time:
@@ -428,7 +432,7 @@ def member_value(
 def event_object(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Read an event object whose first member is at ``at``; return the index after it, or -1 if it is unusual."""
+    """Read an event object whose first member is at ``at``. Return the index after it, or -1 if it is unusual."""
     codes, key = form.codes, form.key
     seen = 0
     line.spans[row, DATA, 0] = line.spans[row, DATA, 1] = 0
@@ -462,9 +466,9 @@ def event_object(
 
 @kernel
 def read_lines(text: NDArray[np.uint8], form: LineForm, line: Lines, inside: NDArray[np.bool_]) -> Int:
-    """Read every line of a UTF-8 text, which ends with a line feed, and return the number of lines.
+    """Read every line of a UTF-8 text into ``line``, and return the number of lines.
 
-    ``line`` has room for every line, ``inside`` for ``DEEPEST`` flags.
+    The text ends with a line feed. ``line`` has room for every line, ``inside`` for ``DEEPEST`` flags.
     """
     text, form, line, inside = borrowed(text), borrowed(form), borrowed(line), borrowed(inside)
     at: Int = np.int64(0)
@@ -497,7 +501,7 @@ def read_lines(text: NDArray[np.uint8], form: LineForm, line: Lines, inside: NDA
 def copy_spans(
     text: NDArray[np.uint8], spans: NDArray[np.int64], offsets: NDArray[np.int32], room: NDArray[np.uint8]
 ) -> None:
-    """Copy spans of a text into ``room``, one after another; ``offsets`` has the index at which each copy begins."""
+    """Copy spans of a text into ``room``, one after another. ``offsets`` has the index at which each copy begins."""
     for row in range(spans.shape[0]):
         first, target = spans[row, 0], offsets[row]
         for place in range(spans[row, 1] - first):

@@ -52,15 +52,15 @@ class KeptKernel(FunctionCache):
 
     @property
     def cache_path(self) -> str | None:
-        """The folder of the compiled code; None until code is requested, or if code cannot be stored on disk."""
+        """The folder of the compiled code. It is None until code is requested, or if code cannot be stored on disk."""
         return None if self._folder is None else str(self._folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the code for a signature; None: this process has to compile it, and holds the lock if there is one.
+        """Return the stored code for a signature, or None if this process has to compile the kernel.
 
-        Numba's own cache first imports and registers everything that the compiler needs, which takes longer than
-        loading the code. Stored code counts no references and needs none of this. If the compiler runs, it registers
-        what it needs.
+        In the latter case this process holds the lock, if there is one. Numba's own cache first imports and registers
+        everything that the compiler needs, which takes longer than loading the code. Stored code counts no references
+        and needs none of this. If the compiler runs, it registers what it needs.
         """
         if not self._enabled or not self._open():
             return None
@@ -97,7 +97,7 @@ class KeptKernel(FunctionCache):
             self._cache_file.flush()  # type: ignore[no-untyped-call]
 
     def _open(self) -> bool:
-        """Return whether compiled code can be stored. The first call determines the folder."""
+        """Return whether compiled code can be stored. The first call chooses the folder."""
         if self._lock is None:
             try:
                 folder = _made_folder(self._sources)
@@ -162,7 +162,7 @@ def keep_needs(exercise: str, names: Iterable[str]) -> None:
 
 
 def kept_needs(exercise: str) -> frozenset[str] | None:
-    """Return the kernels that an exercise needs; None if this is not recorded."""
+    """Return the kernels that an exercise needs, or None if they are not recorded."""
     try:
         folder = kernels_folder()
         require_trusted(folder)
@@ -172,7 +172,7 @@ def kept_needs(exercise: str) -> frozenset[str] | None:
 
 
 def is_compiling_off() -> bool:
-    """Return whether kernels run as plain Python, because of ``NUMBA_DISABLE_JIT``."""
+    """Return whether ``NUMBA_DISABLE_JIT`` is set, so that kernels run as plain Python."""
     flags: Any = config
     return bool(flags.DISABLE_JIT)
 
@@ -182,7 +182,7 @@ def _folder(sources: str) -> Path:
 
 
 def _made_folder(sources: str) -> Path:
-    """Create the folder of compiled kernels if it is missing, and remove siblings that were not used for 30 days."""
+    """Create the folder of compiled kernels, and remove folders beside it that were not used for 30 days."""
     folder = _folder(sources)
     make_kept_folder(folder)
     note_use(folder)
@@ -191,10 +191,9 @@ def _made_folder(sources: str) -> Path:
 
 @cache
 def _place_name(sources: str) -> str:
-    """Hash everything that machine code depends on.
+    """Hash everything that machine code depends on, such as the processor and its features.
 
-    This includes the processor and its features. With ``NUMBA_CPU_NAME=generic``, all processors of an architecture
-    share the result.
+    With ``NUMBA_CPU_NAME=generic``, all processors of an architecture share the result.
     """
     flags: Any = config
     parts = (

@@ -49,7 +49,7 @@ def is_same(
 
 @kernel
 def index_keys(data: NDArray[np.uint8], borders: NDArray[np.int32], slots: NDArray[np.uint32]) -> int:
-    """Insert all keys into an empty index; return the first row whose key repeats an earlier key, or -1."""
+    """Insert all keys into an empty index. Return the first row whose key an earlier row has, or -1."""
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(borders.shape[0] - 1):
         first, end = borders[row], borders[row + 1]
@@ -75,7 +75,7 @@ def row_of(
     first: np.int32,
     end: np.int32,
 ) -> np.int64:
-    """Return the row of a sought key; -1 if no row has the key."""
+    """Return the row of a sought key, or -1 if no row has the key."""
     mask, whole = np.uint64(slots.shape[0] - 1), hashed(sought, first, end)
     slot, mark = whole & mask, (whole >> _HALF) & ~mask
     while slots[slot] != np.uint32(0):
@@ -99,7 +99,7 @@ def verified(
     selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
-    """Verify the rows found for ``selected`` sought keys. If a row has another key, search again."""
+    """Compare the rows found for the ``selected`` sought keys with these keys. Search again where they differ."""
     touched = np.uint64(0)  # loads the keys into the processor's cache
     for at in range(selected.shape[0]):
         room[at] = np.uint64(borders[rows[selected[at]]])
@@ -124,12 +124,12 @@ def find_keys(
     selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
-    """Find the row of each sought key, or -1 if no row has the key. Sought keys are a column of texts like the table's.
+    """Find the row of each sought key, and write it to ``rows``. It is -1 if no row has the key.
 
-    Each step is done for all keys before the next step, so that the processor waits for many places of a large table at
-    once. If only a part of the keys needs a step, these keys are listed first, because the processor could not predict
-    the branches. ``room`` and ``selected`` are work space, one number per key. The rows are written to ``rows``; the
-    returned number has no meaning.
+    Sought keys are a column of texts like the table's. Each step is done for all keys before the next step, so that the
+    processor waits for many places of a large table at once. If only a part of the keys needs a step, these keys are
+    listed first, because the processor could not predict the branches. ``room`` and ``selected`` are work space, one
+    number per key. The returned number has no meaning.
     """
     mask = np.uint64(slots.shape[0] - 1)
     for number in range(rows.shape[0]):

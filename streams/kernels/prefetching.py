@@ -1,4 +1,4 @@
-"""Requests for rows of tables from memory, before the rows are read.
+"""Requests that load rows of tables from memory into the cache before the rows are read.
 
 A kernel that follows references from row to row waits for memory at each step. If it requests the row of its next step
 and follows other references meanwhile, the row is in the cache when it is read.
@@ -21,7 +21,7 @@ _READING, _KEPT_LONG, _DATA = 0, 3, 1  # the operands of LLVM's instruction
 
 
 class Prefetch(Protocol):
-    """Requests the beginning of a row of a table; the row must exist."""
+    """Requests the beginning of a row of a table. The row must exist."""
 
     def __call__(self, table: NDArray[Any], row: np.int64, /) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Records which kernels a call reaches, and with which types, without compiling any.
+"""Recording of the kernels that a call reaches, and of their argument types, without compiling any kernel.
 
 While a call is recorded, the names of kernels and routines in this program's modules are bound to functions that Python
 runs. The recorded kernels can then be compiled in any order and by several processes, largest first.
@@ -32,21 +32,21 @@ class NeededKernel:
 
     @property
     def size(self) -> int:
-        """Size of the bytecode of the kernel and its callees; compile time is roughly proportional to it."""
+        """Size of the bytecode of the kernel and its callees. Compile time is roughly proportional to it."""
         return _size(self.kernel, set())
 
     def compile(self, *, waits: bool) -> None:
-        """Compile and store the kernel unless it is cached. ``waits``: wait for a process that is compiling it."""
+        """Compile and store the kernel unless it is cached.
+
+        ``waits`` says whether to wait for another process's code.
+        """
         cache = self.kernel._cache
         if waits or not cache.is_being_compiled():
             self.kernel.compile(self.signature)
 
 
 def recorded(call: Callable[[], object]) -> list[NeededKernel]:
-    """Return the kernels that a call needs, the largest first.
-
-    No other thread may use kernels meanwhile.
-    """
+    """Return the kernels that a call needs, the largest first. No other thread may use kernels meanwhile."""
     calls = _Calls()
     with ExitStack() as ends:
         ends.enter_context(warnings.catch_warnings())
@@ -60,7 +60,7 @@ def recorded(call: Callable[[], object]) -> list[NeededKernel]:
 
 @dataclass(slots=True)
 class _Calls:
-    """The kernels that Python has called, each once per combination of argument types."""
+    """The kernels that Python has called. Each is listed once per combination of argument types."""
 
     seen: dict[tuple[Any, tuple[Any, ...]], None] = field(default_factory=dict)
     _depth: int = 0
@@ -118,7 +118,7 @@ def _as_returned(result: Any) -> Any:
 
 
 def _size(kernel: Any, seen: set[int]) -> int:
-    """Return the size of the bytecode of a kernel or routine and of all functions that it calls, each counted once."""
+    """Return the size of the bytecode of a kernel or routine and all functions that it calls, each counted once."""
     if id(kernel) in seen:
         return 0
     seen.add(id(kernel))

@@ -1,4 +1,4 @@
-"""A hash table for keys that are hashes already: open addressing with linear probing.
+"""A hash table for keys that are already hashes. It uses open addressing with linear probing.
 
 Slots have the shape (slots, 2), with key and value. Their number is a power of two. A slot with the value 0 is empty.
 """
@@ -25,7 +25,7 @@ def find_slot(slots: NDArray[np.uint64], key: np.uint64) -> np.uint64:
 
 @apart
 def remove_slot(slots: NDArray[np.uint64], gap: np.uint64) -> None:
-    """Empty a slot and close the gap (backward shift), so that no tombstones accumulate."""
+    """Empty a slot, and move later entries back to close the gap. No tombstones remain."""
     size = np.uint64(slots.shape[0])
     mask = size - np.uint64(1)
     slot = gap
@@ -43,7 +43,7 @@ def remove_slot(slots: NDArray[np.uint64], gap: np.uint64) -> None:
 
 @kernel
 def fill_slots(slots: NDArray[np.uint64], keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> bool:
-    """Insert keys into slots with room for them; return False if a key is repeated or a value is 0."""
+    """Insert keys into slots that have room for them. Return False if a key is repeated or a value is 0."""
     for number in range(keys.shape[0]):
         slot = find_slot(slots, keys[number])
         if slots[slot, 1] != np.uint64(0) or values[number] == np.uint64(0):
