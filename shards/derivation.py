@@ -86,8 +86,7 @@ class Derivation:
         """Return the feeds that the shard will have once an operator has started.
 
         Raises ``ControlRecordError`` if the operator feeds a stream that is not derived, or if its feed closes a cycle
-        of
-        streams.
+        of streams.
         """
         (source,) = definition.inputs
         operator = source.stream, source.key, definition.kind, definition.name

@@ -183,9 +183,9 @@ class Feeds:
         return self._reached.get(stream, ())
 
     def reached_anyhow(self, stream: str) -> tuple[str, ...]:
-        """Return all streams that a stream feeds directly or indirectly, whether within the shard or through the log.
+        """Return the streams that a stream feeds within the shard or through the log, in processing order.
 
-        The streams of ``downstream`` are first.
+        Streams that are fed indirectly within the shard are included, also behind a stream fed through the log.
         """
         logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
         reached = {

@@ -13,8 +13,7 @@ def from_format_1(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> tup
     Args:
         head: Has the members of each stream under ``streams``, and the number of its sections under ``sections``.
         sections: The sections by number. The first section of a stream belongs to its matcher. The second has its
-            waiting
-            events, and is missing if the stream can have none.
+            waiting events, and is missing if the stream can have none.
     """
     sizes = head.get("sections", [1] * len(sections))
     places: list[dict[str, Any]] = []

@@ -55,8 +55,7 @@ class Origin:
 
     Attributes:
         newest: The number of early terminations that each per-key matcher reports one by one. The newest are reported,
-            and
-            the others are counted by reason. None reports all.
+            and the others are counted by reason. None reports all.
     """
 
     shard: int
@@ -69,9 +68,8 @@ class Observation:
     """A summary for a decider. It describes the events that a shard processed in a step.
 
     Attributes:
-        decider: Name of the decider. It is a key of ``DECIDERS``, followed by ``/`` and a suffix if a stream has
-            several
-            deciders of this kind.
+        decider: Name of the decider. It is a key of ``DECIDERS``, possibly followed by ``/`` and a suffix, which
+            distinguishes several deciders of one kind for a stream.
         summary: Plain JSON of bounded size for the decider. The member ``shard`` is added to it.
     """
 

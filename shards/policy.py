@@ -47,7 +47,7 @@ class OldestFirst:
 def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy) -> Iterator[Sequence[Decoded]]:
     """Yield blocks of entries to be matched together, in the order that a policy chooses. A block is of one place.
 
-    If a stream is derived from any of the places, a block has all entries of its place; otherwise it has consecutive
+    If a stream is derived from any of the places, a block has all entries of its place. Otherwise it has consecutive
     entries. The order of places matters only to a stream that is derived from several streams, and only if an event is
     older than its stream has promised. In this case, the blocks follow the order of the log.
     """

@@ -38,8 +38,7 @@ class ResultKind:
         counted_by: Members of a result that form its counter's name, the stream first. A list counts as its joined
             parts.
         counts_for: Name of another kind whose counters these results increase, each row by its ``count``. If it is
-            empty,
-            they have counters of their own.
+            empty, they have counters of their own.
         delivered_as: ``type`` of the body that webhooks receive. It is empty if these results are not delivered.
         is_usual: Whether a webhook that chooses no kinds receives these results.
         graded_by: Kind of the operators whose severity these results have. It is empty if they have no severity.
@@ -48,17 +47,13 @@ class ResultKind:
         stops: Whether such a result suspends its operator in all shards.
         in_backtests: Whether backtests list these results, only count them, or ignore them.
         same_by: The members by which results of two sets of rules are compared. If it is empty, they are not compared.
-            The
-            member named by ``subject`` is compared after mapping it to the operator's counterpart.
+            The member named by ``subject`` is compared after mapping it to the operator's counterpart.
         shown: The members that runs show besides the stream, in this order. If it is empty, these are all but ``type``
-            and
-            ``id``.
+            and ``id``.
         ordered_by: The members by which runs sort results of a stream. If it is empty, they stay in the order in which
-            they
-            were made.
+            they were made.
         timed_by: The member with the event time by whose hour results are counted. If it is empty, there are no counts
-            by
-            hour.
+            by hour.
     """
 
     name: str

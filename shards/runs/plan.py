@@ -43,8 +43,7 @@ class Variant:
         name: Distinct among the variants of a plan.
         records: Control records as they would be in the log before the first event, each with its stream.
         counterparts: For each operator, the operator of the first variant that it is compared with. By default this is
-            the
-            operator of the same name.
+            the operator of the same name.
         alike: How its alerts are compared with those of the first variant.
     """
 
@@ -164,8 +163,7 @@ class RoundPlan:
     Attributes:
         variants: The sets of rules. The first is the tested one, with which the others are compared.
         is_open: Whether more events may follow. Traces then remain open, and the time of each stream is that of its
-            newest
-            event. Otherwise every trace ends, and every deadline expires.
+            newest event. Otherwise every trace ends, and every deadline expires.
         decisions: The decisions about the streams, from ``shards.runs.decisions``.
         changes: The control records that change tables between events, in the order of the log. They have no stream.
     """
@@ -188,7 +186,7 @@ class RoundPlan:
 
     @cached_property
     def cuts(self) -> Mapping[str, tuple[int, ...]]:
-        """The last events before decisions about a posted stream. Their arrival numbers are by stream, ascending."""
+        """The arrival numbers of the last events before decisions, for each posted stream, ascending."""
         numbers: dict[str, set[int]] = {}
         for decision in self.decisions:
             if decision.is_of_source:
@@ -258,10 +256,9 @@ class RoundPlan:
         return replace(record, operator=KINDS_BY_NAME[record.operator.kind].silenced(record.operator))
 
     def _runs(self, number: int, variant: int, stream: str, definition: Definition) -> bool:
-        """Return whether a round runs an operator.
+        """Return whether a round runs an operator. In a repeated stream, only the listed operators run.
 
-        In a repeated stream, only the listed operators run. In another stream, an operator runs unless it is a join
-        input whose events are merged in a later round.
+        In another stream, an operator runs unless it is a join input whose events are merged in a later round.
         """
         repeated_streams = self.repeated(number, variant)
         if stream in repeated_streams:

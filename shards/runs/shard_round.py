@@ -32,11 +32,9 @@ class VariantCounts:
         released: Number of bound events that were dropped because of constraints.
         open_traces: Number of traces that were open before the end.
         peak_held: Highest number of (pattern, instance) pairs bound in retained partial matches. For several shards,
-            this
-            is the sum of their peaks.
+            this is the sum of their peaks.
         peak_state_bytes: Largest size of partial matches after a batch, in bytes. For several shards, this is the sum
-            of
-            their peaks.
+            of their peaks.
         measured: Late events and the counters of document operators, by ``<stream>/<name>``.
         busy_ns: CPU time of the matching threads, in nanoseconds, without waiting.
     """
@@ -189,8 +187,9 @@ class ShardRound:
     ) -> Iterator[RoundRows]:
         """Finish the events. Yield the last rows, and then the results in which variants differ.
 
-        ``newest_us`` has the newest event time in all shards of each posted stream with events. ``ends_us`` has the
-        same of derived streams, by variant. It is None if there is only this shard, or if the times are not known yet.
+        ``newest_us`` has the time of the newest event in all shards, by posted stream with events. ``ends_us`` has such
+        times for derived streams, by variant. It is None if there is only this shard, or if the times are not known
+        yet.
         """
         yield from self._changed(len(self._plan.changes))
         for stream, cuts in self._plan.cuts.items():

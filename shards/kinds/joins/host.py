@@ -155,8 +155,8 @@ class RunningJoin(Operator):
     def close_keys(self, record: KeysClosed) -> EventBatch:
         """Return merged events that finish keys. In each input, they finish the keys up to the input's closing key.
 
-        Decisions about another version are ignored, unless both versions read the input in the same way. Once a join is
-        refused, it produces nothing any more.
+        Decisions about another version are ignored, unless both versions read the input in the same way. If the decider
+        refuses the join, the join stops for good.
         """
         body = self._run.body
         if record.refused is not None and body.waits and record.version in (None, self._run.version):

@@ -243,9 +243,7 @@ class JoinInputHost(Host):
         return MergedOutput(ended)
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys that a punctuation promises.
-
-        This concerns inputs closed by ends of traces or punctuations.
+        """Finish a range of keys after a punctuation, in inputs that are closed by ends of traces or punctuations.
 
         Every shard does this on its own. Events that change shards still count, because merged events are sorted by
         time.
@@ -310,11 +308,9 @@ class JoinInputHost(Host):
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
-        """Return rows that finish inputs.
+        """Return the rows that finish inputs, by input. ``now_us`` is the newest event time at each row.
 
         After such a row, constraints allow no more events of the input in the row's trace.
-
-        The rows are by input. ``now_us`` is the newest event time at each row.
         """
         finished_rows: dict[str, list[int]] = {}
         if self.ruled_out is None:

@@ -55,11 +55,9 @@ class _LaneEvents:
     Attributes:
         intos: For each pattern, the stream of its events, their type, and whether they have keys of their own.
         keys: The key of each event whose pattern has KEY. It is None if the value cannot be a key. It is also None if
-            the
-            pattern has no KEY, and the event has the key of its trace.
+            the pattern has no KEY, and the event has the key of its trace.
         places: An int64 pair for each event. (i, 1) means that event i of the batch decided the match. (i, 0) means
-            that
-            passing time decided it before event i.
+            that passing time decided it before event i.
     """
 
     patterns: Sequence[RunningPattern]
@@ -184,8 +182,7 @@ class _Events:
     Attributes:
         is_good: Whether key and time of each event are valid.
         arrivals: For each event, the arrival number of the event that decided it. It is 0 if time decided the event.
-            None
-            means that arrival numbers are unknown.
+            None means that arrival numbers are unknown.
     """
 
     patterns: Sequence[RunningPattern]

@@ -25,4 +25,4 @@ class RunLimitReached(ShardError, code="run-limit", fault="caller"):
 
 
 class WorkLimitReached(ShardError, code="work-limit", fault="caller"):
-    """The events of a trace met more partial matches of a pattern than allowed. The trace gives the pattern up."""
+    """The events of a trace met more partial matches of a pattern than allowed. The pattern is given up there."""

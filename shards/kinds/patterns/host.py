@@ -53,9 +53,9 @@ class PatternOutput(Output):
     """Output of the matcher, together with the data needed to describe it.
 
     Attributes:
-        alerts: The output without matches that become derived events or quiet alerts. It is None if no match does.
+        alerts: The output without matches that become derived events or quiet alerts. If no match does, it is None.
         quiet: Alerts of patterns with ``suppress``, ``incident`` or ``resolves``, for the places of their groups. It is
-            None if there are no such alerts.
+            None if there are no such patterns.
         batch: The processed events; empty if only time has passed.
         newest_us: The event time reached before the batch.
     """
@@ -333,7 +333,7 @@ def _parted(
 ) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
     """Split the matcher's output into alerts, matches that become events, and alerts for the places of their groups.
 
-    Each of the three has all corrections.
+    Each part keeps all corrections.
     """
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []

@@ -96,7 +96,7 @@ class Incidents:
             yield self._change(OPENED if is_new else UPDATED, group, incident, at_us)
 
     def resolve(self, group: str, time_us: int, alert: Mapping[str, Any]) -> Iterator[Change]:
-        """Close the open incident of a group because of ``alert``, an alert of another pattern. It may have none."""
+        """Close the open incident of a group, if any, because another pattern has raised ``alert``."""
         at_us = max(time_us, self._now_us)
         yield from self._overdue(group, at_us)
         yield from self._close(group, at_us, {"how": "pattern", "pattern": alert["pattern"], "alert": alert["id"]})

@@ -74,8 +74,7 @@ class PatternKind(DocumentKind):
 
     Attributes:
         follows_all: Whether traces without bound events are followed too, as constraints require. None means that this
-            is
-            so for traces of the correlation key only.
+            is so for traces of the correlation key only.
         derives: Whether INTO feeds derived streams. If not, INTO has no effect.
     """
 

@@ -125,7 +125,7 @@ class PatternResults:
                 yield self._suspension(origin, overflow)
 
     def _is_alert(self, correction: Correction) -> bool:
-        """Return whether a correction retracts an alert. A match that became an event is retracted elsewhere."""
+        """Return whether a correction retracts an alert. A match that became an event is retracted by an event."""
         return self.patterns[correction.pattern, correction.version].query.pattern.into is None
 
     def _routed(self, results: Iterable[Single]) -> Iterator[Single]:
