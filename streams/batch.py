@@ -133,7 +133,10 @@ class EventBatch:
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
-        """Create a batch whose rows end traces. Each row ends the trace with one of the hashed keys, at a time."""
+        """Create a batch whose rows end traces.
+
+        A row has the hashed key of its trace, a time, and the type ``kind``.
+        """
         size = len(key_hashes)
         empty = pa.array([""] * size, pa.string())
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(size, np.int32)), pa.array([kind]))

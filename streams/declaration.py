@@ -138,16 +138,13 @@ class StreamDeclaration(TimedStream):
         ties: How events with equal timestamps are ordered: as in the log, or not at all.
         lateness: Bound of out-of-orderness: the seconds that an event may be older than the newest event before it, or
             a measured bound. Events are sorted by time within the bound. If it is None, they are processed in the order
-            of
-            the log.
+            of the log.
         idle_timeout: Session gap: seconds of event time after which a trace without an event ends. If it is None, no
-            trace
-            ends in this way.
+            trace ends in this way.
         quiet_after: Source idleness: seconds of wall clock without any event after which event time advances with the
             wall clock. If it is None, event time advances with events only.
         max_ahead: The seconds that the time of an event may be ahead of the wall clock when a service accepts the
-            event.
-            ``none`` sets no limit, and None means ``USUAL_AHEAD_S``.
+            event. ``none`` sets no limit, and None means ``USUAL_AHEAD_S``.
         duplicates: Whether an event whose id the stream has accepted before is dropped and counted, or accepted again.
         derived: Whether all events of the stream are derived by operators, which then also decide the keys and the
             order.

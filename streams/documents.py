@@ -33,7 +33,7 @@ _HALF = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]
 
 
 class UnreadableText(Exception):
-    """A text is not a document. ``problems`` are pairs of the line, or None if unknown, and the fault in words."""
+    """A text is not a document. ``problems`` are pairs of a line, which may be None, and the fault in words."""
 
     def __init__(self, *problems: tuple[int | None, str]) -> None:
         super().__init__(*problems[:MAX_PROBLEMS])

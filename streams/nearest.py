@@ -12,7 +12,7 @@ _LISTED = 20
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most similar to a name, if any.
+    """Return the known name most similar to ``name``, or None if none is similar.
 
     Very long names are not compared, and of many known names only the first ones are.
     """
@@ -24,13 +24,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest a known name for an unknown one, with a space in front; empty if no known name is similar."""
+    """Return a suggestion of a known name for an unknown one. It begins with a space, or is empty."""
     suggestion = nearest(name, known)
     return "" if suggestion is None else f" (did you mean {suggestion}?)"
 
 
 def listed(names: Sequence[str]) -> str:
-    """List names in a sentence; if they are many, only the first ones and the number of the rest."""
+    """List names in a sentence. Of many names, it has the first ones and the number of the others."""
     text = ", ".join(name if len(name) <= _LONGEST else name[:_LONGEST] + "…" for name in names[:_LISTED])
     return text if len(names) <= _LISTED else f"{text} and {len(names) - _LISTED} more"
 

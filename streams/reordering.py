@@ -1,4 +1,4 @@
-"""The reorder buffer of a stream in a shard: events wait until no older one is expected, and are released by time."""
+"""The reorder buffer of a stream in a shard. Events wait until no older one is expected, and leave sorted by time."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class ReorderBuffer:
 
     @property
     def watermark_us(self) -> int | None:
-        """The watermark: every event older than it has been released. None before the first event."""
+        """The watermark, or None before the first event. All events older than the watermark have been released."""
         return None if self._watermark_us == NEVER_US else self._watermark_us
 
     def is_late(self, times_us: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return a mask of the events of a batch that are late if the batch arrives now."""
+        """Return a mask of events that would be late if a batch with these times arrived now."""
         late: NDArray[np.bool_] = times_us < self.watermarks_us(times_us)
         return late
 
     def watermarks_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the watermark just before each event of a batch, if the batch arrives now."""
+        """Return the watermark just before each event, if a batch with these times arrived now."""
         watermarks: NDArray[np.int64] = np.maximum(
             self._newest_before(times_us) - self._lateness_us, self._watermark_us
         )
         return watermarks
 
     def lags_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the lag of each event of a batch behind the newest time before it, if the batch arrives now."""
+        """Return how far each event would be behind the newest time before it, if such a batch arrived now."""
         lags: NDArray[np.int64] = np.maximum(self._newest_before(times_us) - times_us, 0)
         return lags
 
@@ -55,24 +55,24 @@ class ReorderBuffer:
         return newest
 
     def push(self, batch: EventBatch) -> EventBatch:
-        """Add events, none of which is late, and return the events that are released."""
+        """Add a batch without late events, and return the waiting events that this releases."""
         if len(batch):
             self._newest_us = max(self._newest_us, int(batch.time_us.max()))
             self._waiting = EventBatch.joined([self._waiting, batch]) if len(self) else batch
         return self.advance(self._newest_us - self._lateness_us)
 
     def wait(self, lateness_us: int) -> EventBatch:
-        """Change the lateness, and return the events that are released. The watermark does not fall."""
+        """Change the lateness, and return the waiting events that this releases. The watermark does not fall."""
         self._lateness_us = lateness_us
         return self.advance(self._newest_us - lateness_us)
 
     def see(self, time_us: int) -> EventBatch:
-        """Register the time of an event that is not in the buffer, and return the events that are released."""
+        """Register the time of an event outside the buffer. Return the waiting events that this releases."""
         self._newest_us = max(self._newest_us, time_us)
         return self.advance(self._newest_us - self._lateness_us)
 
     def advance(self, watermark_us: int) -> EventBatch:
-        """Raise the watermark, because no older event will arrive, and return the events that are released."""
+        """Raise the watermark, because no older event will arrive. Return the waiting events that this releases."""
         self._watermark_us = max(self._watermark_us, watermark_us)
         times = self._waiting.time_us
         order = np.argsort(times, kind="stable")
@@ -87,7 +87,7 @@ class ReorderBuffer:
         return released
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Keep only the waiting events whose flag is set. Watermark and newest time do not change."""
+        """Keep only the waiting events whose flag is set. The watermark and the newest time do not change."""
         self._waiting = self._waiting.take(np.flatnonzero(is_kept))
 
     @property
@@ -104,6 +104,6 @@ class ReorderBuffer:
         return {"newest_us": self._newest_us, "watermark_us": self._watermark_us}, self._waiting.to_bytes()
 
     def load(self, head: dict[str, int], waiting: bytes) -> None:
-        """Restore the result of ``dump``; raises ``BatchFormatError`` if the bytes are not a batch."""
+        """Restore the state that ``dump`` returned. Raises ``BatchFormatError`` if the bytes are not a batch."""
         self._newest_us, self._watermark_us = head["newest_us"], head["watermark_us"]
         self._waiting = EventBatch.from_bytes(waiting)

@@ -1,7 +1,7 @@
 """Forms of times in files and plain JSON: ISO 8601 and usual dates, with and without a zone, and numbers since 1970.
 
 The unit of a number follows from its magnitude, unless it is declared. Clocks skip local times in spring and repeat
-local times in autumn; ``LocalTimes`` decides how these are read.
+local times in autumn. ``LocalTimes`` decides how these are read.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ class TimeForm:
     """The form of times that are not written in RFC 3339.
 
     Attributes:
-        zone: Zone of texts without one, such as ``Europe/Berlin`` or ``+02:00``; None: such texts are rejected.
+        zone: Zone of texts without one, such as ``Europe/Berlin`` or ``+02:00``. If it is None, such texts are
+            rejected.
         format: Form of texts: ``day-first`` or ``month-first`` for dates such as 03/04/2025, or a form of ``strptime``
-            such as ``%d.%m.%y %H:%M``. None: ISO 8601, dates with points (day first), and dates with slashes that can
-            be read in only one way.
+            such as ``%d.%m.%y %H:%M``. If it is None, these are ISO 8601, dates with points (day first), and dates with
+            slashes that can be read in only one way.
     """
 
     unit: TimeUnit = "auto"
@@ -88,7 +89,7 @@ class TimeForm:
 
     @property
     def is_exact(self) -> bool:
-        """Whether texts must be RFC 3339, because neither a zone nor a format is declared."""
+        """Whether texts must be RFC 3339. They must if neither a zone nor a format is declared."""
         return self.zone is None and self.format is None
 
     def read(self, value: object, notes: Counter[str] | None = None) -> int:
@@ -165,7 +166,7 @@ class TimeForm:
 
 
 def unit_scale(number: int) -> int:
-    """Return the factor that converts a number to microseconds, by its magnitude; 0 for a number in nanoseconds."""
+    """Return the factor that converts a number since 1970 to microseconds. It is 0 for a number in nanoseconds."""
     size = abs(number)
     if size < LEAST_SECONDS or LEAST_MICROSECONDS <= size <= LATEST_US:
         return 1
@@ -175,7 +176,7 @@ def unit_scale(number: int) -> int:
 
 
 def microseconds_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Convert whole numbers, whose units follow from their magnitudes, to microseconds."""
+    """Convert whole numbers since 1970 to microseconds. The unit of each number follows from its magnitude."""
     sizes = np.abs(numbers)
     scales = np.select(
         [sizes < LEAST_SECONDS, sizes < LEAST_MILLISECONDS, sizes < LEAST_MICROSECONDS], [1, 1_000_000, 1_000], 1
@@ -185,7 +186,7 @@ def microseconds_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=16)
 def zone_of(name: str) -> tzinfo:
-    """Return the time zone with a name or an offset; raises ``DeclarationError`` if it is unknown."""
+    """Return the time zone with a name or an offset. Raises ``DeclarationError`` if it is unknown."""
     if name.upper() in ("UTC", "Z"):
         return UTC
     if offset := _OFFSET.fullmatch(name):
@@ -205,14 +206,14 @@ def zone_of(name: str) -> tzinfo:
 
 
 def date_order(first: int, second: int) -> str | None:
-    """Return the order of day and month in a date's first two numbers; None if both orders or neither is possible."""
+    """Return the order of day and month in a date's first two numbers. Return None unless exactly one is possible."""
     if (first > 12) == (second > 12):
         return None
     return DATE_ORDERS[0] if first > 12 else DATE_ORDERS[1]
 
 
 def slashed_date(text: str) -> tuple[int, int] | None:
-    """Return the first two numbers of a date such as 27/06/2025; None for times in other forms."""
+    """Return the first two numbers of a date such as 27/06/2025, or None for times in other forms."""
     parts = _TEXT.fullmatch(text.strip())
     return (int(parts["first"]), int(parts["second"])) if parts is not None and parts["sign"] == "/" else None
 

@@ -1,4 +1,4 @@
-"""Occurrence times: RFC 3339 texts in external forms, int64 microseconds UTC inside.
+"""Occurrence times. They are RFC 3339 texts in external forms, and int64 microseconds UTC inside.
 
 Times are in the years 1 to 9999, the range that RFC 3339 and Python's ``datetime`` share, so that every accepted event
 can be written again.
@@ -40,7 +40,7 @@ def parse_time(value: object) -> int:
 
 
 def parse_rfc3339(text: str) -> int:
-    """Convert an RFC 3339 text to microseconds since 1970-01-01 UTC; see ``parse_time``."""
+    """Convert an RFC 3339 text to microseconds since 1970-01-01 UTC, by the rules of ``parse_time``."""
     parts = _RFC_3339.fullmatch(text)
     if parts is None:
         raise EventRejected(f"time {shown(text)} is not RFC 3339; write it {_EXAMPLE}", field="time")
@@ -63,13 +63,13 @@ def parse_rfc3339(text: str) -> int:
 
 
 def format_time(time_us: int) -> str:
-    """Format a time (years 1 to 9999) as RFC 3339 in UTC with six digits and ``Z``. The texts sort by time."""
+    """Format a time as RFC 3339 in UTC with six digits and ``Z``. The texts sort by time in the years 1 to 9999."""
     moment = _BARE_EPOCH + timedelta(microseconds=_within_years(time_us, time_us))
     return moment.isoformat(timespec="microseconds") + "Z"
 
 
 def shown_time(time_us: int) -> str:
-    """Format a time like ``format_time``; a time outside the years 1 to 9999 is limited to them."""
+    """Format a time like ``format_time``. A time outside the years 1 to 9999 becomes the first or last of them."""
     return format_time(min(max(time_us, EARLIEST_US), LATEST_US))
 
 

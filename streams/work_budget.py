@@ -55,9 +55,9 @@ class WorkBudget:
 
     @classmethod
     def from_json(cls, document: Any) -> WorkBudget:
-        """Read the result of ``to_json``.
+        """Read the result of ``to_json``. A missing member has its default.
 
-        A missing member has its default; raises ``ValueError`` for any other form.
+        Raises ``ValueError`` for any other form.
         """
         names = {member.name for member in fields(cls)}
         if not isinstance(document, Mapping) or not document.keys() <= names:

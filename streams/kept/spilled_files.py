@@ -54,7 +54,7 @@ class SpilledFiles:
         return self._folder
 
     def write(self, content: bytes) -> str:
-        """Write a file and return its name. ``sync`` later waits for the disk."""
+        """Write a file and return its name. This does not wait for the disk, as ``sync`` does."""
         name = _name_of(content)
         self._users[name] += 1
         self._verified.discard(name)

@@ -91,7 +91,7 @@ class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def get_pointer_to_function(self, _name: str) -> int:
-        """Return 0, because there is no machine code."""
+        """Return 0 as the address of the code, because there is no machine code."""
         self._ensure_finalized()
         return 0
 

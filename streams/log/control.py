@@ -1,6 +1,6 @@
 """Control records: the entries of the log other than events. A record takes effect at its position in each shard.
 
-Bodies are JSON objects with a ``format`` number; ``docs/log-format.md`` shows them. Each class of records reads and
+Bodies are JSON objects with a ``format`` number. ``docs/log-format.md`` shows them. Each class of records reads and
 writes its own body, so that writers of the log and the shards that apply it agree.
 """
 
@@ -82,7 +82,7 @@ Object: TypeAlias = Annotated[Mapping[str, Any], Member(Members.json_object)]
 
 @dataclass(frozen=True, slots=True)
 class ControlRecord(Body):
-    """A control record; ``CONTROL_RECORDS`` lists the class of each kind."""
+    """A control record. ``CONTROL_RECORDS`` lists the class of each kind of record."""
 
     KIND: ClassVar[RecordKind]
 
@@ -119,7 +119,7 @@ class PatternOn(ControlRecord):
     Attributes:
         version: Counts from 1 for each name and never repeats.
         is_guarded: Whether constraints of the stream terminate partial matches of the pattern early.
-        route: Name of the further key by whose traces the pattern is matched; empty: the correlation key.
+        route: Name of the further key by whose traces the pattern is matched. It is empty for the correlation key.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_ON
@@ -165,13 +165,11 @@ class PatternPause(_NamedRecord):
 
 @dataclass(frozen=True, slots=True)
 class OperatorOn(ControlRecord):
-    """A version of an operator starts, and another version stops.
-
-    Patterns have a record of their own with the same effect: ``PatternOn``.
+    """A version of an operator starts, and another version stops. Patterns have ``PatternOn`` instead.
 
     Attributes:
-        start: What happens to the state of the other version. ``fresh``: it is dropped; ``migrate``: the other version
-            finishes it; ``keep``: this version continues with it.
+        start: What happens to the state of the other version. With ``fresh`` it is dropped, with ``migrate`` the other
+            version finishes it, and with ``keep`` this version continues with it.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_ON
@@ -271,7 +269,7 @@ class TableRow(ControlRecord):
 
     Attributes:
         key: The text of the key, as ``streams.tables.mapped.key_texts`` returns it.
-        row: The values of the columns in their order; None: the row is removed.
+        row: The values of the columns in their order. None removes the row.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TABLE_ROW
@@ -288,7 +286,7 @@ class Tick(ControlRecord):
 
     Attributes:
         time_us: The newest time of the stream, before its lateness is subtracted.
-        cause: ``events``: events of another shard; ``clock``: the wall clock, in a quiet stream.
+        cause: ``events`` if events of another shard caused the tick, ``clock`` if the wall clock did in a quiet stream.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TICK
@@ -302,7 +300,7 @@ class TraceEnd(ControlRecord):
     """The trace of a key ends.
 
     Attributes:
-        time_us: Event time of the end, at most the newest time in the shard; None: the newest time.
+        time_us: Event time of the end, at most the newest time in the shard. None means the newest time.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TRACE_END
@@ -318,9 +316,9 @@ class Punctuation(ControlRecord):
     Attributes:
         range: No later event with a time after ``time_us`` has a key in this range. Inputs of joins finish these keys.
             No trace ends, because only the hash of a trace's key is known.
-        by: The key of the range: name or path of a further key, or the path of another attribute; empty: the
+        by: The key of the range: name or path of a further key, or the path of another attribute. It is empty for the
             correlation key.
-        time_us: The event time at which the range is finished; None: the newest time in the shard.
+        time_us: The event time at which the range is finished. None means the newest time in the shard.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PUNCTUATION
@@ -350,7 +348,8 @@ class Ask(ControlRecord):
     """A question about the state of each shard at this position. It changes nothing.
 
     Attributes:
-        route: Name of the further key by which the asked operators read the stream; empty: the correlation key.
+        route: Name of the further key by which the asked operators read the stream. It is empty for the correlation
+            key.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.ASK
@@ -380,13 +379,13 @@ class LatenessChange(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedKeys(Body):
-    """The keys that an input of a join has finished, so that no later events with these keys are expected.
+    """The keys that an input of a join has finished. No later events with these keys are expected.
 
     Attributes:
-        to: The last finished key. No event with a key up to this one and a time after ``time_us`` is expected. None:
-            the input's keys have started again, so finished keys may occur again.
-        reading: A hash of how the observed version reads the input; other versions ignore the decision. Empty: a
-            decision of an earlier release, which applies to every version.
+        to: The last finished key. No event with a key up to this one and a time after ``time_us`` is expected. None
+            means that the input's keys have started again, so finished keys may occur again.
+        reading: A hash of how the observed version reads the input. Other versions ignore the decision. It is empty in
+            decisions of an earlier release, which apply to every version.
         seen: The basis of the decision, for people.
     """
 
@@ -412,9 +411,9 @@ def _closed(members: Members, name: str) -> tuple[ClosedKeys, ...]:
 class KeysClosed(ControlRecord):
     """Inputs of an operator finish keys, as a decider concluded from the observations of all shards.
 
-    The record belongs to the stream of the operator. ``refused``: the reason in words if the operator must stop,
-    because it would exceed its memory limit; None: the operator continues. ``version``: the observed version of the
-    operator, which is the only one that ``refused`` stops; None: any version, as in earlier releases.
+    The record belongs to the stream of the operator. ``refused`` is the reason in words if the operator must stop,
+    because it would exceed its memory limit, and otherwise None. ``version`` is the observed version, the only one that
+    ``refused`` stops. It is None in records of earlier releases, which concern any version.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED
@@ -449,7 +448,7 @@ _BY_KIND: Mapping[RecordKind, type[ControlRecord]] = {record.KIND: record for re
 
 
 def encode_control(record: ControlRecord) -> bytes:
-    """Return the body of a record in the log; its kind is ``record.KIND``."""
+    """Return the body of a record in the log. The body does not contain the kind, which is ``record.KIND``."""
     return orjson.dumps({"format": FORMAT_VERSION, **record.to_json()})
 
 

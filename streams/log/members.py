@@ -27,7 +27,7 @@ class Members:
         return self._values
 
     def get(self, name: str) -> Any:
-        """Return the raw value of a member; None if it is missing."""
+        """Return the raw value of a member, or None if it is missing."""
         return self._values.get(name)
 
     def text(self, name: str) -> str:
@@ -38,25 +38,25 @@ class Members:
         return value
 
     def text_or_none(self, name: str) -> str | None:
-        """Read a non-empty text, or None."""
+        """Read a non-empty text, or None if the member is missing."""
         return None if self.get(name) is None else self.text(name)
 
     def version(self, name: str) -> int:
-        """Read a number from 1."""
+        """Read a whole number of at least 1."""
         value = self.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise self.error(name, f"{name} is {value!r}; it must be a number from 1")
         return value
 
     def count(self, name: str) -> int:
-        """Read a whole number from 0."""
+        """Read a whole number of at least 0."""
         value = self.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise self.error(name, f"{name} is {value!r}; it must be a whole number from 0")
         return value
 
     def time_us(self, name: str) -> int | None:
-        """Read a time in microseconds UTC, or None."""
+        """Read a time in microseconds UTC, or None if the member is missing."""
         value = self.get(name)
         if value is None:
             return None
@@ -71,7 +71,7 @@ class Members:
         return value
 
     def choice(self, name: str, known: Sequence[str]) -> str:
-        """Read one of the known words; the first one if the member is missing."""
+        """Read one of the known words. If the member is missing, return the first of them."""
         value = self._values.get(name, known[0])
         if value not in known:
             raise self.error(name, f"{name} is {value!r}; it must be {' or '.join(map(repr, known))}")
@@ -90,12 +90,14 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Describes how a field of a ``Body`` is read and written as a member of JSON; a part of the field's annotation.
+    """Describes how a field of a ``Body`` is read and written as a member of JSON.
+
+    It is a part of the field's annotation.
 
     Attributes:
         read: Function that reads the member of a given name.
-        write: Function that converts the value to plain JSON; None: the value is plain JSON.
-        name: Name of the member in the body; empty: the field's name.
+        write: Function that converts the value to plain JSON. None means that the value is plain JSON already.
+        name: Name of the member in the body. If it is empty, the member has the name of the field.
         is_sparse: Whether the member is left out if it has the default of its field.
     """
 
@@ -106,7 +108,7 @@ class Member:
 
 
 def choice_of(*known: str) -> Callable[[Members, str], str]:
-    """Return a function that reads one of the known words; the first one if the member is missing."""
+    """Return a function that reads one of the known words. If the member is missing, it returns the first of them."""
     return lambda members, name: members.choice(name, known)
 
 
@@ -125,7 +127,7 @@ class Body:
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        """Read the members that ``to_json`` writes; raises ``ControlRecordError`` if one is missing or malformed."""
+        """Read the members that ``to_json`` writes. Raises ``ControlRecordError`` if one is missing or malformed."""
         kind: Any = cls
         values = {
             field.name: member.read(members, name)

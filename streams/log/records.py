@@ -68,9 +68,10 @@ class LogEntry:
     """One entry of one shard of the event log.
 
     Attributes:
-        position: Position in the shard, ``<ms>-<n>``; compare positions with ``position_order``.
-        body: For ``EVENTS`` an ``EventBatch`` in wire form; otherwise a control record, see ``streams.log.control``.
-        route: For ``EVENTS``, the name of the further key by which the events are keyed; empty for the correlation key.
+        position: Position in the shard, ``<ms>-<n>``. ``position_order`` compares positions.
+        body: A batch in wire form for ``EVENTS``, otherwise a control record (``streams.log.control``).
+        route: For ``EVENTS``, the name of the further key by which the events are keyed. It is empty for the
+            correlation key.
     """
 
     position: str
@@ -86,20 +87,17 @@ def log_key(shard: int) -> str:
 
 
 def questions_key(shard: int) -> str:
-    """Return the Redis key of the questions to a shard that its task has not answered yet."""
+    """Return the Redis key of the unanswered questions to a shard."""
     return f"{log_key(shard)}:questions"
 
 
 def answers_key(question: str) -> str:
-    """Return the Redis key of the answers to one asker.
-
-    The id of a question begins with its asker's name and a dot.
-    """
+    """Return the Redis key of the answers to one asker. The id of a question begins with its asker and a dot."""
     return f"forestall:answers:{question.partition('.')[0]}"
 
 
 def stops_key(shard: int) -> str:
-    """Return the Redis key of a shard's stops: operators whose pause takes effect before the backlog is read.
+    """Return the Redis key of a shard's stops. They are operators whose pause takes effect before the backlog is read.
 
     The key stores a hash. Each field is the position of the last control record of a pause. The value of the field is a
     JSON list with the stream, the kind and the body (as text) of each record of the pause. The script that appends the
@@ -109,19 +107,19 @@ def stops_key(shard: int) -> str:
 
 
 def position_order(position: str) -> tuple[int, int]:
-    """Return the sort key of a position within its shard."""
+    """Return a value by which the positions of a shard sort."""
     milliseconds, _, sequence = position.partition("-")
     return int(milliseconds), int(sequence or 0)
 
 
 def is_older(position: str, since: str) -> bool:
-    """Return whether a log position is older than a stream's declaration (``since``, in ms; empty: not declared)."""
+    """Return whether a log position is older than a stream's declaration. ``since`` is in ms, empty if not declared."""
     return int(position.partition("-")[0]) < int(since or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A stream that an operator reads; ``key`` is the name of a further key, or empty for the correlation key."""
+    """A stream that an operator reads. ``key`` is the name of a further key, or empty for the correlation key."""
 
     stream: str
     key: str = ""

@@ -1,4 +1,4 @@
-"""Lua scripts that run inside the server of the log: one file each, with keys and arguments by name.
+"""Lua scripts that run inside the server of the log. Each is a file, and has keys and arguments by name.
 
 A file begins with its header, the lines that start with ``--!``::
 
@@ -40,7 +40,7 @@ class Script:
     names: frozenset[str]
 
     def bind(self, values: Mapping[str, ScriptInput]) -> tuple[list[str], list[ScriptValue]]:
-        """Return KEYS and ARGV, given the values by name.
+        """Return the lists KEYS and ARGV for values given by name.
 
         Raises ``TypeError`` if a value is missing or unknown, or is a list instead of a single value, or vice versa.
         """
@@ -50,7 +50,7 @@ class Script:
         return cast("list[str]", self._values(self.keys, values)), self._values(self.args, values)
 
     def _values(self, names: Sequence[str], inputs: Mapping[str, ScriptInput]) -> list[ScriptValue]:
-        """Return the values of the named parameters in their order, with lists flattened."""
+        """Return the values of the named parameters in their order. The items of a list follow one another."""
         values: list[ScriptValue] = []
         for name in names:
             is_list = name[-1] == "*"
@@ -63,7 +63,7 @@ class Script:
 
 @cache
 def read_script(package: str, name: str) -> Script:
-    """Read the script ``<name>.lua`` of a dotted package; the name may contain folders and slashes."""
+    """Read the script ``<name>.lua`` of a dotted package. ``name`` may begin with folders and slashes."""
     source = _source(package, name)
     header = _header(name, source)
     parts: dict[str, str] = {}
@@ -75,7 +75,7 @@ def read_script(package: str, name: str) -> Script:
 
 
 def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield Lua code that assigns the values of a table to local variables."""
+    """Yield Lua code that makes each item of a table a local variable. The table is KEYS or ARGV."""
     if any(name.endswith("*") for name in names[:-1]):
         raise ValueError(f"the script {script} has a list before its last name: {', '.join(names)}")
     for number, name in enumerate(names, start=1):
@@ -87,7 +87,7 @@ def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
-    """Return the names listed in each member of a script's header."""
+    """Return the names that each kind of header line lists (``uses``, ``keys``, ``args``)."""
     header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}
     for line in takewhile(lambda line: line.startswith(_MARK), source.splitlines()):
         member, _, listed = line.removeprefix(_MARK).partition(":")
@@ -98,7 +98,7 @@ def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
 
 
 def _add_parts(package: str, beside: PurePosixPath, names: Sequence[str], parts: dict[str, str]) -> None:
-    """Add the texts of parts by name, each after the parts that it uses."""
+    """Add the texts of parts to ``parts``, by name. A part follows the parts that it uses."""
     for name in names:
         try:
             text = _source(package, f"{beside}/{name}")

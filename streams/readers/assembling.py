@@ -23,7 +23,7 @@ _KEPT_PROBLEMS = 100
 
 
 class Assembly:
-    """Collects the events of one file. ``has_numbered``: whether ``next_id`` has made an id.
+    """Collects the events of one file. ``has_numbered`` says whether ``next_id`` has made an id.
 
     Problems do not stop the reading. ``finish`` reports their number and the first few.
     """
@@ -43,7 +43,7 @@ class Assembly:
         self._missing: Counter[str] = Counter()
 
     def next_id(self, name: str) -> str:
-        """Make an id for an event without one: ``name:1``, ``name:2``, ..., in the order of the events of ``name``."""
+        """Return an id for an event without one: ``name:1`` for the first event of ``name``, then ``name:2``."""
         self.has_numbered = True
         number = self._count_by_key.get(name, 0) + 1
         self._count_by_key[name] = number
@@ -53,9 +53,9 @@ class Assembly:
         return event_id
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """Return the time of the next event: ``value``, or the event's number if lines are numbered.
+        """Return the time of the next event. It is ``value``, or the number of the event if lines are numbered.
 
-        ``advice``: how to correct a missing time.
+        ``advice`` says how to correct a missing time.
         """
         self._position += 1
         if self.options.times == "line":
@@ -67,7 +67,7 @@ class Assembly:
     def take(self, event: Event) -> None:
         """Accept an event whose id comes from the file.
 
-        If the id is repeated, the event is dropped, unless duplicates are kept.
+        An event with a repeated id is dropped, unless duplicates are kept.
         """
         if self.options.duplicates == "drop":
             if event.id in self._ids:
@@ -86,7 +86,7 @@ class Assembly:
             self._problems.append(f"{_describe(place)}: {reason}")
 
     def finish(self) -> list[Event]:
-        """Return the events by time (ties in file order), or in file order.
+        """Return the events by time, with ties in file order, or all in file order, as the options say.
 
         Raises ``EventFileError`` if there were problems.
         """
@@ -111,11 +111,11 @@ class Assembly:
         )
 
     def note_missing(self, attribute: str) -> None:
-        """Count a value that counts as missing because it cannot be read."""
+        """Count a value of an attribute that is treated as missing, because it cannot be read."""
         self._missing[attribute] += 1
 
     def _note_missing(self) -> None:
-        """Report how many values of each attribute count as missing because they could not be read."""
+        """Report how many values of each attribute are treated as missing, because they could not be read."""
         for name, count in sorted(self._missing.items()):
             if self.options.on_notice is not None:
                 what = "value is" if count == 1 else "values are"
@@ -138,5 +138,5 @@ def _describe(place: Place) -> str:
 
 
 def attribute_name(key: str, names: Mapping[str, Any]) -> str:
-    """Return the attribute that a key option names; a prefix ``data.`` is removed if ``names`` lacks the option."""
+    """Return the attribute that a key option names. A prefix ``data.`` is ignored unless ``names`` has it."""
     return key if key in names else key.removeprefix("data.")

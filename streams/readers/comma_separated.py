@@ -24,7 +24,7 @@ from streams.readers.options import ReaderOptions
 
 
 def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
-    """Read the events of a CSV file by time, ties in file order.
+    """Read the events of a CSV file by time. Ties stay in file order.
 
     Raises ``EventFileError`` if the header lacks required columns, or rows are not valid events.
     """
@@ -51,7 +51,7 @@ def read_comma_separated(stream: io.BufferedReader, path: Path, options: ReaderO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellPlaces:
-    """Column indices of the members of an event in a row."""
+    """The columns of an event's members, as indices into a row."""
 
     width: int
     type: int
@@ -64,7 +64,7 @@ class CellPlaces:
 
 
 def form_of(path: Path, options: ReaderOptions) -> CsvForm:
-    """Detect the CSV form of a file of events."""
+    """Detect the CSV form of a file of events, before any event is read."""
     places = _places(options, {})
     columns = {places.type, places.time, *places.ids, *places_of(places.key)}
     return examine(path, options, {*columns, *(name.removeprefix("data.") for name in columns)}, places.time)
@@ -77,12 +77,12 @@ def refuse_repeated(names: Sequence[str], path: Path) -> None:
 
 
 def width_fault(row: Sequence[str], width: int) -> str | None:
-    """Return the reason why a row does not fit its header, in words; None if it does."""
+    """Return why a row does not fit a header of ``width`` columns, in words. Return None if it fits."""
     return None if len(row) == width else f"{len(row)} values for {width} columns; quote values that contain commas"
 
 
 def read_header(names: list[str], path: Path, options: ReaderOptions, form: CsvForm) -> CellPlaces:
-    """Return the column indices of an event's members, from the header; rejects a missing or repeated column."""
+    """Return the column indices of an event's members in a header. A missing or repeated column is rejected."""
     refuse_repeated(names, path)
     index = {name: place for place, name in enumerate(names)}
     places = _places(options, index)
@@ -150,7 +150,7 @@ def _key_columns(key: KeyForm, index: Mapping[str, int]) -> KeyForm:
 
 
 def _key_options(key: KeyForm) -> dict[str, str]:
-    """Return the columns of the key, each by its command-line option, such as ``--key``."""
+    """Return the columns of the key by the command-line option that names each, such as ``--key``."""
     return {f"--key {name}=": place for name, place in key.items()} if isinstance(key, Mapping) else {"--key": key}
 
 

@@ -46,7 +46,7 @@ class CsvForm:
     options: ReaderOptions
 
     def value(self, name: str, text: str) -> Scalar:
-        """Return the value of a cell; raises ``EventRejected`` if it does not have the type of its column."""
+        """Return the value of a cell. Raises ``EventRejected`` if it does not have the type of its column."""
         if not text:
             return None
         kind = self.types.get(name, "text")
@@ -62,7 +62,7 @@ class CsvForm:
         return value
 
     def rows(self, stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows, each with the number of its last line; empty lines are skipped."""
+        """Yield the rows, each with the number of its last line. Empty lines are skipped."""
         lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         skipped = 0
         if self.has_mark:
@@ -86,8 +86,8 @@ class CsvForm:
 def examine(path: Path, options: ReaderOptions, required: Collection[str], time: str | None) -> CsvForm:
     """Detect the form of a CSV file. Notices report detected properties that differ from the defaults.
 
-    ``required``: columns that an event needs, by which the delimiter is chosen. ``time``: the column of the time.
-    Raises ``EventFileError`` if several delimiters are possible.
+    ``required`` are the columns that an event needs. The delimiter is chosen to find them. ``time`` is the column of
+    the time. Raises ``EventFileError`` if several delimiters are possible.
     """
     with open_events(path, options) as stream:
         header = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="").readline()
@@ -119,7 +119,7 @@ class _Column:
 
     Attributes:
         numeric: Number of cells that could be numbers or booleans.
-        digits: Number of digits after the point in the first cell with a point; None: no such cell yet.
+        digits: Number of digits after the point in the first cell with a point, or None before such a cell.
         odd: The cell that ruled out the last possible form.
     """
 
@@ -147,7 +147,7 @@ class _Column:
 
     @property
     def kind(self) -> ColumnType | None:
-        """The type of the column; None for text."""
+        """The type of the column, or None for text."""
         if not self.filled or not self.forms:
             return None
         return "boolean" if self.forms <= {"0", "1", "2"} else "number"
@@ -179,7 +179,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def _number(text: str, *, has_comma: bool) -> int | float | None:
-    """Return the value of a number; a decimal comma is allowed if semicolons separate columns."""
+    """Return the value of a number. ``has_comma`` says whether it may have a decimal comma."""
     if not _LOOSE.fullmatch(text) or ("," in text and not has_comma):
         return None
     written = text.replace(",", ".")
@@ -190,9 +190,9 @@ def _number(text: str, *, has_comma: bool) -> int | float | None:
 
 
 def _delimited(header: str, path: Path, options: ReaderOptions, required: Collection[str]) -> CsvForm:
-    """Return the delimiter of a header.
+    """Return the delimiter of a header. The options or a mark (``sep=``) may name it.
 
-    The options or a mark (``sep=``) may name it. Otherwise it is the one that finds most required columns.
+    Otherwise it is the one that finds most required columns.
     """
     mark = re.fullmatch(r'"?sep=(.)"?\s*', header)
     if mark is not None or options.delimiter is not None:
@@ -211,10 +211,7 @@ def _delimited(header: str, path: Path, options: ReaderOptions, required: Collec
 
 
 def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Column], set[str]]:
-    """Return the columns of a file, and the orders of day and month in its dates.
-
-    A damaged file is examined up to the damage.
-    """
+    """Return the columns of a file, and the orders of day and month in its dates. Damage ends the examination."""
     columns: list[_Column] = []
     orders: set[str] = set()
     place: int | None = None
@@ -235,7 +232,7 @@ def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Col
 
 
 def _dated(path: Path, options: ReaderOptions, orders: set[str]) -> ReaderOptions:
-    """Set the order of day and month in the options, if the dates of the file show the order."""
+    """Return the options with the order of day and month, if the dates of the file show the order."""
     if options.clock.format is not None or len(orders) != 1:
         return options
     (order,) = orders

@@ -83,7 +83,7 @@ def read_batch(
 ) -> EventBatch:
     """Read the events of ``read_events`` as one batch. Many JSON lines are read by columns, which is much faster.
 
-    ``read``: names of the needed attributes, for files that have columns; None: all.
+    ``read`` names the needed attributes, and applies to files that have columns. None means all attributes.
     """
     path, settings = Path(path), options or ReaderOptions()
     if (kind := _kind(path)) in _TABLES:
@@ -97,10 +97,7 @@ def read_batch(
 
 
 def reads_by_columns(path: str | Path) -> bool:
-    """Return whether ``read_batch`` reads a file by columns.
-
-    It does so for JSON lines, if they are enough to pay for loading the kernel.
-    """
+    """Return whether ``read_batch`` reads a file by columns. It does for JSON lines if loading the kernel pays."""
     path = Path(path)
     if _READERS.get(_kind(path)) is not read_jsonl:
         return False
@@ -129,7 +126,7 @@ def _of_table(
 
 
 def _kind(path: Path) -> str:
-    """Return the key of ``_READERS`` or ``_TABLES`` for a file."""
+    """Return the name of a file's kind, a key of ``_READERS`` or ``_TABLES``."""
     suffix = path.suffix.lower()
     if suffix in _TABLES:
         return suffix

@@ -1,6 +1,6 @@
-"""Reads JSON lines: one event per line.
+"""Reads JSON lines, which have one event per line.
 
-``{"id":"e1","type":"A","time":"2026-01-01T00:00:00Z" or a number,"key":"k","data":{...}}``: the plain form of
+``{"id":"e1","type":"A","time":"2026-01-01T00:00:00Z" or a number,"key":"k","data":{...}}`` is the plain form of
 ``forms.plain`` under the default mapping. Other members of a line are ignored, except one that the key option names.
 Empty lines are skipped.
 """
@@ -33,7 +33,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_jsonl(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
-    """Read the events of a JSON lines file by time, ties in file order."""
+    """Read the events of a JSON lines file by time. Ties stay in file order."""
     declaration = declaration_of(options)
     assembly = Assembly(path, options)
     for number, line in enumerate(stream, start=1):
@@ -88,10 +88,7 @@ def read_object(value: object, declaration: StreamDeclaration, assembly: Assembl
 
 
 def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """Read the event of an object with a known time.
-
-    If the object has no id and the options name no column for ids, the event is numbered.
-    """
+    """Read the event of an object with a known time. It gets a numbered id if it has none and no option names one."""
     mapping = declaration.mapping
     timed = with_value(line, mapping.time, time_us)
     if not isinstance(mapping.id, str):
@@ -105,7 +102,7 @@ def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclara
 def declaration_of(options: ReaderOptions) -> StreamDeclaration:
     """Return a stream declaration for reading with these options.
 
-    If the options map members, all other members of a line are attributes.
+    If the options say where a member is, all other members of a line are attributes.
     """
     columns, usual = options.columns, FieldMapping()
     if columns == Columns():
@@ -121,7 +118,7 @@ def declaration_of(options: ReaderOptions) -> StreamDeclaration:
 
 
 def _attributes(line: Mapping[str, Any], declaration: StreamDeclaration) -> dict[str, Any]:
-    """Return the members of a line except id, type and time. Members of ``data`` are attributes themselves."""
+    """Return the attributes of a line: members of ``data``, and members other than id, type and time."""
     mapping = declaration.mapping
     ids = {mapping.id} if isinstance(mapping.id, str) else set()
     mapped = ids | {mapping.type, mapping.time} | ({"key"} & set(places_of(declaration.key)))

@@ -37,9 +37,9 @@ _MEMBERS = {kernel.ID: b"id", kernel.TYPE: b"type", kernel.DATA: b"data", kernel
 
 
 def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> EventBatch | None:
-    """Read the events of a JSON lines file by time, ties in file order.
+    """Read the events of a JSON lines file by time. Ties stay in file order.
 
-    Return None if the file has to be read line by line, because it is partly invalid or has too many unusual lines.
+    Return None if the file is partly invalid or has too many unusual lines. The caller then reads it line by line.
     """
     parts = list(chunks_by_columns(stream, path, options, _CHUNK_BYTES))
     batches = [part for part in parts if part is not None]
@@ -57,10 +57,10 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
 def chunks_by_columns(
     stream: io.BufferedReader, path: Path, options: ReaderOptions, size: int, *, without: bytes = b""
 ) -> Iterator[EventBatch | None]:
-    """Yield the events of a JSON lines file in file order, in chunks of about ``size`` bytes; ids may repeat.
+    """Yield the events of a JSON lines file in file order, in chunks of about ``size`` bytes. Ids may repeat.
 
-    A longer line is read as a whole. If ``without``, a piece of text, occurs in a chunk, the chunk is not read by
-    columns. The last item is None if the remaining lines have to be read one by one.
+    A longer line is read as a whole. Chunks that contain the bytes ``without`` are not read by columns. The last item
+    is None if the remaining lines have to be read one by one.
     """
     forms = {path: _line_form(path, options) for path in places_of(options.key or "key")}
     readable = {path: form for path, form in forms.items() if form is not None}
@@ -81,14 +81,14 @@ def chunks_by_columns(
 
 @dataclass(frozen=True, slots=True)
 class _ChunkReader:
-    """Reads a chunk of whole lines at a time."""
+    """Reads the events of chunks, each of which has whole lines."""
 
     path: Path
     options: ReaderOptions
     forms: Mapping[str, kernel.LineForm]  # by the path of the key
 
     def read(self, chunk: bytes, *, is_first: bool) -> EventBatch | None:
-        """Return the events of a chunk in order; None if its lines have to be read one by one."""
+        """Return the events of a chunk in order. Return None if its lines have to be read one by one."""
         try:
             chunk.decode()
         except UnicodeDecodeError:
@@ -110,7 +110,7 @@ class _ChunkReader:
         return EventBatch.joined([usual, EventBatch.from_events(list(odd.values()))]).take(np.argsort(order))
 
     def _lines(self, text: NDArray[np.uint8]) -> kernel.Lines:
-        """Return the spans of the members of every line. The key is read at the path for the line's type."""
+        """Return the spans of the members of every line. The key is the value at the path for the line's type."""
         count, inside = int(np.count_nonzero(text == kernel.NEWLINE)), np.empty(kernel.DEEPEST, np.bool_)
         readings = {path: _room_for(count) for path in self.forms}
         for path, lines in readings.items():
@@ -121,7 +121,7 @@ class _ChunkReader:
     def _read_odd(
         self, chunk: bytes, lines: kernel.Lines, unusual: NDArray[np.intp], *, is_first: bool
     ) -> dict[int, Event] | None:
-        """Return the events of the unusual lines by row; None if one of them is rejected or has no id."""
+        """Return the events of the unusual lines by row. Return None if one of them is rejected or has no id."""
         events: dict[int, Event] = {}
         declaration = declaration_of(self.options)
         ends = [*lines.starts[1:].tolist(), len(chunk)] if len(unusual) else []
@@ -141,7 +141,7 @@ class _ChunkReader:
 
 
 def _by_type(text: NDArray[np.uint8], readings: Mapping[str, kernel.Lines], key: Mapping[str, str]) -> kernel.Lines:
-    """Merge several readings of the same lines: each line is taken from the reading with the key path for its type."""
+    """Merge readings of the same lines by different key paths. A line comes from the reading with its type's path."""
     first = next(iter(readings.values()))
     merged = _room_for(len(first.kinds))
     merged.starts[:] = first.starts
@@ -158,7 +158,7 @@ def _by_type(text: NDArray[np.uint8], readings: Mapping[str, kernel.Lines], key:
 
 
 def _line_form(path: str, options: ReaderOptions) -> kernel.LineForm | None:
-    """Return the form of lines with the key at a path; None if the kernel cannot read such lines."""
+    """Return how the kernel reads lines with the key at a path. Return None if the kernel cannot read such lines."""
     if options.columns != Columns() or options.clock not in _USUAL_CLOCKS or options.encoding is not None:
         return None
     first, *inside = path.split(".")
@@ -227,7 +227,7 @@ def _batch(text: NDArray[np.uint8], lines: kernel.Lines, rows: NDArray[np.intp])
 
 
 def _pieces(text: NDArray[np.uint8], spans: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """Return the given spans of a text as an Arrow array."""
+    """Return the texts between the given spans as an Arrow array."""
     offsets = np.zeros(len(spans) + 1, np.int32)
     np.cumsum(spans[:, 1] - spans[:, 0], out=offsets[1:])
     room = np.empty(int(offsets[-1]), np.uint8)

@@ -1,4 +1,4 @@
-"""Reads rows of files through a mapping of columns: each row becomes a CloudEvent, which every stream can read.
+"""Reads rows of files through a mapping of columns. Each row becomes a CloudEvent, which every stream can read.
 
 An event without an id gets the id ``<file>:<line>`` or ``<file>:<row>``.
 """
@@ -33,8 +33,8 @@ class RawRow:
     """A row of a file.
 
     Attributes:
-        place: Number of the line (JSON lines, CSV) or row (Parquet), from 1; a description in words for XES.
-        body: A JSON object as written, not checked; if the row is faulty, its first bytes.
+        place: Number of the line (JSON lines, CSV) or row (Parquet), from 1. For XES it is a description in words.
+        body: A JSON object as written, not checked. If the row is faulty, these are its first bytes.
     """
 
     place: int | str
@@ -44,19 +44,20 @@ class RawRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLayout:
-    """The layout by which columns become a JSON object.
+    """How the columns of a row are arranged in a JSON object.
 
     Attributes:
-        top: Columns that are members of the object itself, while all others are members of its ``data``. None: every
-            column is a member of the object itself, and dots in its name make nested objects.
-        texts: Columns of CSV that are texts even if all cells look like numbers; includes ``top`` except the time.
-        id: Column of the event's id, which is generated if missing; or several columns that the stream joins to one id.
-        time: Column of the event's time; whole microseconds remain numbers.
-        max_row_bytes: Larger rows are faulty.
+        top: Columns that are members of the object itself, while all others are members of its ``data``. If it is None,
+            every column is a member of the object itself, and dots in its name make nested objects.
+        texts: Columns of CSV that are texts even if all cells look like numbers. It includes ``top`` except the time.
+        id: Column of the event's id, which is generated if missing, or several columns that the stream joins to one id.
+        time: Column of the event's time. Whole microseconds remain numbers.
+        max_row_bytes: The largest size of a row. Larger rows are faulty.
         data: Path of the attributes in the JSON object, if ``top`` is not None.
-        mapping: For files in foreign forms: options by which every row becomes a CloudEvent. None: columns by name.
+        mapping: For files in foreign forms, options by which every row becomes a CloudEvent. If it is None, columns
+            have their usual names.
         written: Options that describe the form of the file, if ``mapping`` is None.
-        key: Path of the correlation key in the CloudEvent, if there is a mapping; possibly by event type.
+        key: Path of the correlation key in the CloudEvent, possibly by event type. It is used if there is a mapping.
     """
 
     top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})
@@ -75,7 +76,7 @@ RowReader: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout, ReaderOptio
 
 
 def mapped_row(row: RawRow, path: Path, key: KeyForm, options: ReaderOptions) -> RawRow:
-    """Convert a row, an object of the file's columns, to a CloudEvent whose key is at the path ``key``."""
+    """Convert a row to a CloudEvent with its key at the path ``key``. The row is an object of the file's columns."""
     if row.fault is not None:
         return row
     declaration = declaration_of(options)

@@ -1,7 +1,7 @@
 """Iterates over the events of a file that should not be kept in memory.
 
 JSON lines and Parquet are read row by row, in the order of the file. CSV and XES are read as a whole, as by
-``read_events``. Unlike with ``read_events``, ids may repeat.
+``read_events``. But ids may repeat here, which ``read_events`` does not allow.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ def iterate_events(
 ) -> Iterator[Event]:
     """Yield the events of a file. Events of equal time are in the order of the file.
 
-    ``declaration``: the stream of the rows of JSON lines and Parquet, which are CloudEvents, or plain objects under the
-    stream's mapping. None: the rows are plain objects as in ``read_events``, with the key that the options name.
+    ``declaration`` is the stream of the rows of JSON lines and Parquet. They are then CloudEvents, or plain objects
+    under the stream's mapping. If it is None, the rows are plain objects as in ``read_events``, with the key that the
+    options name.
 
     Raises:
-        EventFileError: The file cannot be read or has invalid events; earlier events may have been yielded.
+        EventFileError: The file cannot be read or has invalid events. Earlier events may have been yielded.
     """
     settings = options if options is not None else ReaderOptions()
     kind = kind_of(path)
@@ -73,7 +74,7 @@ def iterate_events(
 def iterate_batches(
     path: Path, options: ReaderOptions | None = None, declaration: StreamDeclaration | None = None, *, rows: int
 ) -> Iterator[EventBatch]:
-    """Yield the events of ``iterate_events``, at most ``rows`` at a time. JSON lines are read by columns."""
+    """Yield the events of ``iterate_events`` in batches of at most ``rows``. JSON lines are read by columns."""
     settings, done = options or ReaderOptions(), 0
     if declaration is None and kind_of(path) == "jsonl":
         with open_events(path, settings) as stream:
@@ -90,7 +91,7 @@ def iterate_batches(
 
 
 def _layout(declaration: StreamDeclaration) -> RowLayout:
-    """Return the layout with the top-level columns that the stream reads."""
+    """Return the layout of rows for a stream. Columns that the stream reads outside ``data`` are at the top."""
     usual = RowLayout()
     mapping = declaration.mapping
     if mapping.data != "data":

@@ -29,7 +29,7 @@ _CHUNK_BYTES = 256 * 1024
 
 @contextmanager
 def open_events(path: Path, options: ReaderOptions, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
-    """Open the decompressed bytes of a file, or of the span in the options; at most ``max_bytes`` are read.
+    """Open a file, or the span of it that the options name, as decompressed bytes. At most ``max_bytes`` are read.
 
     Text in another encoding, named or marked, is converted to UTF-8. Raises ``EventFileError`` if the file cannot be
     opened. Reading raises it if the file is damaged or too large.
@@ -50,7 +50,7 @@ def open_events(path: Path, options: ReaderOptions, progress: Progress | None = 
 
 
 def encoding_of(name: str) -> str:
-    """Return Python's name of an encoding; raises ``DeclarationError`` if it is unknown."""
+    """Return Python's name of an encoding. Raises ``DeclarationError`` if the encoding is unknown."""
     try:
         return codecs.lookup(name).name
     except LookupError as error:
@@ -61,13 +61,13 @@ def encoding_of(name: str) -> str:
 
 
 def _marked_encoding(content: io.BufferedReader, options: ReaderOptions) -> str | None:
-    """Return the encoding of the byte order mark; None for UTF-8 or without a mark."""
+    """Return the encoding that a byte order mark names. Return None for UTF-8 or without a mark."""
     first = b"" if options.span is not None else content.peek(2)[:2]
     return "utf-16" if first in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
 
 
 class _ProgressReader(io.RawIOBase):
-    """Passes through a file, or a span of it, and reports the share that has been read."""
+    """Passes through the bytes of a file or of a span, and reports the share that has been read."""
 
     def __init__(self, raw: io.FileIO, span: tuple[int, int] | None, progress: Progress | None) -> None:
         begin, end = span or (0, os.fstat(raw.fileno()).st_size)

@@ -18,13 +18,15 @@ _USUAL_KEYS = ("subject", "key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Where the members of an event are in a file: columns of CSV, paths in JSON lines. None: the default place.
+    """Where the members of an event are in a file. These are columns of CSV or paths in JSON lines.
 
     Attributes:
-        id: Place of the event's id, or several places whose values are joined to one id by colons. None: ``id``, and
-            events without an id are numbered.
-        attributes: The columns that are attributes; None: all columns that are not used as id, type, time or ``key``.
-        data: JSON lines: the path of the object of attributes; None: the members of the line that ``attributes`` names.
+        id: Place of the event's id, or several places whose values are joined to one id by colons. If it is None, the
+            place is ``id``, and events without an id are numbered.
+        attributes: The columns that are attributes. If it is None, these are all columns that are not used as id, type,
+            time or ``key``.
+        data: The path of the object of attributes in JSON lines. If it is None, attributes are the members of the line
+            that ``attributes`` names.
     """
 
     id: str | tuple[str, ...] | None = None
@@ -35,7 +37,7 @@ class Columns:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The columns or paths that make up an event's id; empty if ``id`` is None."""
+        """The columns or paths that make up an event's id. There are none if ``id`` is None."""
         return (self.id,) if isinstance(self.id, str) else self.id or ()
 
 
@@ -50,17 +52,17 @@ class ReaderOptions:
         times: ``event``: every event has its time, and events are sorted by time. ``file``: the same, but events remain
             in the order of the file. ``line``: times are ignored, and the n-th event gets time n - 1 microseconds
             (1970-01-01T00:00:00Z, then .000001, ...).
-        delimiter: CSV: the separator of columns; None: detected from the header.
-        encoding: Encoding of the file; None: UTF-8, or UTF-16 with a byte order mark.
-        types: CSV: types of columns by name; the types of other columns follow from their values.
+        delimiter: Separator of the columns of CSV. If it is None, it is detected from the header.
+        encoding: Encoding of the file. None means UTF-8, or UTF-16 with a byte order mark.
+        types: Types of CSV columns by name. The types of other columns follow from their values.
         duplicates: Whether an event whose id occurred earlier in the file is dropped, or read like any other event.
         on_dropped: Called with the number of dropped events, if any.
         on_numbered: Called with each id that is made from an event's position, because the file has none.
         keeps_order: Whether events remain in the order of the file instead of being sorted by time.
-        lifecycle: XES: whether the event type is ``name+transition`` if the event has a ``lifecycle:transition``.
-        classifier: XES: the name of the log's classifier that makes event types; None: ``concept:name``.
+        lifecycle: For XES, whether the event type is ``name+transition`` if the event has a ``lifecycle:transition``.
+        classifier: For XES, the name of the log's classifier that makes event types. None means ``concept:name``.
         max_bytes: Largest size of the file, after decompression.
-        span: JSON lines: only the lines between two offsets of the file, as ``line_spans`` returns them.
+        span: For JSON lines, two offsets of the file, as ``line_spans`` returns them. Only lines between them are read.
     """
 
     key: KeyForm | None = None
@@ -86,7 +88,7 @@ class ReaderOptions:
 
 
 def reading_of(declared: StreamDeclaration) -> ReaderOptions:
-    """Return options for files of a stream's events: its mapping, and the order of the file if events may be late."""
+    """Return options for files of a stream's events, from its mapping. File order stays if events may be late."""
     mapping, usual = declared.mapping, FieldMapping()
     names = {
         name: getattr(mapping, name)
@@ -107,7 +109,7 @@ def reading_of(declared: StreamDeclaration) -> ReaderOptions:
 
 
 def key_in_files(key: KeyForm) -> KeyForm | None:
-    """Return the place of a stream's key in files of events; None: the default place.
+    """Return the place of a stream's key in files of events, or None for the default place.
 
     A key ``subject`` is ``key`` in files.
     """

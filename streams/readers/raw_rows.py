@@ -42,7 +42,7 @@ _SHOWN_BYTES = 4_000
 
 
 def kind_of(path: Path) -> str | None:
-    """Return the kind of a file by its name, such as ``csv`` for ``orders.csv.gz``; None for unknown names."""
+    """Return the kind of a file by its name, such as ``csv`` for ``orders.csv.gz``. Return None for unknown names."""
     name = Path(path.stem) if path.suffix.lower() == ".gz" else path
     return _KIND_BY_SUFFIX.get(name.suffix.lower())
 
@@ -50,8 +50,9 @@ def kind_of(path: Path) -> str | None:
 def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | None = None) -> Iterator[RawRow]:
     """Yield the rows of a file in their order. If the name ends in ``.gz``, the file is decompressed.
 
-    ``layout`` is for CSV and Parquet. ``options`` limit the file's size and describe its form (default: from the
-    layout). Raises ``EventFileError`` if the file cannot be read further; earlier rows have been yielded.
+    ``layout`` arranges the rows of CSV and Parquet. ``options`` limit the file's size and describe its form. By
+    default, they follow from the layout. Raises ``EventFileError`` if the file cannot be read further, after the
+    earlier rows.
     """
     settings = options or layout.mapping or layout.written
     if kind == "parquet":
@@ -108,7 +109,7 @@ def _cell(name: str, text: str, layout: RowLayout, form: CsvForm) -> str | int |
 
 
 def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> dict[str, Any]:
-    """Convert a row to a JSON object, arranged by its layout."""
+    """Arrange the cells of a row in a JSON object, as its layout says."""
     if isinstance(layout.id, str) and layout.id not in cells:
         cells = {layout.id: made_up_id, **cells}
     if layout.top is None:
@@ -121,10 +122,7 @@ def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> d
 
 
 def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Nest objects by the dots in names.
-
-    If a name is both a value and an object, the value keeps its full name.
-    """
+    """Nest objects by the dots in names. If a name is both a value and an object, the value keeps its full name."""
     whole: dict[str, Any] = {}
     for name, value in cells.items():
         *parents, last = name.split(".")
@@ -158,10 +156,7 @@ def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[R
 
 
 def _local_time_as_text(row: dict[str, Any], column: str) -> None:
-    """Replace a time without a zone by its text.
-
-    The zone is applied later. Without this, the time would be read as UTC.
-    """
+    """Replace a time without a zone by its text. Otherwise it would be read as UTC before the zone is applied."""
     value = row.get(column)
     if isinstance(value, datetime) and value.tzinfo is None:
         row[column] = value.isoformat()
@@ -177,7 +172,7 @@ def _columns_row(row: Mapping[str, Any], number: int, source: tuple[Path, RowLay
 
 
 def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:
-    """Yield all events of a log by time, even if the log is damaged; faulty rows are first."""
+    """Yield all events of a log by time, even if the log is damaged. Faulty rows precede them."""
     refuse_columns(path, layout.mapping or ReaderOptions())
     assembly = Assembly(path, layout.mapping or ReaderOptions())
     events: list[tuple[str, Event]] = []

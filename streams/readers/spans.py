@@ -19,11 +19,11 @@ LEAST_BYTES = 4 * 1024**2
 
 
 def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int, int]]:
-    """Divide a file into parts of about equal size; return begin and end of each part in bytes.
+    """Divide a file into parts of about equal size, and return begin and end of each part in bytes.
 
     Every part has whole lines. There are at most ``parts`` consecutive spans, and fewer if a span would have less than
-    ``LEAST_BYTES``. The result is empty if the file has to be read as a whole: it is not JSON lines, is compressed, is
-    larger than allowed, or has events that get their ids or times from their order.
+    ``LEAST_BYTES``. There are none if the file has to be read as a whole. This is so if it is not JSON lines, is
+    compressed, is larger than allowed, or has events that get their ids or times from their order.
     """
     if kind_of(path) != "jsonl" or path.suffix.lower() == ".gz" or options.times == "line" or options.encoding:
         return []
@@ -51,7 +51,7 @@ def _has_id(stream: io.BufferedReader, options: ReaderOptions) -> bool:
 
 
 def _next_line(stream: io.BufferedReader, place: int) -> int:
-    """Return the byte offset of the first line that begins after ``place``; if there is none, the file's size."""
+    """Return the byte offset of the first line that begins after ``place``, or the file's size if there is none."""
     stream.seek(place)
     stream.readline()
     while True:

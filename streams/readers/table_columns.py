@@ -1,4 +1,4 @@
-"""Reads a table of Arrow columns as events, a column at a time: data frames, Parquet and Arrow files.
+"""Reads tables of Arrow columns as events, a column at a time. They come from data frames, Parquet or Arrow files.
 
 Names of columns follow the rules of CSV: ``type``, ``time`` and ``key`` are required, or the columns that the options
 name instead of them, and every other column is an attribute. Members of a column ``data`` of structs are attributes
@@ -37,14 +37,14 @@ _SCALES = {"s": 1_000_000, "ms": 1_000, "us": 1}
 def batch_of_table(
     table: pa.Table, options: ReaderOptions, read: Collection[str] | None = None, *, is_compact: bool = False
 ) -> EventBatch:
-    """Read the events of a table by time, ties in the order of the rows.
+    """Read the events of a table by time. Ties are in the order of the rows.
 
     An event without an id gets the number of its row, from 0, as its id.
 
     Args:
         table: The columns.
-        options: How events are read; ``key``, ``times``, ``columns``, ``clock`` and ``duplicates`` apply.
-        read: Names of the needed attributes; None: all.
+        options: How events are read. ``key``, ``times``, ``columns``, ``clock`` and ``duplicates`` apply.
+        read: Names of the needed attributes. None means all.
         is_compact: Whether ids that are numbers remain numbers, and keys a dictionary.
     """
     if not table.num_columns:  # an empty list has no columns either
@@ -54,10 +54,10 @@ def batch_of_table(
 
 
 def columns_read(names: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
-    """Return the columns of a table that are needed to read its events with the attributes ``read``; None: all columns.
+    """Return the columns of a table that must be read for its events with the attributes ``read``. None means all.
 
-    If a needed column is missing, all columns are read, because it may be a member of a struct. If it is not, the error
-    lists the columns.
+    If a needed name is no column, all columns are returned, because it may be a member of a struct. If it is not, the
+    later error lists the columns.
     """
     if read is None:
         return list(names)
@@ -93,7 +93,7 @@ class _TableReader:
         return batch.take(np.argsort(times_us, kind="stable"))
 
     def _distinct(self, batch: EventBatch) -> EventBatch:
-        """Drop events whose id an earlier event has."""
+        """Return the batch without events whose id an earlier event has."""
         if self.options.duplicates == "keep" or not self._id_names:
             return batch
         _, repeated = slots_of(shown_texts(batch.columns.column("id")))
@@ -128,7 +128,7 @@ class _TableReader:
     def _column(self, name: str, what: str) -> pa.Array:
         """Return the column with a name, or the values at a path inside structs.
 
-        ``what``: the event's member, for errors.
+        ``what`` names the member in errors.
         """
         names = self.table.schema.names
         if name in names:
@@ -192,7 +192,7 @@ class _TableReader:
         return times_us
 
     def _attributes(self) -> tuple[list[tuple[str, pa.Array]], dict[Path, pa.Array]]:
-        """Return the attributes as members of JSON objects, and those that conditions read as columns, by path."""
+        """Return the attributes in two forms: as members of JSON objects, and as columns for conditions by path."""
         members, typed = [], dict[Path, pa.Array]()
         for name, column in self._selected():
             values = typed_values(column)
@@ -215,7 +215,7 @@ class _TableReader:
 
 
 def _leaves(path: Path, column: pa.Array) -> Iterator[tuple[Path, pa.Array]]:
-    """Yield the typed columns inside a column of structs, by path."""
+    """Yield the typed columns inside a column of structs. Each has its path."""
     if not pa.types.is_struct(column.type):
         return
     for field in column.type:
@@ -275,10 +275,7 @@ def _faulty(is_bad: pa.Array, name: str, what: str) -> EventRejected:
 
 
 def _encoded(texts: pa.Array) -> pa.DictionaryArray:
-    """Encode texts as a dictionary in which each text occurs once.
-
-    The dictionary may have texts that no row has.
-    """
+    """Encode texts as a dictionary in which each text occurs once. Rows need not use all of its texts."""
     if not pa.types.is_dictionary(texts.type):
         return texts.dictionary_encode()
     names = texts.dictionary.to_pylist()
@@ -318,10 +315,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _moments(column: pa.Array, clock: TimeForm) -> NDArray[np.int64]:
-    """Convert timestamps to microseconds.
-
-    Local times that clocks show twice, or skip, are read one by one.
-    """
+    """Convert timestamps to microseconds. Local times that clocks show twice, or skip, are read one by one."""
     times = floored(column)
     if times.type.tz is None and clock.zone is not None:
         try:

@@ -1,4 +1,4 @@
-"""Reads XES (IEEE 1849): traces of events in XML.
+"""Reads XES (IEEE 1849), which has traces of events in XML.
 
 The correlation key is the trace's ``concept:name``; traces with the same name are one trace. The event type is the
 event's ``concept:name``, and its time is ``time:timestamp``. Its id is ``<case>:<n>``: the n-th event, from 1, of its
@@ -49,7 +49,7 @@ Attributes: TypeAlias = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A trace as written. ``number`` counts from 1; ``classifiers`` are the classifiers before the trace, by name."""
+    """A trace as written. ``number`` counts from 1. ``classifiers`` are by name, as declared before the trace."""
 
     number: int
     attributes: Attributes
@@ -58,7 +58,7 @@ class Trace:
 
 
 def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> list[Event]:
-    """Read the events of an XES log by time, ties in file order.
+    """Read the events of an XES log by time. Ties stay in file order.
 
     Raises ``EventFileError`` if the file is not XES, or if traces or events lack required attributes.
     """
@@ -95,7 +95,7 @@ def refuse_columns(path: Path, options: ReaderOptions) -> None:
 
 
 def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
-    """Return the attributes that make up the types of a trace's events; rejects a classifier that the log lacks."""
+    """Return the attributes whose values make up the types of a trace's events. An unknown classifier is rejected."""
     if options.classifier is None:
         return (CASE_NAME,)
     if options.classifier not in trace.classifiers:
@@ -107,7 +107,7 @@ def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
 def read_event(
     case: str, attributes: Attributes, assembly: Assembly, options: ReaderOptions, keys: Sequence[str]
 ) -> Event:
-    """Read the event of an XES element. Its type consists of the attributes ``keys``."""
+    """Read the event of an XES element. Its type is made of the values of the attributes ``keys``."""
     event_id = assembly.next_id(case)
     time_us = assembly.next_time_us(
         attributes[_TIME][1] if _TIME in attributes else None, f"give the event a date {_TIME}"
@@ -133,7 +133,7 @@ def read_event(
 
 
 def iterate_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
-    """Yield the traces of a log as written; raises ``EventFileError`` at the first place that is not XES."""
+    """Yield the traces of a log as written. Raises ``EventFileError`` at the first place that is not XES."""
     try:
         yield from _parse_traces(stream, path)
     except ParseError as error:
@@ -180,7 +180,7 @@ def _parse_traces(stream: io.BufferedReader, path: Path) -> Iterator[Trace]:
 
 
 def _classifier_keys(written: str) -> tuple[str, ...]:
-    """Return the attributes of a classifier, which are separated by blanks, and quoted if a name contains blanks."""
+    """Split the attributes of a classifier at blanks. A name with blanks is in quotes."""
     return tuple(quoted or plain for quoted, plain in re.findall(r"'([^']*)'|(\S+)", written))
 
 

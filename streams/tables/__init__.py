@@ -1,4 +1,4 @@
-"""Reference tables: rows of values by key, read from files, stored as Arrow by the digest of their content.
+"""Reference tables: rows of values by key. Rows are read from files, and stored as Arrow under a digest.
 
 ``reading`` turns CSV, JSON lines and Parquet into the file of a table. ``files`` keeps such files in the cache folder
 of this machine, ``mapped`` searches a file, and ``current`` has the tables at a position of the log. The package does

@@ -1,4 +1,4 @@
-"""Business time: the hours of a calendar as sorted intervals, and deadlines and durations in business time."""
+"""Business time: the hours of a calendar as sorted intervals, and deadlines and durations within these hours."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class BusinessHours:
 
     Attributes:
         zone: Time zone of the calendar, in which texts without a zone are read.
-        opens, closes: Start and end of each interval of business time, ascending; an end is at most the next start.
-        begins, ends: Start and end of each business day, without repeats.
+        opens, closes: Start and end of each interval of business time, ascending. An end is at most the next start.
+        begins, ends: Start and end of each business day. No day occurs twice.
     """
 
     zone: str
@@ -40,17 +40,17 @@ class BusinessHours:
 
     @classmethod
     def of_intervals(cls, zone: str, opens: Us, closes: Us, begins: Us, ends: Us) -> BusinessHours:
-        """Create the hours of at least one interval; ``begins`` and ``ends`` are the business day of each interval."""
+        """Create the hours of at least one interval. ``begins`` and ``ends`` have the business day of each interval."""
         is_first = np.append([True], begins[1:] != begins[:-1])
         return cls(zone, opens, closes, begins[is_first], ends[is_first])
 
     @property
     def _passed(self) -> Us:
-        """Business time before each interval, followed by the total, in microseconds."""
+        """The business time before each interval, and then the total, in microseconds."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.closes - self.opens)])
 
     def covers(self, times: Us) -> NDArray[np.bool_]:
-        """Return a mask of the times from the start of the first business day to the end of the last one."""
+        """Return a mask of the times between the start of the first business day and the end of the last one."""
         covered: NDArray[np.bool_] = (times >= self.begins[0]) & (times <= self.ends[-1])
         return covered
 
@@ -62,7 +62,7 @@ class BusinessHours:
         return np.where(number > 0, self._passed[last] + inside, 0)
 
     def after_hours(self, times: Us, amounts: Us) -> Us:
-        """Return the moment at which ``amounts`` (us, >= 1) of business time have passed since each time.
+        """Return for each time when ``amounts`` of business time have passed since. Amounts are in us, at least 1.
 
         It is ``NEVER`` if the time or the moment is outside the years of the calendar.
         """
@@ -74,7 +74,7 @@ class BusinessHours:
         )
 
     def after_days(self, times: Us, days: Us) -> Us:
-        """Return the end of the n-th business day (n: ``days``) after each time, or ``NEVER``.
+        """Return for each time the end of the business day that is ``days`` business days later, or ``NEVER``.
 
         Day 0 is the last business day that has started at that time.
         """
@@ -93,5 +93,5 @@ def hours_of(columns: Sequence[pa.Array]) -> BusinessHours:
 
 
 def title_of(name: str) -> str:
-    """Return a table's name for messages: ``table 'x'``, or ``calendar 'x'`` if the table stores a calendar."""
+    """Return a table's name for messages. It is ``table 'x'``, or ``calendar 'x'`` if the table stores a calendar."""
     return f"calendar {name.removeprefix(PREFIX)!r}" if name.startswith(PREFIX) else f"table {name!r}"

@@ -1,4 +1,4 @@
-"""Calendars: business hours, declared by weekday, holidays and exceptions, and stored as a table of intervals.
+"""Calendars of business hours. They are declared by weekday, holidays and exceptions, and stored as a table.
 
 A row is an interval of business time, in UTC. Local times are converted once, when the calendar is declared. So later
 changes of a zone's daylight saving have no effect.
@@ -72,9 +72,9 @@ class Calendar:
 
 
 def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) -> Calendar:
-    """Read the declaration of a calendar; ``CalendarRefused`` names the faulty member.
+    """Read the declaration of a calendar. ``CalendarRefused`` names the faulty member.
 
-    ``public_holidays``: returns the holidays for the member ``holidays``, a first year and a last year.
+    ``public_holidays`` returns the holidays for the member ``holidays``, a first year and a last year.
     """
     if unknown := [name for name in document if name not in _MEMBERS]:
         raise _refused(str(unknown[0]), f"there is no such member; members are {', '.join(_MEMBERS)}")
@@ -101,10 +101,7 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
 
 
 def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
-    """Store a calendar as version 1 of a table in the cache folder.
-
-    It is refused if it has no intervals, or too many.
-    """
+    """Store a calendar as version 1 of a table in the cache folder. Refuse one with no intervals, or too many."""
     if (number := sum(len(minutes) for _, minutes in calendar.days())) > _MOST_ROWS:
         raise _refused("years", f"they have {number:,} intervals of business time; at most {_MOST_ROWS:,} are taken")
     zone = zone_of(calendar.zone)
@@ -131,7 +128,7 @@ def document_of(rows: pa.RecordBatch) -> dict[str, Any]:
 
 
 def _moment(day: date, minute: int, zone: tzinfo) -> int:
-    """Return the first moment at which clocks in a zone show a minute of a day or later, in microseconds UTC."""
+    """Return the first moment at which clocks in a zone show at least a minute of a day, in microseconds UTC."""
     local = datetime(day.year, day.month, day.day) + timedelta(minutes=minute)  # noqa: DTZ001 - as clocks show it
     moment = local.replace(tzinfo=zone).astimezone(UTC)
     if moment.astimezone(zone).replace(tzinfo=None) != local:  # clocks skip this minute
@@ -172,7 +169,7 @@ def _members(document: Any, name: str) -> Mapping[str, Any]:
 
 
 def _weekly(members: Mapping[str, Any]) -> list[Minutes]:
-    """Read the hours of the weekdays. A member is named by a weekday, or by a range such as ``mon-fri``."""
+    """Read the hours of the weekdays. The name of a member is a weekday, or a range such as ``mon-fri``."""
     hours: list[Minutes | None] = [None] * 7
     for name, written in members.items():
         first, sign, last = name.strip().lower().partition("-")
@@ -187,7 +184,7 @@ def _weekly(members: Mapping[str, Any]) -> list[Minutes]:
 
 
 def _minutes(written: Any, member: str) -> Minutes:
-    """Read hours such as ``09:00-12:00, 13:00-17:00``; ``closed`` means no hours."""
+    """Read hours such as ``09:00-12:00, 13:00-17:00``. ``closed`` means no hours."""
     if written == "closed":
         return ()
     parts = written.split(",") if isinstance(written, str) else []

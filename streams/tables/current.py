@@ -29,7 +29,7 @@ Row: TypeAlias = Sequence[Any] | None
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A version of a table with its rows. ``changes`` has the rows changed since then, by key (None: removed)."""
+    """A version of a table with its rows. ``changes`` has rows changed since, by key. None is a removed row."""
 
     version: TableVersion
     table: MappedTable
@@ -37,7 +37,7 @@ class OpenTable:
 
     @cached_property
     def _changed(self) -> tuple[MappedTable, NDArray[np.bool_]]:
-        """The changed rows as a table, and a mask of the rows that still exist."""
+        """The changed rows as a table, and a mask that is false for removed rows."""
         form = self.version.form
         rows = [[None] * len(form.columns) if row is None else row for row in self.changes.values()]
         columns = [
@@ -51,7 +51,7 @@ class OpenTable:
         return hours_of(self.table.columns)
 
     def values_for(self, column: str | None, keys: pa.Array) -> pa.Array:
-        """Return the value of a column for each key (see ``Tables.looked_up``).
+        """Return the value of a column for each key, as ``Tables.looked_up`` does.
 
         Without ``column``, return whether each key has a row.
         """
@@ -69,7 +69,7 @@ class OpenTable:
         )
 
     def rows(self) -> pa.RecordBatch:
-        """Return the current rows: the unchanged rows of the version, then the changed rows."""
+        """Return the current rows. The unchanged rows of the version are first, then the changed rows."""
         form, columns = self.version.form, list(self.table.columns)
         if self.changes:
             changed, exists = self._changed
@@ -93,14 +93,15 @@ class Tables:
     """The tables at a position of the log. They are immutable, so a batch keeps the tables with which it was read.
 
     Attributes:
-        versions: For each table name, one version, or several ordered by the event time from which each is read.
+        versions: The versions of each table by name. Several versions are sorted by the event time from which each is
+            read.
     """
 
     files: TableFiles = field(default_factory=TableFiles)
     versions: Mapping[str, tuple[OpenTable, ...]] = field(default_factory=dict)
 
     def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
-        """Return the tables with a new version. It replaces earlier ones unless it has an event time (``since_us``)."""
+        """Return the tables with a new version. It replaces earlier versions, unless it begins at an event time."""
         table = self.files.open(version.digest)
         opened = OpenTable(
             replace(version, form=table.form), table, changes or {}
@@ -129,15 +130,16 @@ class Tables:
     def looked_up(
         self, name: str, column: str | None, keys: Sequence[pa.Array], times_us: NDArray[np.int64] | None
     ) -> pa.Array:
-        """Return the value of a column for each key; null for a null key.
+        """Return the value of a column for each key. It is null for a null key.
 
         It is also null for a key without row, and for an unknown table or column.
 
         Args:
             name: The table.
-            column: The column; None: return whether the key has a row, or null for a null key.
+            column: The column. If it is None, return whether the key has a row, or null for a null key.
             keys: The columns of the key, which are texts or whole numbers.
-            times_us: The event time of each lookup, which selects a version of the table; None: the last version.
+            times_us: The event time of each lookup, which selects a version of the table. None selects the last
+                version.
         """
         versions, texts = self.versions.get(name, ()), key_texts(keys)
         if not versions:
@@ -154,7 +156,7 @@ class Tables:
     ) -> Iterator[tuple[NDArray[np.intp], BusinessHours]]:
         """Yield the hours of each version of a calendar, with the indices of the rows that read this version.
 
-        An unknown calendar yields nothing. ``times_us`` selects versions as in ``looked_up``; ``size`` is the number of
+        An unknown calendar yields nothing. ``times_us`` selects versions as in ``looked_up``. ``size`` is the number of
         rows.
         """
         versions = self.versions.get(PREFIX + calendar, ())
@@ -180,7 +182,7 @@ class Tables:
 
 
 def require_table(tables: Mapping[str, Any], name: str) -> None:
-    """Check that a table or a calendar exists; raises ``TableUnknown`` or ``CalendarUnknown``."""
+    """Check that a table or a calendar exists. Raises ``TableUnknown`` or ``CalendarUnknown``."""
     if name in tables:
         return
     kind, error = ("calendar", CalendarUnknown) if name.startswith(PREFIX) else ("table", TableUnknown)
@@ -195,7 +197,7 @@ def require_table(tables: Mapping[str, Any], name: str) -> None:
 
 
 def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int | None) -> None:
-    """Check that a table exists and has the column and the number of keys of a lookup; see ``Lookup`` for None."""
+    """Check that a table exists and has the column and the number of keys of a lookup (``Lookup``)."""
     require_table(forms, name)
     forms[name].require(name, column, keys)
 
@@ -207,7 +209,7 @@ def _version_numbers(versions: Sequence[OpenTable], times_us: NDArray[np.int64])
 
 
 def _values(table: MappedTable, rows: NDArray[np.int64], column: str | None, keys: pa.Array) -> pa.Array:
-    """Return the values of rows; null for row -1.
+    """Return the values of rows. The value of row -1 is null.
 
     Without ``column``, return whether each row exists, or null for a null key.
     """

@@ -62,14 +62,14 @@ def pieces_of_file(path: Path) -> Iterator[bytes]:
 
 
 def piece_count(path: Path) -> int:
-    """Return the number of pieces of a file, which is never empty."""
+    """Return the number of pieces in which a store keeps a file. The file must not be empty."""
     return -(-path.stat().st_size // _PIECE_BYTES)
 
 
 class TableFiles:
     """Opens tables by the digest of their content.
 
-    ``fetch``: writes the content of a missing file; None: all files must exist.
+    ``fetch`` writes the content of a missing file. If it is None, all files must exist.
     """
 
     def __init__(self, fetch: Fetch | None = None) -> None:
@@ -83,7 +83,7 @@ class TableFiles:
         return table
 
     def path(self, digest: str) -> Path:
-        """Return the file of a table's rows, and fetch it if it is missing."""
+        """Return the path of a table's rows. A missing file is fetched first."""
         path = _folder() / f"{digest}{_ROWS}"
         if not path.exists():
             self._get(digest)
@@ -101,7 +101,7 @@ class TableFiles:
 
 @contextmanager
 def draft_file() -> Iterator[Path]:
-    """Create a file in the cache folder, which is removed after the block unless ``keep_draft`` has moved it."""
+    """Create a file in the cache folder. After the block it is removed, unless ``keep_draft`` has moved it."""
     folder = _folder()
     make_kept_folder(folder)
     handle, name = tempfile.mkstemp(_DRAFT, dir=folder)
@@ -113,9 +113,9 @@ def draft_file() -> Iterator[Path]:
 
 
 def keep_draft(draft: Path) -> tuple[str, int]:
-    """Move the rows of a table to their final path, together with their index.
+    """Move the rows of a table to their final path, together with their index. Return their digest and -1.
 
-    Return the digest, and the first row whose key is repeated, or -1. If a key is repeated, nothing is moved.
+    If a key is repeated, nothing is moved, and the second value is the first row that repeats a key.
     """
     form, rows = _read(draft)
     slots, repeated = slots_of(keys_in(form, rows))

@@ -1,4 +1,4 @@
-"""The form of a table: its columns with their types, and its key."""
+"""The columns of a table with their types, and its key. Together they are the table's form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KIND: Mapping[str, str] = {"integer": "number", "time": "number"}  # conditions
 
 
 def names_fault(names: Sequence[str]) -> str | None:
-    """Return the fault of the names of a table's columns in words (too many, or repeated); None if they are valid."""
+    """Return the fault of column names in words, such as too many or repeated names. Return None if they are valid."""
     if len(names) > MOST_COLUMNS:
         return f"the rows have {len(names)} columns; a table has at most {MOST_COLUMNS}"
     repeated = [name for at, name in enumerate(names) if name in names[:at]]
@@ -37,7 +37,7 @@ def names_fault(names: Sequence[str]) -> str | None:
 
 
 class Lookup(NamedTuple):
-    """A lookup in a table; ``keys`` is the number of its keys, or None if every row is read.
+    """A lookup in a table. ``keys`` is the number of its keys, or None if every row is read.
 
     If ``column`` is None, the lookup returns only whether the row exists.
     """
@@ -49,7 +49,7 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWish:
-    """The declaration of a table: its key, and types of columns; all other types are inferred from the rows.
+    """The declaration of a table: its key, and the types of some columns. Other types are inferred from the rows.
 
     If ``key`` is None, the first column is the key.
     """
@@ -68,7 +68,7 @@ class TableWish:
                 )
 
     def form(self, names: Sequence[str], infer: Callable[[str], ValueType]) -> TableForm:
-        """Return the form of a table with these columns; ``infer`` returns the type of an undeclared column.
+        """Return the form of a table with the columns ``names``. ``infer`` returns the type of an undeclared column.
 
         It is refused if a declared column is missing, a column cannot be a key, or names repeat or are too many.
         """
@@ -89,7 +89,7 @@ class TableWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableForm:
-    """The columns of a table in order, with their types. The columns of the key are included."""
+    """The columns of a table in order, with their types. Columns of the key are among them."""
 
     key: tuple[str, ...]
     columns: Mapping[str, ValueType]
@@ -108,7 +108,7 @@ class TableForm:
                 )
 
     def require(self, table: str, column: str | None, keys: int | None) -> None:
-        """Refuse a lookup of an unknown column, or with a wrong number of keys; see ``Lookup`` for None."""
+        """Refuse a lookup of an unknown column, or with a wrong number of keys. ``Lookup`` says what None means."""
         if column is not None and column not in self.columns:
             advice = did_you_mean(column, list(self.columns))
             raise TableColumnUnknown(
@@ -121,7 +121,7 @@ class TableForm:
             )
 
     def retyped(self, later: TableForm, column: str | None) -> str | None:
-        """Return the fault, in words, if a column has another kind of values in a later form; otherwise None."""
+        """Return the fault in words if a column has another kind of values in a later form. Otherwise return None."""
         before, after = self.columns.get(column or ""), later.columns.get(column or "")
         if before is None or after is None or _KIND.get(before, before) == _KIND.get(after, after):
             return None
@@ -144,8 +144,8 @@ class TableVersion:
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
-        since_us: In a run over past events, the event time from which the version is read; None: the version applies to
-            events after its record in the log.
+        since_us: In a run over past events, the event time from which the version is read. If it is None, the version
+            applies to events after its record in the log.
     """
 
     name: str

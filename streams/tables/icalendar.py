@@ -20,7 +20,7 @@ _TAKEN = frozenset(["FREQ", "INTERVAL", "COUNT", "UNTIL", "BYMONTH", "BYMONTHDAY
 
 
 def days_of(text: str, first: date, last: date) -> Iterator[date]:
-    """Yield the days, from ``first`` to ``last``, of the events that last whole days; other events are ignored.
+    """Yield the days of whole-day events, from ``first`` to ``last``. Other events are ignored.
 
     Raises:
         CalendarRefused: The text is too large or cannot be read, or an event repeats in a way that is not supported.
@@ -77,7 +77,7 @@ def _days_of_event(event: dict[str, str], number: int, first: date, last: date) 
 
 
 def _length(event: dict[str, str], begin: date, number: int) -> int:
-    """Return the number of days of an event, whose end is the day after its last one."""
+    """Return how many days an event lasts. The end that it states is the day after its last day."""
     length = 1
     if "DTEND" in event:
         length = (_date(event["DTEND"], number) - begin).days or 1
@@ -92,7 +92,7 @@ def _length(event: dict[str, str], begin: date, number: int) -> int:
 
 
 def _starts(rule: str | None, begin: date, number: int, last: date) -> Iterator[date]:
-    """Yield the first days of an event, which may be repeated every year."""
+    """Yield the first day of an event, and of its yearly repetitions up to ``last``."""
     if rule is None:
         yield begin
         return

@@ -1,4 +1,4 @@
-"""A table for lookups: its rows as one Arrow batch, and the index of its keys, both mapped into memory."""
+"""A table for lookups. Its rows are one Arrow batch beside an index of the keys, both mapped into memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MappedTable:
 
     @classmethod
     def of_keys(cls, form: TableForm, columns: Sequence[pa.Array], keys: pa.Array) -> Self:
-        """Create a table in memory; ``keys`` are distinct."""
+        """Create a table in memory. No key occurs twice."""
         slots, _ = slots_of(keys)
         slots.flags.writeable = False  # as in a mapped file, so that numba compiles one signature
         return cls(form, columns, keys, slots)
@@ -51,7 +51,7 @@ class MappedTable:
         return _bytes_and_borders(self.keys)
 
     def find(self, keys: pa.Array) -> NDArray[np.int64]:
-        """Return the row index of each key in the form of ``key_texts``; -1 for a null or a key without row."""
+        """Return the row index of each key, or -1 for a null and for a key without row (see ``key_texts``)."""
         from streams.kernels.key_index import find_keys  # noqa: PLC0415 - loads the compiler
 
         rows = np.full(len(keys), -1, np.int64)
@@ -67,7 +67,7 @@ class MappedTable:
 
 
 def schema_of(form: TableForm) -> pa.Schema:
-    """Return the schema of a table's rows; its metadata contains the form."""
+    """Return the schema of a table's rows. Its metadata contains the form of the table."""
     fields = [pa.field(name, VALUE_TYPES[kind]) for name, kind in form.columns.items()]
     if not _has_own_texts(form):
         fields.append(pa.field("", pa.string()))
@@ -80,7 +80,7 @@ def form_in(schema: pa.Schema) -> TableForm:
 
 
 def rows_of(form: TableForm, columns: Sequence[pa.Array]) -> pa.RecordBatch:
-    """Build the rows of a table from the columns of its form. The key is null if a part of it is null or empty.
+    """Build the rows of a table from its columns. The key is null if a part of the key is null or empty.
 
     Equal rows have equal bytes, whatever bytes the columns have under their nulls.
     """
@@ -97,7 +97,7 @@ def keys_in(form: TableForm, rows: pa.RecordBatch) -> pa.Array:
 
 
 def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
-    """Return keys as texts; ``parts`` are columns of texts or whole numbers. Null if a part is null or an empty text.
+    """Return keys as texts. ``parts`` are columns of texts or whole numbers. A null or empty part makes the key null.
 
     JSON has one type of number, and identifiers are written as numbers or texts, so the number 17 is the key ``17``. In
     a key of several parts, each part but the last is preceded by its length.
@@ -109,7 +109,7 @@ def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def slots_of(keys: pa.Array) -> tuple[NDArray[np.uint32], int]:
-    """Build the index of keys; return it with the first row whose key an earlier row has, or -1."""
+    """Return the index of keys, and the first row whose key an earlier row has, or -1 if no key is repeated."""
     from streams.kernels.key_index import index_keys  # noqa: PLC0415 - loads the compiler
 
     slots = np.zeros(max(_LEAST_SLOTS, 1 << (2 * len(keys) - 1).bit_length() if len(keys) else 0), np.uint32)
@@ -126,14 +126,14 @@ def _with_plain_nulls(column: pa.Array) -> pa.Array:
 
 
 def _has_own_texts(form: TableForm) -> bool:
-    """Return whether the key is a single column of texts."""
+    """Return whether a table's key is a single column of texts, so that keys equal its values."""
     return len(form.key) == 1 and form.columns[form.key[0]] == "text"
 
 
 def _bytes_and_borders(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Return the bytes of a column of texts, and its offsets, which start at 0.
+    """Return the bytes of a column of texts, and their offsets from 0.
 
-    Both are read-only, so that numba compiles one signature.
+    Both are read-only, for one signature in numba.
     """
     borders = borders_of(texts)
     borders = borders if borders[0] == 0 else borders - borders[0]

@@ -41,7 +41,7 @@ class Portion:
     unit: str = "line"
 
     def refusal(self, row: int, reason: str, column: str = "") -> TableRefused:
-        """Return the error about a row of the portion."""
+        """Return the error about a row of the portion, for the caller to raise."""
         return refused_at(self.unit, self.first + row, reason, column)
 
 
@@ -49,14 +49,14 @@ Portions: TypeAlias = Iterator[Portion]
 
 
 def refused_at(unit: str, number: int, reason: str, column: str = "") -> TableRefused:
-    """Return the error about a line and, if it is named, a column."""
+    """Return the error about a line, for the caller to raise. It names the column if this is known."""
     place = f"{unit} {number}, column {column!r}" if column else f"{unit} {number}"
     details = {"column": column} if column else {}
     return TableRefused(f"{place}: {reason}", line=number, **details)
 
 
 def csv_portions(path: Path, declaration: TableWish) -> Portions:
-    """Yield the rows of a CSV file in UTF-8. Its first line names the columns, and an empty field is null."""
+    """Yield the rows of a CSV file in UTF-8. Its first line names the columns. An empty field is null."""
     names, is_alone = _header(path)
     if is_alone:
         form = declaration.form(names, lambda _: "text")
@@ -100,7 +100,7 @@ def _no_rows(form: TableForm) -> list[pa.Array]:
 
 
 def json_portions(path: Path, declaration: TableWish) -> Portions:
-    """Yield the rows of a file with a JSON object in each line. The objects of the first portion have all columns."""
+    """Yield the rows of a file with a JSON object in each line. The first portion decides the columns."""
     form: TableForm | None = None
     first = 1
     for block in _blocks(path):
@@ -146,7 +146,7 @@ def parquet_portions(path: Path, declaration: TableWish) -> Portions:
 
 
 class _Unplaced(Exception):
-    """A fault in a row of a portion, before the portion's place is known."""
+    """A fault in a row of a portion, raised where the number of the portion's first row is unknown."""
 
     def __init__(self, row: int, reason: str, column: str = "") -> None:
         self.row, self.reason, self.column = row, reason, column
@@ -154,7 +154,7 @@ class _Unplaced(Exception):
 
 @contextmanager
 def _lines(unit: str, first: int) -> Iterator[None]:
-    """Add the portion's place in the file to faults that the ``with`` block raises."""
+    """Give faults that the ``with`` block raises their place in the file."""
     try:
         yield
     except _Unplaced as fault:
@@ -162,7 +162,7 @@ def _lines(unit: str, first: int) -> Iterator[None]:
 
 
 def _placed(name: str, convert: Any, values: Any, kind: ValueType) -> pa.Array:
-    """Convert a column; raises ``_Unplaced`` with the name of the column if a value does not fit."""
+    """Convert a column. Raises ``_Unplaced`` with the name of the column if a value does not fit."""
     try:
         return convert(values, kind)
     except Unfit as fault:
@@ -172,7 +172,7 @@ def _placed(name: str, convert: Any, values: Any, kind: ValueType) -> pa.Array:
 
 
 def _header(path: Path) -> tuple[list[str], bool]:
-    """Return the names of the columns, and whether no line follows them."""
+    """Return the names of the columns, and whether the file ends after them."""
     with path.open("rb") as file:
         line = file.readline(_MOST_LINE)
         is_alone = not file.read(1)
@@ -235,9 +235,9 @@ def _slow_columns(objects: Sequence[dict[str, Any]], form: TableForm) -> list[pa
 
 
 def _fast_columns(block: bytes, lines: int, form: TableForm) -> list[pa.Array] | None:
-    """Return the columns of a block of plain lines.
+    """Return the columns of a block of plain lines. None means that a line may be faulty.
 
-    None: the lines must be read one by one, because any of them may be faulty.
+    Lines are then read singly.
     """
     from pyarrow import json as arrow_json  # noqa: PLC0415 - needed for tables only
 

@@ -49,7 +49,7 @@ USUAL_LIMITS = TableLimits()
 
 
 def format_of(name: str) -> TableFormat:
-    """Return the format of a file by its name; raises ``TableRefused`` if no table format has this ending."""
+    """Return the format of a file by its name. Raises ``TableRefused`` if no table format has this ending."""
     ending = Path(name).suffix.lower().removeprefix(".").replace("ndjson", "jsonl")
     for kind in get_args(TableFormat):
         if kind == ending:
@@ -58,14 +58,14 @@ def format_of(name: str) -> TableFormat:
 
 
 def media_type_of(kind: TableFormat) -> str:
-    """Return the media type of a format."""
+    """Return the media type of a format, for HTTP."""
     return next(name for name, format_name in MEDIA_TYPES.items() if format_name == kind)
 
 
 def keep_table(
     path: Path, kind: TableFormat, declaration: TableWish, limits: TableLimits = USUAL_LIMITS
 ) -> TableVersion:
-    """Read the rows of a table and store them in the cache folder; return version 0 of a table without a name."""
+    """Read the rows of a table, and store them in the cache folder as version 0 of a table without a name."""
     with draft_file() as parts, draft_file() as draft:
         form = _write_parts(path, kind, declaration, limits, parts)
         rows = _write_whole(parts, draft, form)
@@ -76,7 +76,7 @@ def keep_table(
 
 
 def keep_named(name: str, path: Path, declaration: TableWish) -> TableVersion:
-    """Read the first version of a table of this name, as ``keep_table`` does; refusals name the table."""
+    """Read the first version of a table of this name, as ``keep_table`` does. Errors name the table."""
     try:
         version = keep_table(path, format_of(path.name), declaration)
     except TableRefused as error:
@@ -87,7 +87,7 @@ def keep_named(name: str, path: Path, declaration: TableWish) -> TableVersion:
 
 
 def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:
-    """Store rows with distinct keys as a table; return version 0 of a table without a name."""
+    """Store rows with distinct keys in the cache folder as version 0 of a table without a name."""
     with draft_file() as draft:
         _write(rows_of(form, rows.columns), draft)
         digest, _ = keep_draft(draft)
@@ -97,10 +97,10 @@ def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:
 def read_row(
     form: TableForm, parts: Sequence[str], row: Mapping[str, Any] | None
 ) -> tuple[str, tuple[Any, ...] | None]:
-    """Return the key of a row, as ``key_texts`` does, and its values by column order (None if ``row`` is None).
+    """Return the key of a row as text, and its values by column order. The values are None if ``row`` is None.
 
-    ``parts``: the values of the key's columns, in their order. Refused if parts are missing, or a value does not have
-    the type of its column.
+    ``parts`` are the values of the key's columns, in their order. The row is refused if parts are missing, or a value
+    does not have the type of its column.
     """
     if len(parts) != len(form.key) or not all(parts):
         key_names = ", ".join(form.key)
@@ -121,7 +121,7 @@ def read_row(
 
 
 def _value(name: str, value: Any, form: TableForm) -> pa.Array:
-    """Convert one value to a column. A text in a column of the key is converted to the column's type."""
+    """Convert one value to the type of its column. Texts are accepted for columns of the key."""
     kind, is_key = form.columns[name], name in form.key
     try:
         if is_key and isinstance(value, str):
@@ -153,7 +153,7 @@ def _write_parts(path: Path, kind: TableFormat, declaration: TableWish, limits: 
 
 
 def _write_whole(parts: Path, draft: Path, form: TableForm) -> int:
-    """Write the rows as a single batch, so that each column is contiguous, and return the number of rows."""
+    """Write the rows as a single batch, so that each column is contiguous. Return the number of rows."""
     with pa.memory_map(str(parts)) as source, pa.ipc.open_stream(source) as reader:
         (batch,) = reader.read_all().combine_chunks().to_batches() or [
             pa.RecordBatch.from_pylist([], schema=schema_of(form))
@@ -174,7 +174,7 @@ def _require_keys(form: TableForm, keys: pa.Array, portion: Portion) -> None:
 
 
 def _repeats(draft: Path, form: TableForm, row: int, place: tuple[str, int]) -> TableRefused:
-    """Return the error about a row whose key an earlier row has."""
+    """Return the error about a row whose key an earlier row has. It names the line of the row."""
     unit, first = place
     with pa.memory_map(str(draft)) as source, pa.ipc.open_file(source) as reader:
         keys = keys_in(form, reader.get_batch(0))

@@ -1,4 +1,4 @@
-"""Values of a column in its type: whole columns at once, or one by one to locate a fault."""
+"""Conversion of values to the type of their column: whole columns at once, or one by one to locate a fault."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Unfit(ValueError):
 
 
 def type_of_texts(texts: pa.Array) -> ValueType:
-    """Return the type of a column of CSV. Identifiers with leading zeros remain texts."""
+    """Return the type that fits all texts of a CSV column. Identifiers with leading zeros remain texts."""
     if texts.null_count < len(texts):
         for kind, form in _PLAIN.items():
             if pc.all(pc.match_substring_regex(texts, form)).as_py():
@@ -52,7 +52,7 @@ def type_of_texts(texts: pa.Array) -> ValueType:
 
 
 def type_of_values(values: list[Any]) -> ValueType:
-    """Return the type of JSON values; text if all are null, or if they have several types."""
+    """Return the type that fits all JSON values. It is text if all are null, or if they have several types."""
     types = set(map(type, values)) - {type(None)}
     if types == {bool}:
         return "boolean"
@@ -62,7 +62,7 @@ def type_of_values(values: list[Any]) -> ValueType:
 
 
 def type_in_arrow(kind: pa.DataType) -> ValueType | None:
-    """Return the type of a column of Parquet; None if a table cannot store its values."""
+    """Return the type of a column of Parquet, or None if a table cannot store its values."""
     tests: Mapping[ValueType, Callable[[pa.DataType], bool]] = {
         "boolean": pa.types.is_boolean,
         "integer": pa.types.is_integer,
@@ -78,7 +78,7 @@ def type_in_arrow(kind: pa.DataType) -> ValueType | None:
 
 
 def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
-    """Return a column of texts converted to the type ``kind``; raises ``Unfit``."""
+    """Return a column of texts converted to the type ``kind``. Raises ``Unfit`` for a text of another type."""
     if kind == "text":
         return texts
     with suppress(pa.ArrowInvalid):
@@ -90,9 +90,9 @@ def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def of_values(values: list[Any], kind: ValueType, *, takes_numbers: bool = False) -> pa.Array:
-    """Convert JSON values to a column; raises ``Unfit``.
+    """Convert JSON values to a column. Raises ``Unfit`` for a value of another type.
 
-    ``takes_numbers``: whether a column of texts also accepts whole numbers.
+    ``takes_numbers`` says whether a column of texts accepts whole numbers too.
     """
     fitted_values = []
     for row, value in enumerate(values):
@@ -104,7 +104,7 @@ def of_values(values: list[Any], kind: ValueType, *, takes_numbers: bool = False
 
 
 def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
-    """Convert a column of Parquet to the type of the table; raises ``Unfit`` or ``ArrowInvalid``."""
+    """Convert a column of Parquet to the type of the table. Raises ``Unfit`` or ``ArrowInvalid`` for other values."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     value_type = type_in_arrow(values.type)
@@ -121,7 +121,7 @@ def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def _in_utf8(texts: pa.Array) -> pa.Array:
-    """Check texts, because Parquet does not; raises ``Unfit`` for bytes that are not UTF-8."""
+    """Return texts whose bytes are UTF-8, which Parquet does not check. Raises ``Unfit`` for other bytes."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -133,7 +133,7 @@ def _in_utf8(texts: pa.Array) -> pa.Array:
 
 
 def _from_text(text: str, kind: ValueType) -> Any:
-    """Convert a CSV text to a type; return the text itself if it is not written in that type."""
+    """Convert a CSV text to a type. A text that is not written in the type is returned unchanged."""
     if kind == "integer" and _INTEGER.fullmatch(text):
         return int(text)
     if kind == "number" and _NUMBER.fullmatch(text):
@@ -144,7 +144,7 @@ def _from_text(text: str, kind: ValueType) -> Any:
 
 
 def _fitted(value: Any, kind: ValueType, *, takes_numbers: bool) -> Any:
-    """Return the value as its column stores it; None if it does not fit."""
+    """Return the value as its column stores it, or None if it does not fit."""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     if isinstance(value, float) and value.is_integer() and kind == "integer":
         value, is_integer = int(value), True
