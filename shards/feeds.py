@@ -183,9 +183,10 @@ class Feeds:
         return self._reached.get(stream, ())
 
     def reached_anyhow(self, stream: str) -> tuple[str, ...]:
-        """Return the streams that a stream feeds within the shard or through the log, in processing order.
+        """Return the streams that get events because of a stream, even indirectly, in processing order.
 
-        Streams that are fed indirectly within the shard are included, also behind a stream fed through the log.
+        They are the streams of ``downstream``, the streams that ``stream`` feeds through the log, and all streams
+        downstream of the latter within the shard.
         """
         logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
         reached = {

@@ -239,7 +239,7 @@ class Place:
         return declaration.lateness_us
 
     def change_lateness(self, entry: Entry, change: LatenessChange) -> Iterator[Step]:
-        """Apply a lateness that a decider has decided. If the stream declares a fixed lateness, do nothing."""
+        """Apply a lateness that a decider has chosen. If the stream declares a fixed lateness, do nothing."""
         self._change = change.number
         if self._measured is not None and self._buffer is not None:
             self._lateness_us = self._measured.within_us(change.bound_us)

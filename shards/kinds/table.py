@@ -45,10 +45,9 @@ COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in KINDS if kind.is_co
 
 
 def require_final(definition: Definition, feeders: Iterable[tuple[str, str, str]]) -> None:
-    """Refuse an operator that needs final events, if its stream may have retractions.
+    """Refuse an operator that needs final events, if an operator that may retract events feeds its stream.
 
-    ``feeders`` has the kind and the name of each operator that feeds a stream, and this stream. Some kinds of operators
-    may retract their events.
+    ``feeders`` lists the operators that feed streams. Each has its kind, its name and the stream that it feeds.
     """
     kind = KINDS_BY_NAME.get(definition.kind)
     stream, member = kind.final_input(definition) if isinstance(kind, DocumentKind) else ("", "")

@@ -96,7 +96,7 @@ def _as_texts(values: pa.Array) -> pa.Array:
 
 
 def floored(times: pa.Array) -> pa.Array:
-    """Convert timestamps to whole microseconds; finer digits are cut off."""
+    """Convert timestamps to whole microseconds. Finer digits are cut off."""
     kind = pa.timestamp("us", times.type.tz)
     if times.type.unit != "ns":
         return times.cast(kind)

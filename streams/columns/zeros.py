@@ -14,7 +14,7 @@ Shape: TypeAlias = int | tuple[int, ...] | NDArray[Any]
 
 
 def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
-    """Create a table of arrays of ``length`` zeros. ``others`` gives arrays by name another shape or their content."""
+    """Create a table of arrays of ``length`` zeros. ``others`` has arrays, or other shapes, by array name."""
     kind: Any = table
     arrays = {}
     for name, element in _types_of(kind).items():

@@ -54,7 +54,7 @@ class SpilledFiles:
         return self._folder
 
     def write(self, content: bytes) -> str:
-        """Write a file and return its name. This does not wait for the disk, as ``sync`` does."""
+        """Write a file and return its name. Only ``sync`` waits until the file is on disk."""
         name = _name_of(content)
         self._users[name] += 1
         self._verified.discard(name)

@@ -88,7 +88,7 @@ class ReaderOptions:
 
 
 def reading_of(declared: StreamDeclaration) -> ReaderOptions:
-    """Return options for files of a stream's events, from its mapping. File order stays if events may be late."""
+    """Return options for files of a stream's events, from its mapping. With a lateness, file order is kept."""
     mapping, usual = declared.mapping, FieldMapping()
     names = {
         name: getattr(mapping, name)
@@ -111,7 +111,7 @@ def reading_of(declared: StreamDeclaration) -> ReaderOptions:
 def key_in_files(key: KeyForm) -> KeyForm | None:
     """Return the place of a stream's key in files of events, or None for the default place.
 
-    A key ``subject`` is ``key`` in files.
+    Files have a key with the path ``subject`` under ``key``.
     """
     if not isinstance(key, Mapping):
         return None if key in _USUAL_KEYS else key

@@ -62,7 +62,7 @@ def pieces_of_file(path: Path) -> Iterator[bytes]:
 
 
 def piece_count(path: Path) -> int:
-    """Return the number of pieces in which a store keeps a file. The file must not be empty."""
+    """Return the number of pieces in which a store keeps the file of a table. Such a file is never empty."""
     return -(-path.stat().st_size // _PIECE_BYTES)
 
 

@@ -57,7 +57,7 @@ class JoinExpression:
 
 
 def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> JoinBody:
-    """Parse the document of a join; its lookups read ``tables``."""
+    """Parse the document of a join. Lookups in its expressions read ``tables``."""
 
     def expression(text: str, aliases: Sequence[str], *, takes_totals: bool) -> JoinExpression:
         return _parsed(text, aliases, "return", tables, takes_totals=takes_totals)

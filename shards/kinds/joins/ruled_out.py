@@ -1,8 +1,8 @@
 """Inputs of joins that constraints finish (``closed_by: workflow``).
 
 An input is finished in a trace once the constraints of the stream allow no more of its events there. The decision is
-that of early termination for a pattern. After each event, it asks whether an event of these types can still occur in
-any continuation that keeps the constraints (constraint-aware CEP, section 4.2).
+that of early termination for a pattern. After each event, ``RuledOut`` asks whether an event of these types can still
+occur in any continuation that keeps the constraints (constraint-aware CEP, section 4.2).
 """
 
 from __future__ import annotations
