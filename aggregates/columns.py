@@ -24,7 +24,10 @@ _OTHERS = 0x9E3779B97F4A7C15  # makes the hash of a group of several values diff
 
 
 class ScalarColumn(NamedTuple):
-    """Values as columns: kinds, integers, all numbers as floats, and for texts the values themselves (``objects``)."""
+    """The values of one attribute or argument for many events, as arrays.
+
+    Each value has a kind. Numbers are in ``floats``, and whole numbers also in ``integers``. Texts are in ``objects``.
+    """
 
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
@@ -33,9 +36,9 @@ class ScalarColumn(NamedTuple):
 
     @classmethod
     def of_kinds(cls, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> Self:
-        """Create a column from kinds and numbers.
+        """Create a column from kinds and numbers. The arguments remain unchanged.
 
-        False booleans get kind ``FALSE``, small whole floats ``INTEGRAL``.
+        In the column, false booleans have the kind ``FALSE``, and small whole floats the kind ``INTEGRAL``.
         """
         kinds, integers, floats = np.array(kinds), np.array(integers), np.array(floats)
         mark_kinds(kinds, integers, floats)
@@ -63,7 +66,7 @@ class ScalarColumn(NamedTuple):
         return np.where(np.isin(self.kinds, (INTEGER, FLOAT, INTEGRAL)), self.floats, np.nan)
 
     def to_list(self) -> list[Scalar]:
-        """Return the values as a list; texts are empty if the column has no ``objects``."""
+        """Return the values as a list. If the column has no ``objects``, every text is returned as an empty text."""
         texts = [""] * len(self.kinds) if self.objects is None else self.objects
         columns = (self.kinds.tolist(), self.integers.tolist(), self.floats.tolist(), texts)
         return [scalar_of(*parts) for parts in zip(*columns, strict=True)]
@@ -113,7 +116,7 @@ class EventColumns:
         return len(self.times_us)
 
     def at(self, rows: NDArray[np.int64]) -> EventColumns:
-        """Return the events in ``rows``; ``newest_us`` remains the newest time of the batch."""
+        """Return the events in ``rows``. Their ``newest_us`` is that of the whole batch."""
         return replace(
             self,
             times_us=self.times_us[rows],
@@ -144,7 +147,7 @@ class EventColumns:
 def group_hash(group: Sequence[Scalar]) -> int:
     """Return the hash that identifies a group.
 
-    This is a single text's hash as a correlation key, or otherwise a hash of ``group_text``.
+    If the group is a single text, this is its hash as a correlation key. Otherwise, ``group_text`` is hashed.
     """
     if len(group) == 1 and isinstance(group[0], str):
         return key_hash(group[0])
@@ -152,14 +155,14 @@ def group_hash(group: Sequence[Scalar]) -> int:
 
 
 def scalar_of(kind: int, integer: int, real: float, text: Scalar = None) -> Scalar:
-    """Build the value of a kind from the argument that fits: ``integer``, ``real`` or ``text``."""
+    """Return the value that has a kind. Depending on the kind, ``integer``, ``real`` or ``text`` is the value."""
     if kind == INTEGRAL:
         return float(integer)
     return {INTEGER: integer, FLOAT: real, TEXT: text, BOOLEAN: True, FALSE: False}.get(kind)
 
 
 def tuples_of(columns: Sequence[Sequence[Any]], size: int) -> list[tuple[Any, ...]]:
-    """Return the rows of columns as tuples; without columns, ``size`` empty tuples."""
+    """Return ``size`` rows as tuples. Without columns, all tuples are empty."""
     return list(zip(*columns, strict=True)) if columns else [()] * size
 
 

@@ -78,7 +78,7 @@ class AggregateBody:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The arguments of the values, each once."""
+        """The distinct expressions over events that the values have as arguments."""
         return tuple(dict.fromkeys(value.argument for value in self.values if value.argument))
 
     @property

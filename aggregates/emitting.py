@@ -29,9 +29,9 @@ class Emission(NamedTuple):
     """One derived event.
 
     Attributes:
-        rank: 0 if passing time caused the event, 1 if an event did, ``WAITED`` if it waited for all events of its time;
-            at equal times, lower ranks come first.
-        place: The position of the causing event in the order of processing, from 1; 0 for other ranks than 1.
+        rank: The order of events with the same time, lowest first. The rank is 0 if passing time caused the event, 1 if
+        an event did, and ``WAITED`` if the change waited for all events of its time.
+        place: For rank 1, the position of the causing event in the order of processing, from 1. Otherwise 0.
         group: The group as ``group_text``.
         change: Why the event is emitted.
         cause: A text that distinguishes events of the same group, time and change.
@@ -54,7 +54,9 @@ def in_order(emissions: Iterable[Emission]) -> list[Emission]:
 
 
 def events_of(emissions: Sequence[Emission], name: str, version: int, event_type: str) -> EventBatch:
-    """Return the derived events as a batch. The ids depend only on the aggregate, the group, the time and the cause."""
+    """Return the derived events as a batch. The id of an event depends only on aggregate, group, change, time and
+    cause.
+    """
     if not emissions:
         return EventBatch.from_events([])
     types = [event_type + (CLEARED if emission.change == "cleared" else "") for emission in emissions]

@@ -1,4 +1,4 @@
-"""The condition over the values of a group (``having``), its earlier values, and the values over all groups."""
+"""The condition ``having`` over a group's values, its values at earlier times, and values of all groups."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Having:
-    """A condition over values.
+    """A condition over the values of a group.
 
     Attributes:
-        text: The condition in the language of conditions; ``before(...)`` and ``all(...)`` are quoted names in it, and
-            ``row.column`` is a lookup by the key of the row.
+        text: The condition in the language of conditions. Each ``before(...)`` or ``all(...)`` has become a quoted
+            name,
+        and ``row.column`` a lookup by the key of the row.
         earlier: The earlier values that the condition reads.
-        overall: For each value over all groups, its name in the condition and its name in the aggregate.
+        overall: The values over all groups that the condition reads: the name in the condition, and in the aggregate.
     """
 
     text: str
@@ -56,7 +57,9 @@ class Having:
 
 
 def read_having(text: object, values: Collection[str], rows_of: str | None = None) -> Having:
-    """Read a condition over ``values``, and over columns of the table ``rows_of`` if its rows are the groups.
+    """Read the condition over the values of an aggregate.
+
+    If groups are rows of the table ``rows_of``, the condition may read its columns.
 
     Raises:
         AggregateRefused: The condition is no text, or ``before`` or ``all`` names no value.

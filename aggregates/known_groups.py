@@ -1,4 +1,4 @@
-"""The groups of an aggregate, or their fixed windows. Each has a code, which is found by a hash."""
+"""The groups of an aggregate, or their fixed windows. Each has a number, its code. Its hash leads to the code."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ class KnownGroups:
         rows: NDArray[np.int64],
         events: EventColumns,
     ) -> NDArray[np.int32]:
-        """Return the codes of the groups, or fixed windows, of the given rows of events. New groups get the next codes.
+        """Return the code of the group, or of its fixed window, for each of the given ``rows`` of events.
 
-        A row for the group of all events is given as its complement, ``~row``.
+        New groups get the next codes. If a row is meant for the group of all events, its entry is ``~row``.
         """
         count = len(self)
         codes, fresh = self._codes_by_hash(np.require(_with_starts(hashes, starts), np.uint64, ("C", "W")), count)
@@ -125,7 +125,10 @@ class KnownGroups:
         self._codes_by_hash(hashes, 0)
 
     def _codes_by_hash(self, hashes: NDArray[np.uint64], count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the codes of ``hashes``, and the rows of new hashes, whose codes follow ``count`` known codes."""
+        """Return the code for each of ``hashes``, and the rows at which new hashes first appear.
+
+        ``count`` codes are known before the call. New hashes get the codes that follow.
+        """
         size, row, first = len(hashes), 0, count
         codes, fresh = np.empty(size, np.int32), np.empty(size, np.int64)
         while True:

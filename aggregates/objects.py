@@ -60,7 +60,7 @@ class DistinctSketch:
 
 
 class QuantileSketch:
-    """A sketch that estimates a quantile: the least number that is at least as great as a share of the numbers."""
+    """A sketch that estimates a quantile: the least number that a given share of the numbers does not exceed."""
 
     error = None
 
@@ -119,7 +119,9 @@ class GroupObjects:
     Args:
         values: The values of the aggregate.
         most: The number of newest events that derived events list.
-        leaves: Whether single events leave windows; if so, all events of a window are kept.
+        leaves: Whether an event can leave a window before the window ends. Then all events of a window are kept,
+            because
+        the newest ones are not known beforehand.
     """
 
     def __init__(self, values: Sequence[AggregateValue], most: int, *, leaves: bool) -> None:
@@ -128,7 +130,9 @@ class GroupObjects:
         self._events: dict[int, list[tuple[Order, Mapping[str, Any]]]] = {}  # by group, sorted
 
     def add(self, code: int, order: Order, members: Mapping[str, Any]) -> None:
-        """Add an event that derived events may list, in the order of time and arrival."""
+        """Add an event to the events of a group that derived events may list. They are in the order of time and
+        arrival.
+        """
         held = self._events.setdefault(code, [])
         place = len(held)
         while place and held[place - 1][0] > order:

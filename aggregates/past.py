@@ -42,9 +42,9 @@ class Past:
             self.size += 1
 
     def at(self, group: str, time_us: int) -> Values:
-        """Return the values of a group at an earlier time.
+        """Return the values that a group had at a time, or None if they are unknown.
 
-        With ``is_exact``, return None unless a window ended exactly then.
+        With ``is_exact``, they are known only if a window ended at this very time.
         """
         past = self._of.get(group, ())
         place = bisect_right(past, time_us, key=_time) - 1
@@ -58,7 +58,7 @@ class Past:
             self._list_changes()
 
     def forget_until(self, now_us: int) -> None:
-        """Forget the entries that can no longer be read. An entry is valid up to the next entry of its group."""
+        """Forget the entries that no condition can read any more. An entry counts until the next entry of its group."""
         until_us = now_us - self._longest_us - self._is_exact
         while self._changes and self._changes[0][0] <= until_us:
             _, group = heappop(self._changes)

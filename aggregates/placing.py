@@ -1,4 +1,4 @@
-"""Rows of events with the times from which they count, and the events that may be retracted."""
+"""The time at which each event of a batch takes effect, and the events that may be retracted."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ _NONE = np.zeros(0, np.int64)
 
 
 class KeptEvent(NamedTuple):
-    """An event in a window, kept for retractions, or for derived events that list events.
+    """An event in a window, which is stored because it may be retracted, or because derived events list it.
+
+    If events are never retracted, ``key_hash`` and ``group`` are 0, and ``id`` is empty.
 
     Attributes:
-        key_hash: Hash of the event's key; 0 if events are never retracted.
-        id: The event's id, by which retractions find it together with its key; empty if events are never retracted.
-        group: The hash of the event's group; 0 if events are never retracted.
+        key_hash: Hash of the event's key.
+        id: The event's id. Retractions find the event by its key and id.
+        group: The hash of the event's group.
         shown: The members of the event, as derived events list it.
     """
 
@@ -37,10 +39,10 @@ class KeptEvent(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Rows for the kernel, with the hash of each row's group, and the beginning of its window if windows are fixed.
+    """Rows for the kernel. Each has the hash of its group, and if windows are fixed, the beginning of its window.
 
     Attributes:
-        late: The indexes of the events that came too late for every fixed window, ascending.
+        late: The indexes, ascending, of the events that came too late for every fixed window.
     """
 
     rows: BatchRows
@@ -69,9 +71,9 @@ class Placing:
         self.number = self._first = 0
 
     def placed(self, events: EventColumns, now_us: int, *, is_kept: bool) -> Iterator[Placed]:
-        """Yield the rows of events in parts.
+        """Convert a batch of events to rows for the kernel, and yield the rows in parts of limited size.
 
-        With ``is_kept``, events must be stored, for retractions or to be listed.
+        ``is_kept`` says that events are stored, because they may be retracted or listed.
         """
         self._first, size = self.number, len(events)
         self.number += size
@@ -92,7 +94,7 @@ class Placing:
             self._forget_those_that_did_not_enter()
 
     def _rows_of(self, events: EventColumns, at_us: NDArray[np.int64]) -> tuple[BatchRows, NDArray[np.uint64]]:
-        """Return the rows of events, retractions and ends. A retraction of an unknown event has none."""
+        """Return the rows of events, retractions and ends. A retraction of an unknown event is left out."""
         of_key: dict[int, dict[int, None]] = {}
         placed: list[tuple[int, int, int, int, int, int]] = []
         ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
@@ -127,7 +129,7 @@ class Placing:
         return self._groups.hashes_of(key_hash)
 
     def _widened(self, rows: BatchRows, hashes: NDArray[np.uint64]) -> Placed:
-        """Repeat each event's row for all its fixed windows, and for the group of all events if values need it."""
+        """Return a row for each fixed window of each event, and one for the group of all events if values need it."""
         window, starts, is_of_all, late = self._body.window, None, None, _NONE
         if window.is_fixed:
             last = rows.times_us // window.every_us * window.every_us
@@ -153,7 +155,9 @@ class Placing:
         return [KeptEvent(*parts) for parts in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
-        """Return an event that enters a window. With ``is_kept``, also store the event, because it may leave."""
+        """Return the event with a number when it enters a window. With ``is_kept``, store it until it has left all
+        windows.
+        """
         event = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
             self.kept[number] = event
@@ -161,7 +165,7 @@ class Placing:
         return event
 
     def left(self, number: int) -> KeptEvent:
-        """Return an event that leaves a window, and forget an event that has left all windows."""
+        """Return the event with a number when it leaves a window. Forget it once it has left all windows."""
         event = self.kept[number]
         self._entered[number] -= 1
         if not self._entered[number]:
@@ -170,7 +174,9 @@ class Placing:
         return event
 
     def restore(self, kept: Mapping[int, KeptEvent], number: int) -> None:
-        """Restore kept events and the next arrival number. The caller then adds the events to their windows."""
+        """Restore the stored events and the next arrival number. Afterwards, the caller adds the events to their
+        windows.
+        """
         self.kept, self.number, self._first = dict(kept), number, number
         for event_number, event in kept.items() if self._is_revocable else ():
             self._of_id.setdefault((event.key_hash, event.id), []).append(event_number)

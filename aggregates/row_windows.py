@@ -23,7 +23,7 @@ _FEW = 16
 class RowWindows:
     """Runs the aggregate once for each window length, because within a run events leave in the order of time.
 
-    All runs share one time, including runs that begin later.
+    All runs have the same time, even if they begin later.
 
     Args:
         begin: Creates the run of an aggregate.
@@ -92,7 +92,7 @@ class RowWindows:
         return np.concatenate([np.zeros(0, np.uint64), *(run.keys() for run in self._runs.values())])
 
     def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget the groups of the keys that a mask selects from ``keys``."""
+        """Forget the groups of some keys. ``is_gone`` is a mask over ``keys``."""
         for run in self._runs.values():
             run.drop(is_gone, keys)
 
@@ -146,7 +146,7 @@ class RowWindows:
 def _slice(events: EventColumns, begin: int, end: int) -> EventColumns:
     """Return the events from ``begin`` up to ``end`` (exclusive) as a batch.
 
-    The last events have the newest time of all.
+    The newest time of the batch is the clock of its last event, or that of ``events`` if the batch reaches their end.
     """
     if end >= len(events):
         return events if not begin else events.at(np.arange(begin, len(events)))

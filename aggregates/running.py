@@ -45,12 +45,12 @@ _KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESS
 class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
-    If the result was false and a value is outside its ``bounds``, the condition of a group is not evaluated. An
-    ``InBounds`` condition over counts, sums and means only is never evaluated, because the kernel compares the bounds.
+    Where possible, the kernel decides conditions by ``bounds``. If the condition was false and a value is outside its
+    bounds, the condition is not evaluated. An ``InBounds`` condition over counts, sums and means is never evaluated.
 
     Args:
-        holds: Evaluates ``having``; None: the aggregate has no condition.
-        is_simultaneous: Whether groups are evaluated after all events of one time, not after each.
+        holds: Evaluates ``having``. None if the aggregate has no condition.
+        is_simultaneous: Whether groups are evaluated after all events of one time, instead of after each event.
         is_revocable: Whether events may be retracted.
     """
 
@@ -155,10 +155,9 @@ class AggregateRun:
         return self._groups.key_hashes
 
     def measures(self) -> dict[str, int]:
-        """Return counts of groups, of events in windows (``held``), and of late events.
+        """Return counts of groups, of events in windows (``held``), and of events that came too late for their window.
 
-        A late event arrived too late for its window. If windows end as a whole, the windows are counted in place of
-        groups and events.
+        If windows end as a whole, the windows are counted in place of groups and events.
         """
         tables = self._tables
         waiting = np.count_nonzero(tables.steps.sizes[: tables.waiting] == 0)
@@ -172,7 +171,7 @@ class AggregateRun:
 
     @property
     def waiting(self) -> int:
-        """The number of changes that are not among the earlier values yet, because events of their time may follow."""
+        """The number of changes of groups that are not emitted yet, because events of the same time may follow."""
         return int(self._tables.waiting)
 
     @property
@@ -185,7 +184,10 @@ class AggregateRun:
         self._late = 0
 
     def _fit(self, columns: Sequence[ScalarColumn]) -> None:
-        """Rebuild the tables if extremes need all values in order, or many texts are unused. Widen sums as needed."""
+        """Adapt the tables to new arguments before they are added.
+
+        Sums get more digits if needed. The tables are rebuilt if extremes need sorted values, or many texts are unused.
+        """
         unfit = {self.body.arguments[place] for place in self._tables.unfit(columns)}
         if unfit or self._tables.are_texts_many(len(self._groups)):
             values = enumerate(self.body.values)
@@ -248,9 +250,9 @@ class AggregateRun:
         return self._ended(codes, dues_us[codes], events)
 
     def _ended(self, codes: NDArray[np.int64], at_us: NDArray[np.int64], events: EventColumns | None) -> list[Emission]:
-        """End the windows of the given groups.
+        """End the windows of the given groups, and return the emitted events.
 
-        A fixed window over all groups ends before other windows of the same time.
+        A window over all groups ends before the other windows of the same time, because their conditions may read it.
         """
         if not len(codes):
             return []
@@ -284,7 +286,7 @@ class AggregateRun:
         return emissions
 
     def _suspend(self, event: int) -> None:
-        """Clear the aggregate at the event with this index. Events that were late before remain counted."""
+        """Clear and suspend the aggregate at an event, given by its index. The count of late events is kept."""
         self._late += int(self._tables.state[kernel.LATE])
         self._suspended_by = event
         self._clear()
@@ -295,9 +297,9 @@ class AggregateRun:
         return self._is_simultaneous and bool(self._tables.state[kernel.INSTANT] >= until_us)
 
     def _finished(self, *, is_open: bool) -> NDArray[np.bool_]:
-        """Return a mask of the steps that no event can change any more.
+        """Return the mask of the steps that no event can change any more, so that they can be emitted.
 
-        ``is_open``: further events of the newest time may follow.
+        ``is_open`` says that further events of the newest time may follow.
         """
         tables, count = self._tables, self._tables.waiting
         is_sliding = self.body.window.kind == "sliding"

@@ -46,11 +46,11 @@ Causes: TypeAlias = Callable[[NDArray[np.int64]], Sequence[str]]
 
 
 class StepReader:
-    """Evaluates the condition for the steps of an aggregate, and makes derived events of them.
+    """Decides which steps of an aggregate are emitted, and makes derived events of them.
 
     Args:
-        holds: Evaluates ``having``; None: the aggregate has no condition. The bounds of an
-            ``InBounds`` condition are in ``tables``.
+        holds: Evaluates ``having``. None if the aggregate has no condition. The bounds of an ``InBounds`` condition are
+        in ``tables``.
 
     Attributes:
         objects: The objects of groups, by number of the step.
@@ -100,7 +100,7 @@ class StepReader:
             self.overall = {start: total for start, total in self.overall.items() if start + window.size > now_us}
 
     def _changes(self, steps: Steps, objects_of: Sequence[GroupDetails]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the indexes of the steps that are emitted, and whether the condition is true at each of them."""
+        """Return the indexes of the steps to emit, and for each whether the condition is true."""
         body, size = self._body, len(steps.codes)
         if self._holds is None:
             is_ended = steps.ended & body.window.ends
@@ -145,7 +145,7 @@ class StepReader:
     def _more(
         self, steps: Steps, objects: Sequence[GroupDetails], is_of_all: NDArray[np.bool_]
     ) -> Sequence[Sequence[Scalar]]:
-        """Return earlier values of groups and values over all groups, in the order of ``Having.names``."""
+        """Return columns of earlier values, and of values over all groups, in the order of ``Having.names``."""
         body, groups, more = self._body, self._groups, list[list[Scalar]]()
         having, window = body.having, body.window
         if having is None:
@@ -213,10 +213,10 @@ class StepReader:
 
 
 def _ranks(steps: Steps, *, is_simultaneous: bool) -> NDArray[np.int64]:
-    """Return an array (steps, 2) with the ranks and places of the events that are emitted for steps.
+    """Return ranks and places as in ``Emission``, as an array (steps, 2).
 
-    If events may be simultaneous, a change waits for the other events of its time, unless the window ends at this time.
-    In this case the change has the rank and place of the end.
+    If events may be simultaneous, a change waits for the other events of its time. But if the window of its group ends
+    at this time, the change has the rank and place of the end.
     """
     is_by_event = steps.places >= 0
     ranks = np.stack([is_by_event.astype(np.int64), np.where(is_by_event, steps.places + 1, 0)], axis=1)
@@ -235,7 +235,10 @@ def _ranks(steps: Steps, *, is_simultaneous: bool) -> NDArray[np.int64]:
 
 
 class _Columns(dict[str, Any]):
-    """Columns by name: the values of steps, and attributes of groups, whose columns are made when first read."""
+    """The columns that a condition reads, by name: values of steps, and attributes of groups.
+
+    A column of an attribute is made when it is first read.
+    """
 
     def __init__(
         self, body: AggregateBody, groups: KnownGroups, steps: Steps, objects: Sequence[Sequence[Scalar]] | None

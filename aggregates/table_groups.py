@@ -17,7 +17,9 @@ class TableGroups:
 
     Attributes:
         every: The key and the values of each row.
-        found: The groups by two keys: indexes of the attributes for which a row has values, and these values.
+        found: An index of the groups. The first key is the indexes of the attributes for which a row has values, and
+            the
+        second key is these values.
     """
 
     every: Set[tuple[Scalar, ...]]
@@ -26,9 +28,9 @@ class TableGroups:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, key: str, by: Sequence[str], more: Sequence[str] = ()) -> Self:
-        """Make a group of each row: key, ``by`` columns, ``more`` columns.
+        """Make a group of each row. A group has the row's key, then the columns ``by``, then the columns ``more``.
 
-        If a column is missing, there are no groups.
+        If the table lacks one of the columns, there are no groups.
         """
         names = (*by, *more)
         if not {key, *names} <= set(rows.schema.names):

@@ -172,9 +172,8 @@ class WindowTables:
         return int(self.state[kernel.STEPS])
 
     def unfit(self, columns: Sequence[ScalarColumn]) -> set[int]:
-        """Return the indexes of arguments whose extremes the kernel cannot compute.
-
-        These arguments have texts or great whole numbers.
+        """Return the indexes of arguments whose extremes the kernel cannot compute, because they are texts or large
+        integers.
         """
         unfit_columns = set()
         for place in self._extremes:
@@ -218,7 +217,7 @@ class WindowTables:
         return [place for place, digits in enumerate(self.digits) if digits != sums.SHORT]
 
     def batch(self, rows: BatchRows, codes: NDArray[np.int32], columns: Sequence[ScalarColumn]) -> Events:
-        """Return the columns of events for the kernel; argument columns are ignored for rows that end windows."""
+        """Return a batch of rows as the kernel takes it. Arguments are ignored in rows that end windows."""
         size, wide = len(codes), self._wide
         kinds = np.zeros((len(columns), size), np.uint8)
         lows = np.zeros((len(self._numeric), size), np.int32)
@@ -261,11 +260,11 @@ class WindowTables:
             self._set_words(_grown(self.groups.words, groups + groups // self._spare))
 
     def slide(self, batch: Events, limits: Sequence[int], loading: int = 0) -> Iterator[int]:
-        """Process a batch and advance time; yield a status when steps and log must be taken, and after the last row.
+        """Process a batch and advance time. Yield a status whenever the caller must take steps and the log.
 
-        The status is ``DONE`` after the last row. Before, it is ``FULL``, or ``TOO_MANY``, which ends the iteration if
-        events are still too many. ``limits`` has the most events (the caller may change this limit), the size of the
-        window, and the time to reach.
+        The last status is ``DONE``. Before, it is ``FULL`` or ``TOO_MANY``. If events are still too many after
+        ``TOO_MANY``, the iteration ends. ``limits`` has the most events (the caller may change this limit), the size of
+        the window, and the time to reach.
         """
         state = self.state
         before = state[[kernel.ROW, kernel.AHEAD]]
@@ -346,9 +345,9 @@ class WindowTables:
         yield nodes.integers, nodes.reals == np.inf
 
     def dump(self, count: int) -> tuple[list[str], dict[str, bytes]]:
-        """Return the state to save: texts in use, and columns of events, or the words and nodes of groups.
+        """Return the state to save: the texts in use, and the events in windows.
 
-        The words and nodes of ``count`` groups are saved if events are not held.
+        If windows hold no events, the words and nodes of ``count`` groups are saved in place of events.
         """
         held, nodes, words = self._moved(self._slots(), self.held), self.groups, self.groups.words[:count].copy()
         nodes = nodes._replace(integers=nodes.integers.copy())
@@ -425,7 +424,7 @@ class WindowTables:
 
     @staticmethod
     def chosen(held: Events, rows: NDArray[np.intp], codes: NDArray[np.int32]) -> Events:
-        """Return the events in ``rows``; ``codes`` maps their present group codes to new codes."""
+        """Return the events in ``rows`` with new codes of groups: ``codes`` has the new code for each present one."""
         names = (*_COLUMNS, "at_us", "places", "ops", "serials")
         columns = {name: np.ascontiguousarray(getattr(held, name)[..., rows]) for name in names}
         return held._replace(**columns | {"codes": codes[held.codes[rows]]})
@@ -448,7 +447,9 @@ class WindowTables:
             self._close_up()
 
     def _close_up(self) -> None:
-        """Remove free nodes. All other nodes must belong to trees, which keep their shapes."""
+        """Remove free nodes, so that the other nodes are consecutive. They all belong to trees, whose shapes do not
+        change.
+        """
         used = np.flatnonzero(self.groups.counts)
         numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last entry is for -1 (no node)
         numbers[used] = np.arange(len(used))
@@ -461,7 +462,10 @@ class WindowTables:
         self.state[[kernel.FREE, kernel.SPARE]] = -1, 0
 
     def _planned(self) -> tuple[NDArray[np.int64], int]:
-        """Return the plan (a row per value: function, columns, offset of words), and the number of words of a group."""
+        """Return the plan of the values, and the number of words that a group needs.
+
+        The plan has a row per value: the function, its columns, and the offset of its words.
+        """
         is_short = self._modes & kernel.SLIDING and not self._modes & kernel.LINKED
         offset, wide = kernel.HEADER if is_short else kernel.LONG_HEADER, self._wide
         squared = [place for place, code in enumerate(self._functions) if code == kernel.DEVIATION]
@@ -502,7 +506,7 @@ class WindowTables:
         return Events(times_us, codes, kinds, lows, highs, none, none, ops, serials, links)
 
     def _resize(self, more: int = 0) -> None:
-        """Give the ring room for the events in windows, and some spare room, if possible for ``more`` events."""
+        """Give the ring room for the events in windows and some spare room: up to a limit, for ``more`` events."""
         parts, before = self._slots(), self.ring
         spare = max(_LEAST, self.held // self._spare, min(more, self.held // 2, _MOST_SPARE))
         self.ring = ring = self._moved(parts, self.held + spare)
@@ -567,7 +571,7 @@ def _width(function: int, digits: int) -> int:
 def _replanned(
     words: NDArray[np.int64], before: NDArray[np.int64], plan: NDArray[np.int64], width: int
 ) -> NDArray[np.int64]:
-    """Return the words of groups, rearranged for another plan."""
+    """Return the words of groups in the arrangement of ``plan``. ``before`` is the plan by which they are arranged."""
     replanned = np.zeros((len(words), width), np.int64)
     header = before[0, kernel.OFFSET]
     replanned[:, :header] = words[:, :header]

@@ -24,12 +24,12 @@ class Window:
 
     Attributes:
         kind: ``sliding``: events younger than ``size``. ``last``: the newest ``size`` events. ``tumbling`` and
-            ``hopping``: events between two fixed times. ``session``: events with gaps shorter than ``size``.
-            ``transaction``: all events of a transaction.
-        size: Microseconds, or the number of events of ``last``; 0 for ``transaction``.
-        every_us: The distance between the beginnings of fixed windows; otherwise 0.
-        column: If rows of a table are the groups: the column with the length of each row's window, at most ``size``;
-            empty: rows have no windows of their own.
+        ``hopping``: events between two fixed times. ``session``: events with gaps shorter than ``size``.
+        ``transaction``: all events of a transaction.
+        size: Microseconds, or the number of events of ``last``. 0 for ``transaction``.
+        every_us: The distance between the beginnings of fixed windows. Otherwise 0.
+        column: The table column with the length of each row's window, at most ``size``. Empty if groups are not rows of
+        a table, or if rows have no windows of their own.
     """
 
     kind: WindowKind
@@ -39,7 +39,7 @@ class Window:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the window begins and ends at fixed times, whatever the events."""
+        """Whether the window begins and ends at times that do not depend on events."""
         return self.kind in ("tumbling", "hopping")
 
     @property

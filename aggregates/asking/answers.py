@@ -55,7 +55,9 @@ class Answer:
     visited: int
 
     def rows(self) -> list[dict[str, Scalar]]:
-        """Return one row per group, sorted by the group's attributes (nulls first): attributes and values by name."""
+        """Return one row per group. A row has attributes and values by name. Rows are sorted by attributes, nulls
+        first.
+        """
         finished = [_finished(self.functions[name], totals) for name, totals in self.totals.items()]
         names = (*self.by, *self.totals)
         rows = list(zip(*zip(*self.groups, strict=True), *finished, strict=True))
@@ -67,7 +69,9 @@ class Answer:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Answer:
-        """Read the result of ``to_json``; infinite sums, which JSON has as null, become infinite again."""
+        """Read the result of ``to_json``. JSON has no infinite numbers, so a null among sums is read as an infinite
+        sum.
+        """
         groups = [tuple(group) for group in value["groups"]]
         for name, function in value["functions"].items():
             if function in ("sum", "avg") and None in value["totals"][name][1]:
@@ -111,9 +115,9 @@ def _key_of_group(group: Sequence[Scalar]) -> tuple[object, ...]:
 
 
 def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable[Any]) -> None:
-    """Extend ``columns`` to ``count`` groups, then add ``entries``.
+    """Extend the totals in ``columns`` to ``count`` groups, and add the totals in ``entries``.
 
-    Each entry is a tuple of a group's index and its totals.
+    Each entry is a tuple: the index of a group, then the totals to add.
     """
     for column, nothing in zip(columns, _NOTHING[function], strict=True):
         column.extend([nothing] * (count - len(column)))
@@ -138,7 +142,7 @@ def _add_sums(columns: Totals, entries: Iterable[tuple[int, int, float, float]])
 
 
 def _finished(function: ValueFunction, columns: Totals) -> list[Scalar]:
-    """Return the final value of each group; null for a sum, mean, minimum or maximum without values."""
+    """Return the value of each group from its totals. A sum, mean, minimum or maximum of no values is null."""
     if function in ("sum", "avg"):
         return [_quotient(function, *entry) for entry in zip(*columns, strict=True)]
     (column,) = columns

@@ -20,7 +20,10 @@ _TIES = 1e-12  # relative difference of costs that may be due to rounding
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A configuration and its cost. ``evaluated`` counts the configurations compared, ``way`` names the search."""
+    """The configuration that a search has chosen, and its cost.
+
+    ``evaluated`` is the number of configurations that were compared. ``way`` is the name of the search.
+    """
 
     configuration: tuple[int, ...]
     cost: float
@@ -52,7 +55,10 @@ def candidates(caps: NDArray[np.int64], bits: int, *, is_full: bool) -> NDArray[
 
 @dataclass(frozen=True)
 class Problem:
-    """The search for the cheapest configuration with at most ``bits`` address bits, and ``caps`` bits per attribute."""
+    """The task of a search: find the cheapest configuration with at most ``bits`` address bits.
+
+    Each attribute may have at most as many bits as its entry in ``caps``.
+    """
 
     workload: Workload
     model: CostModel
@@ -67,7 +73,7 @@ class Problem:
 
     @property
     def is_full(self) -> bool:
-        """Whether visiting partitions costs nothing, so that only configurations that use all bits are candidates."""
+        """Whether only configurations that use all bits are candidates, because visiting partitions is free."""
         return self.model.visiting == 0
 
     def cost(self, configuration: tuple[int, ...]) -> float:
@@ -119,7 +125,7 @@ def polished(problem: Problem, begin: Choice) -> Choice:
 
 
 def local_search(problem: Problem) -> Choice:
-    """Return the cheaper of two local optima, reached from no index and from an equal distribution of bits."""
+    """Run hill climbing from no index, and from an equal distribution of bits. Return the cheaper result."""
     optima = [polished(problem, begin) for begin in (problem.empty, _with_equal_bits(problem))]
     best = min(optima, key=lambda optimum: optimum.cost)
     return replace(best, evaluated=sum(optimum.evaluated for optimum in optima))
@@ -143,7 +149,7 @@ def _with_equal_bits(problem: Problem) -> Choice:
 def _moves(configuration: tuple[int, ...], problem: Problem) -> NDArray[np.int8]:
     """Yield the neighbours of a configuration.
 
-    In a neighbour, bits of an attribute, or unused bits, have moved to another attribute or become unused.
+    A neighbour results when bits move from one attribute to another one, come into use, or become unused.
     """
     configurations = []
     givers = [*enumerate(configuration), (-1, problem.bits - sum(configuration))]

@@ -18,14 +18,14 @@ _BLOCK = 2**21  # largest table of configurations and patterns that is computed 
 
 @dataclass(frozen=True)
 class Workload:
-    """Numbers of events and questions in a unit of time.
+    """How many events and questions there are in a unit of time.
 
     Attributes:
         attributes: Number of attributes that can be indexed.
         events: Number of inserted events.
-        patterns: The distinct patterns, each a set of attributes as bits.
-        requests: Number of questions with each pattern.
-        rows: Mean number of events in the windows of each pattern's questions.
+        patterns: The distinct patterns of questions. Each is a set of attributes as bits.
+        requests: Number of questions by pattern.
+        rows: Mean number of events in the window of a question, by pattern.
     """
 
     attributes: int
@@ -41,24 +41,23 @@ class Workload:
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Return the weight of each pattern.
-
-        The weight is the number of the pattern's questions times the mean number of events in their windows.
+        """Return the weight of each pattern: the number of its questions times the mean number of events in their
+        windows.
         """
         return self.requests * self.rows
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """The cost of each operation of the index, all in one unit.
+    """The cost of each operation of the index. All costs have the same unit.
 
     Attributes:
         hashing: Computing one attribute's bits of an address.
         comparing: Comparing one event of a visited partition, if the window fits into the processor's cache.
-        visiting: Visiting one partition; if 0, only configurations that use all bits need to be compared.
-        scanning: Comparing one event in a scan, which replaces a more expensive probe; infinite: there are no scans.
+        visiting: Visiting one partition. If this is 0, only configurations that use all bits are compared.
+        scanning: Comparing one event in a scan, which replaces a more expensive probe. If infinite, nothing is scanned.
         moving: Moving one event to another configuration, besides hashing.
-        waiting: Added to ``comparing`` if the window does not fit into the cache.
+        waiting: What a comparison costs in addition to ``comparing``, if the window does not fit into the cache.
         cached: The most events of a window that fit into the cache.
     """
 
@@ -71,13 +70,14 @@ class CostModel:
     cached: float = np.inf
 
     def stepping(self, rows: Any) -> Any:
-        """Return the cost of comparing one event of a visited partition, given the number of events in the window."""
+        """Return the cost of comparing one event of a visited partition. It is higher if ``rows`` exceed the cache."""
         return self.comparing + (rows > self.cached) * self.waiting
 
     def probing(self, rows: Any, fixed: Any, free: Any) -> Any:
-        """Return the cost of probing ``rows`` events for a question.
+        """Return the cost of finding a question's events among ``rows`` events by a probe.
 
-        The question sets ``fixed`` address bits and leaves ``free`` bits open.
+        The question determines ``fixed`` bits of the address. The probe visits all partitions that differ in the other
+        ``free`` bits.
         """
         return rows * 0.5**fixed * self.stepping(rows) + 2.0**free * self.visiting
 
@@ -100,9 +100,9 @@ class CostModel:
         return total
 
     def benefits(self, workload: Workload, caps: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
-        """Return the most that indexing each attribute with at most ``caps`` bits can save in a unit of time.
+        """Return an upper bound of what indexing an attribute can save in a unit of time, for each attribute.
 
-        If an attribute's benefit is 0 or less, some best configuration does not index the attribute.
+        An attribute gets at most ``caps`` bits. If its bound is 0 or less, some best configuration does not index it.
         """
         saved = 1.0 - np.exp2(-np.minimum(caps, bits).astype(np.float64))[:, None]
         most = np.minimum(workload.rows * self.stepping(workload.rows) * saved, workload.rows * self.scanning)

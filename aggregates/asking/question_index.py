@@ -46,7 +46,7 @@ class QuestionIndex:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of columns, chains and partitions, without the distinct values of attributes."""
+        """The bytes that columns, chains and partitions take. The distinct values of attributes are not counted."""
         return self._ring.size_bytes
 
     def insert(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> None:
@@ -87,9 +87,9 @@ class QuestionIndex:
         return answer
 
     def keep(self, attribute: str, is_kept: Callable[[Sequence[Scalar]], NDArray[np.bool_]]) -> None:
-        """Keep only events whose value of ``attribute`` passes ``is_kept``.
+        """Remove all events whose value of ``attribute`` does not pass ``is_kept``.
 
-        ``is_kept`` returns a mask over all known values.
+        ``is_kept`` gets all known values of the attribute, and returns a mask over them.
         """
         place = self._window.attributes.index(attribute)
         kept = is_kept(self._values[place].values)
@@ -97,7 +97,10 @@ class QuestionIndex:
         self._ring.append(rest.at(np.flatnonzero(kept[rest.codes[:, place]])))
 
     def tune(self) -> None:
-        """Continue a running move, or assess the configuration if due. ``insert`` and ``ask`` do this as well."""
+        """Continue a running move between configurations, or else assess whether a move would pay.
+
+        ``insert`` and ``ask`` call this method.
+        """
         if self._ring.left:
             self._ring.move(_MOVED)
         elif self._is_tuned and self._tuner.is_due(len(self)):
@@ -107,7 +110,9 @@ class QuestionIndex:
                 self.configure(dict(zip(self._window.attributes, assessment.choice.configuration, strict=True)))
 
     def configure(self, bits: Mapping[str, int]) -> None:
-        """Begin to move to a configuration, given as address bits by attribute. Questions are answered meanwhile."""
+        """Begin to move all events to a configuration (address bits by attribute). Questions are answered during the
+        move.
+        """
         self.migrations += 1
         self._ring.begin_move(tuple(bits.get(name, 0) for name in self._window.attributes))
 
@@ -148,7 +153,10 @@ class QuestionIndex:
         return {name: count for name, count in bits if name not in self._window.unfiltered}
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Return the state to save: a head of plain JSON, and the columns by name, without links and partitions."""
+        """Return the state to save: plain JSON (the head), and one byte string per kind of column (the sections).
+
+        Links and partitions are not saved, because ``load`` builds them again.
+        """
         held = self._ring.columns(self._ring.first, self._ring.end)
         head = {
             "format": _FORMAT,
@@ -168,7 +176,9 @@ class QuestionIndex:
         return head, sections
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Restore the state that ``dump`` of an index with the same columns returned."""
+        """Restore the state that ``dump`` returned. The index that was saved must have had the same columns as this
+        one.
+        """
         if head.get("format") != _FORMAT:
             raise AggregateStateError(f"a saved index of questions has the format {head.get('format')}, not {_FORMAT}")
         count, attributes, measures = head["events"], len(self._window.attributes), len(self._window.measures)
@@ -216,7 +226,10 @@ class QuestionIndex:
         return events
 
     def _place(self, events: EventColumns) -> None:
-        """Append sorted events. Later events in the ring are taken out first, and appended again in order."""
+        """Append events, which are sorted by time, to the ring.
+
+        If the ring has later events, they are taken out and appended again in order.
+        """
         ring = self._ring
         number = ring.number_after(int(events.times_us[0]))
         if number < ring.end:
@@ -242,7 +255,10 @@ class QuestionIndex:
         return self._ring.number_after(end_us - window_us)
 
     def _forget_values(self) -> None:
-        """Forget values that no stored event has, once values have doubled in number, or no events are stored."""
+        """Forget the values of attributes that no stored event has, to free memory.
+
+        An attribute is examined once the number of its values has doubled, or if no events are stored.
+        """
         for place, values in enumerate(self._values):
             if len(values) >= 2 * self._kept[place] or (len(values) > 1 and not len(self._ring)):
                 self._ring.recode(place, values.keep(self._ring.codes_in_use(place, len(values))))

@@ -29,10 +29,10 @@ class Question:
     """A question about the events of a window: groups, equalities, values and a sub-window.
 
     Attributes:
-        by: Attributes that form groups; empty: one group, which exists even without events.
-        where: The value that each of some attributes must have; null equals nothing, as in SQL.
-        window_us: The length of the window; None: the whole window of the index.
-        until_us: The end of the window, unless the time of the index is later; None: the time of the index.
+        by: Attributes that form groups. If empty, there is one group, even without events.
+        where: For some attributes, the value that events must have. As in SQL, null equals nothing.
+        window_us: The length of the sub-window, or None for the whole window of the index.
+        until_us: The end of the sub-window, or None for the time of the index. An earlier end than that has no effect.
     """
 
     values: Mapping[str, AskedValue]
@@ -44,9 +44,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldWindow:
-    """The content of an index that answers questions: attributes, measures (numeric arguments), and the window length.
+    """What an index that answers questions stores: attributes, measures (numeric arguments), and a window length.
 
-    ``unfiltered``: attributes that no question can fix, so the index has no address bits for them.
+    Questions cannot filter by the attributes in ``unfiltered``. The index gives them no address bits.
     """
 
     attributes: tuple[str, ...]

@@ -1,7 +1,8 @@
 """The events of a window as columns in a ring, linked into the partitions of a configuration.
 
-The oldest events are removed by raising ``first``, because a search follows a chain only down to a sequence number.
-Source: the IMP index of the specification of parameterised group-by, section 3.2, and its migration, section 3.10.
+A search follows the chain of a partition down to a sequence number only. Therefore removing the oldest events needs no
+change of links: ``first`` is raised. Source: the IMP index of the specification of parameterised group-by, section 3.2,
+and its migration, section 3.10.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class EventRing:
 
     @property
     def left(self) -> int:
-        """Return the number of events that have not moved to the new configuration yet."""
+        """Return the number of events that a move has not reached yet."""
         return 0 if self._old is None else max(0, self._border - self.first)
 
     @property
@@ -104,7 +105,7 @@ class EventRing:
         return EventColumns(self._held(self.times_us, begin, end), self._held(self.rows, begin, end)[:, 1:], values)
 
     def append(self, events: EventColumns) -> None:
-        """Append events that are sorted by time and not older than the events in the ring."""
+        """Append events. The caller has sorted them by time, and none is older than an event in the ring."""
         count = len(events)
         if count > self.room - len(self):
             self._resize(len(self) + count)
@@ -130,7 +131,7 @@ class EventRing:
         return columns
 
     def codes_in_use(self, attribute: int, size: int) -> NDArray[np.bool_]:
-        """Return a mask over the ``size`` codes of an attribute, which is true for codes that any event has."""
+        """Return which codes of an attribute the events in the ring have, as a mask over the codes below ``size``."""
         is_used = np.zeros(size, np.bool_)
         is_used[self._held(self.rows[:, attribute + 1], self.first, self.end)] = True
         return is_used
@@ -164,7 +165,7 @@ class EventRing:
     def find(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int, model: CostModel) -> FoundEvents:
         """Find the events from number ``start`` on that have ``codes`` in ``columns`` (indexes of attributes).
 
-        The search is a probe or a scan, whichever is expected to cost less.
+        The search is a probe or a scan. ``model`` estimates which of them costs less.
         """
         rows, old_rows = self.end - start, max(0, self._border - start) if self._old is not None else 0
         parts = ((self.bits, rows - old_rows), (self._old_bits, old_rows))
@@ -197,7 +198,10 @@ class EventRing:
         return np.concatenate([column[place : place + count], column[: max(0, place + count - self.room)]])
 
     def _resize(self, count: int) -> None:
-        """Resize the ring for ``count`` events. Links remain valid, because they are distances."""
+        """Give the ring room for ``count`` events and some more.
+
+        Links stay valid, because a link is the distance to another event.
+        """
         room = max(LEAST_ROOM, count + count // _SPARE)
 
         def moved(column: NDArray[Any]) -> NDArray[Any]:
@@ -210,7 +214,10 @@ class EventRing:
 
 
 def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> None:
-    """Write the values of consecutive events into a column of a ring. ``number`` is the first sequence number."""
+    """Write the values of consecutive events into the slots of a ring's column.
+
+    ``number`` is the sequence number of the first of these events.
+    """
     place = number % len(column)
     fitting = len(column) - place
     column[place : place + len(values)] = values[:fitting]
@@ -218,10 +225,7 @@ def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> Non
 
 
 def layout_of(bits: tuple[int, ...], *, is_moving: bool = False) -> Layout:
-    """Return the empty partitions of a configuration.
-
-    ``is_moving`` adds the heads of chains, which a move of events needs.
-    """
+    """Create the partitions of a configuration, without events. They have heads of chains if ``is_moving``."""
     widths = np.array(bits, np.int64)
     size = 1 << int(widths.sum())
     return Layout(

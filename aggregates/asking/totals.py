@@ -26,14 +26,17 @@ _DIRECT = 65_536  # most combinations of codes for which each has its own place 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """The index of each group's first event among the found events, and the group of each found event."""
+    """The found events by group: for each group the index of its first event, and for each event the group."""
 
     firsts: NDArray[np.int64]
     groups: NDArray[np.int32]
 
 
 class GroupTotals:
-    """The totals of one question's found events. ``by`` are indexes of attributes."""
+    """Computes the values of a question from the events that the index has found.
+
+    ``slots`` are the places of these events in the ring. ``by`` are the indexes of the attributes that form groups.
+    """
 
     def __init__(
         self, window: HeldWindow, ring: EventRing, values: Sequence[ValueCodes], slots: NDArray[np.int32], by: list[int]
@@ -55,7 +58,7 @@ class GroupTotals:
         return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
 
     def of(self, name: str, value_wanted: AskedValue) -> Totals:
-        """Return the totals of the value ``name`` as one or more lists, each with an entry per group."""
+        """Return the totals of the value ``name`` for all groups: one list, or for a sum and mean three lists."""
         if value_wanted.function == "distinct":
             return self._distinct(self._window.attributes.index(str(value_wanted.attribute)), f"values.{name}")
         if value_wanted.function == "count":
@@ -88,7 +91,9 @@ class GroupTotals:
         return self._sums[measure]
 
     def _numbers(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Return an array with the numbers of a measure or attribute, and the array index for each found event."""
+        """Return the numbers to sum for a measure or attribute: an array, and the index in the array for each found
+        event.
+        """
         if name in self._window.measures:
             return self._ring.values[self._window.measures.index(name)], self._slots
         place = self._window.attributes.index(name)

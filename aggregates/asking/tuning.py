@@ -31,9 +31,9 @@ _HYSTERESIS = 0.05  # a move must also lower the cost by at least this share
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The best configuration for the observed questions, compared with the present one.
+    """The best configuration for the observed questions, and whether a move from the present one pays.
 
-    ``present`` and ``best`` are the costs per question. ``is_worthwhile`` is true if a move pays.
+    ``present`` and ``best`` are the costs per question in the two configurations.
     """
 
     choice: Choice
@@ -91,7 +91,9 @@ class Tuner:
         return self.assessment
 
     def workload(self, rows: int) -> Workload:
-        """Return the workload of the heaviest patterns, from remembered and expected questions."""
+        """Return the workload that configurations are compared for: the heaviest patterns of past and expected
+        questions.
+        """
         weights = {pattern: list(known) for pattern, known in self._patterns.items()}
         each = self._expected / max(1, len(self._filtered))
         for attribute in self._filtered if self._expected > _FORGOTTEN else ():

@@ -44,7 +44,10 @@ def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int6
 
 @kernel
 def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
-    """Append the newest events of the ring, numbers ``first`` to ``end`` (exclusive), to their partitions' chains."""
+    """Append events to the chains of their partitions.
+
+    The events are the newest ones of the ring. They have the numbers ``first`` up to ``end`` (exclusive).
+    """
     lent = borrowed(layout)
     room = rows.shape[0]
     slot = np.int64(first % room)
@@ -69,9 +72,10 @@ def unlink_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -
 
 @kernel
 def move_rows(rows: NDArray[np.int32], old: Layout, new: Layout, first: int, end: int) -> None:
-    """Move the events ``first`` up to ``end`` (exclusive), the newest of a layout, to a new layout.
+    """Move events from the old layout, where they are the newest, to the new layout.
 
-    They become the oldest events of their partitions there, because all events of the new layout are newer.
+    The events are ``first`` up to ``end`` (exclusive). Because all events of the new layout are newer, the moved events
+    become the oldest of their new partitions.
     """
     before, lent = borrowed(old), borrowed(new)
     room = rows.shape[0]
@@ -107,15 +111,16 @@ def probe_rows(
     start: int,
     count: int,
 ) -> tuple[np.int64, np.int64, np.int64]:
-    """Write the slots of events from ``start`` on that have ``codes`` in ``columns``, by following partitions' chains.
+    """Write the slots of events from ``start`` on that have ``codes`` in ``columns`` (indexes of attributes).
+
+    The kernel follows the chains of the partitions that can have such events. ``slots`` has ``count`` slots already,
+    and room for all events and one more. Return the number of slots, of compared events and of visited partitions.
 
     Chains are followed concurrently, one in each row of ``lanes`` (lanes, 2), because each step waits for memory. The
     next event of a chain is prefetched, and read after all other chains have been followed by one step. A lane has the
     number of an event, relative to ``start``, and the event's slot. A step has no branch that depends on the chain,
     because such a branch would often be mispredicted. Instead, each lane is written in the next place, which is reused
-    if the chain has ended. Indexes of the inner loop are unsigned, which saves a check for negative indexes at each
-    access. ``columns`` are indexes of attributes. ``slots`` has ``count`` slots already, and room for all events and
-    one more. Return the number of slots, of compared events and of visited partitions.
+    if the chain has ended. Indexes of the inner loop are unsigned, which saves a check for negative indexes.
     """
     lent, room = borrowed(layout), np.int64(rows.shape[0])
     base, free = np.int64(0), np.int64(lent.tails.shape[0] - 1)
@@ -194,11 +199,12 @@ def group_rows(
     firsts: NDArray[np.int64],
     groups: NDArray[np.int32],
 ) -> int:
-    """Number the groups of found events, in order of first appearance. Events of a group agree in ``columns``.
+    """Number the groups of found events in order of first appearance. Events of a group agree in ``columns``.
 
-    ``sizes`` has the number of codes of each column. ``table`` is filled with ``NIL``. It has an entry for each
-    combination of codes, or is a hash table whose size is a power of two. ``firsts`` gets the index of each group's
-    first event in ``slots``. Return the number of groups, or ``NIL`` if ``firsts`` has no room for the next group.
+    ``sizes`` has the number of codes of each column. The caller fills ``table`` with ``NIL``. The table has an entry
+    for each combination of codes, or is a hash table whose size is a power of two. ``firsts`` gets the index in
+    ``slots`` of each group's first event. Return the number of groups, or ``NIL`` if ``firsts`` has no room for the
+    next group.
     """
     count, is_direct = 0, True
     combinations = 1.0
@@ -239,7 +245,7 @@ def sum_rows(
     sums: NDArray[np.float64],
     extremes: NDArray[np.float64],
 ) -> None:
-    """Add the values of found events to the totals of their groups; NaN is a null and is left out.
+    """Add the numbers of found events to the totals of their groups. NaN means null and is skipped.
 
     ``sums`` (groups, 2) has the sum and its rounding error, so that the order of events hardly matters. ``extremes``
     (groups, 2) has the least and the greatest value, infinite at first.

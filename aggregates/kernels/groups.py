@@ -1,4 +1,4 @@
-"""Kernels over the groups of an aggregate, which find groups, and the steps at which conditions of groups change."""
+"""Kernels that find groups, and that find the steps at which the conditions of groups change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def note_waiting(
     at_us: int,
     modes: int,
 ) -> None:
-    """Write the open step of each group in ``codes`` again. The step waits for further events of the same time."""
+    """Write again the open step of each group in ``codes``, which waits for further events of the same time."""
     groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(steps)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])
@@ -71,10 +71,10 @@ def note_truths(
     changes: NDArray[np.int64],
     is_cleared: bool,
 ) -> int:
-    """Write to ``changes`` the steps at which the condition of a group becomes true; return their number.
+    """Write to ``changes`` the steps at which the condition of a group becomes true, and return their number.
 
-    With ``is_cleared``, also write the steps at which the condition becomes false. For windows that are empty or end,
-    the condition counts as false, and ``holds`` is set to false.
+    With ``is_cleared``, steps at which the condition becomes false are written too. ``holds`` has the truth of the
+    condition at each step. The kernel sets it to false if the window is empty or ends.
     """
     count = 0
     for step in range(codes.shape[0]):

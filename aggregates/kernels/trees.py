@@ -58,7 +58,7 @@ def is_text_less(groups: Groups, left: np.int64, right: np.int64) -> bool:
 
 @inlined
 def is_less(groups: Groups, real: float, integer: np.int64, other: float, other_integer: np.int64) -> bool:
-    """Return whether a pair comes before another pair."""
+    """Return whether the pair (``real``, ``integer``) comes before the other pair."""
     if real != other:
         return real < other
     if real == np.inf:
@@ -207,7 +207,7 @@ def leave_tree(
 
 @inlined
 def node_at(groups: Groups, code: np.int64, offset: np.int64, place: np.int64) -> np.int64:
-    """Return the node of the value with index ``place`` in sorted order, where repeats count."""
+    """Return the node of the value at an index in sorted order. A value that occurs twice counts twice."""
     node = groups.words[code, offset] - 1
     while True:
         before = size_of(groups, np.int64(groups.older[node]))

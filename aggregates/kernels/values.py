@@ -72,10 +72,10 @@ def put_sum(
 def enter_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Add a node for an event to an extreme, in the order of time, unless a newer event is at least as great.
+    """Enter an event into the nodes of a group's extreme, unless a newer event is at least as great.
 
-    Nodes of older events are freed if their number is less, or equal with an earlier time. Numbers of a minimum are
-    negated.
+    Older events that are less are freed, and so are equal ones with an earlier time. For a minimum, the caller negates
+    the numbers.
     """
     words = groups.words
     newer, older = np.int64(-1), words[code, offset + 1] - 1
@@ -142,9 +142,9 @@ def number_at(held: Events, value: NDArray[np.int64], slot: np.int64) -> np.int6
 def see_end(
     groups: Groups, code: np.int64, value: NDArray[np.int64], held: Events, slot: np.int64, is_only: bool
 ) -> None:
-    """Update the first or last argument by an entering event, in a window whose events do not leave.
+    """Update the first or last argument of a group when an event enters a window whose events do not leave.
 
-    With ``is_only``, the event's argument always replaces the present argument.
+    With ``is_only``, the event's argument replaces the present one whatever the times.
     """
     words, offset, time_us = groups.words, value[tables.OFFSET], held.times_us[slot]
     before_us = words[code, offset]
@@ -164,10 +164,10 @@ def change_tree(
     value: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add an argument to the tree of a group (``sign`` 1), or remove the argument (-1).
+    """Add an event's argument to the tree of a group (``sign`` 1), or remove it (-1).
 
-    If a tree has too many values, all of them move to the log, from which a sketch is made. Later arguments are only
-    logged.
+    If a tree has too many values, they all move to the log, because a sketch replaces the tree. From then on, arguments
+    are only logged.
     """
     code, words, offset = np.int64(held.codes[slot]), groups.words, plan[value, tables.OFFSET]
     function, number = plan[value, tables.FUNCTION], number_at(held, plan[value], slot)
@@ -336,7 +336,10 @@ def put_deviation(
 
 @inlined
 def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.int64:
-    """Return the index in a tree's sorted order of the value that a function needs: least, greatest, or quantile."""
+    """Return where a function finds its result in the sorted values of a tree.
+
+    The result is the index of the least value, of the greatest value or of the quantile.
+    """
     size = np.int64(groups.sizes[root])
     if plan_row[tables.FUNCTION] == tables.LOWEST_OF:
         return np.int64(0)

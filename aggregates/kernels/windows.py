@@ -113,7 +113,7 @@ def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np
 def enter_event(
     groups: Groups, held: Events, state: NDArray[np.int64], batch: Events, row: np.int64, modes: np.int64
 ) -> np.int64:
-    """Insert an event of a batch into the ring, after all events that are not newer; return the event's slot."""
+    """Insert an event of a batch into the ring, after all events that are not newer. Return the slot of the event."""
     room, time_us = held.times_us.shape[0], batch.times_us[row]
     slot = state[tables.FIRST] + state[tables.SPAN]
     slot = slot - room if slot >= room else slot
@@ -179,7 +179,10 @@ def empty_group(
     size_us: int,
     modes: np.int64,
 ) -> None:
-    """Remove the oldest event of the group whose window ends. If windows hold no events, clear the group's values."""
+    """Empty the window of a group, because the window ends.
+
+    If windows hold events, each call removes the oldest one. Otherwise, the group's values are cleared.
+    """
     code, words = state[tables.ENDING] - 1, groups.words
     if modes & tables.HOLDS:
         leave_event(groups, plan, state, held, logs, words[code, tables.HEAD] - 1, size_us, modes)
@@ -206,9 +209,9 @@ def slot_of(
     at_us: np.int64,
     modes: np.int64,
 ) -> np.int64:
-    """Return the slot of the event with a time and serial number.
+    """Return the slot of the event with a time and serial number, or -1.
 
-    Return -1 if the ring lacks the event or its window is over.
+    The result is -1 if the event is not in the ring, or if its window is over.
     """
     room, begin, low, high = held.codes.shape[0], state[tables.FIRST], np.int64(0), state[tables.SPAN]
     while low < high:
@@ -387,8 +390,8 @@ def slide(
 ) -> int:
     """Add the events of a batch, and remove due events, in order of time up to ``until_us``.
 
-    Call the kernel again after any result but ``DONE``. ``bounds`` (bounds, 3) has ranges of values: the condition of a
-    group is false if a value is outside its range. ``size`` is the size of the window.
+    The caller makes room and calls the kernel again until the result is ``DONE``. ``bounds`` (bounds, 3) has ranges of
+    values. If a value of a group is outside its range, the group's condition is false. ``size`` is the window's size.
 
     Returns:
         ``DONE``, ``FULL`` (no room for steps or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY``: more
