@@ -54,9 +54,7 @@ def in_order(emissions: Iterable[Emission]) -> list[Emission]:
 
 
 def events_of(emissions: Sequence[Emission], name: str, version: int, event_type: str) -> EventBatch:
-    """Return the derived events as a batch. The id of an event depends only on aggregate, group, change, time and
-    cause.
-    """
+    """Return the derived events as a batch. Ids depend only on aggregate, group, change, time and cause."""
     if not emissions:
         return EventBatch.from_events([])
     types = [event_type + (CLEARED if emission.change == "cleared" else "") for emission in emissions]

@@ -130,9 +130,7 @@ class GroupObjects:
         self._events: dict[int, list[tuple[Order, Mapping[str, Any]]]] = {}  # by group, sorted
 
     def add(self, code: int, order: Order, members: Mapping[str, Any]) -> None:
-        """Add an event to the events of a group that derived events may list. They are in the order of time and
-        arrival.
-        """
+        """Add an event to those of a group that derived events may list, in the order of time and arrival."""
         held = self._events.setdefault(code, [])
         place = len(held)
         while place and held[place - 1][0] > order:

@@ -155,9 +155,7 @@ class Placing:
         return [KeptEvent(*parts) for parts in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
-        """Return the event with a number when it enters a window. With ``is_kept``, store it until it has left all
-        windows.
-        """
+        """Return the event with a number when it enters a window. With ``is_kept``, store it until it has left all."""
         event = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
             self.kept[number] = event
@@ -174,9 +172,7 @@ class Placing:
         return event
 
     def restore(self, kept: Mapping[int, KeptEvent], number: int) -> None:
-        """Restore the stored events and the next arrival number. Afterwards, the caller adds the events to their
-        windows.
-        """
+        """Restore the stored events and the next arrival number. The caller adds the events to windows afterwards."""
         self.kept, self.number, self._first = dict(kept), number, number
         for event_number, event in kept.items() if self._is_revocable else ():
             self._of_id.setdefault((event.key_hash, event.id), []).append(event_number)

@@ -172,8 +172,9 @@ class WindowTables:
         return int(self.state[kernel.STEPS])
 
     def unfit(self, columns: Sequence[ScalarColumn]) -> set[int]:
-        """Return the indexes of arguments whose extremes the kernel cannot compute, because they are texts or large
-        integers.
+        """Return the indexes of arguments whose extremes the kernel cannot compute.
+
+        These arguments have texts or great whole numbers.
         """
         unfit_columns = set()
         for place in self._extremes:
@@ -447,9 +448,7 @@ class WindowTables:
             self._close_up()
 
     def _close_up(self) -> None:
-        """Remove free nodes, so that the other nodes are consecutive. They all belong to trees, whose shapes do not
-        change.
-        """
+        """Remove free nodes, so that the other ones are consecutive. These belong to trees, which keep their shapes."""
         used = np.flatnonzero(self.groups.counts)
         numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last entry is for -1 (no node)
         numbers[used] = np.arange(len(used))

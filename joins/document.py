@@ -50,13 +50,13 @@ class JoinInput:
     """One input of a join.
 
     Attributes:
-        key: Path of the join key, in the form of a stream's key; None: the stream's correlation key.
-        types: Event types that take part; empty: all.
-        closing_types: Types whose events finish their key. If the type does not take part, this is their only effect.
-        retractions: Whether retractions in a derived stream remove events, or are ordinary events.
-        retractions_us: How long events can be retracted, unless the input's window is longer.
-        waits: Whether the join has ``wait: auto``: keys are whole numbers in roughly ascending order, and are finished
-            according to their measured disorder.
+        key: Path of the join key, in the form of a stream's key. None for the stream's correlation key.
+        types: Event types that take part. Empty if all do.
+        closing_types: Types whose events finish their key. If such a type is not in ``types``, its events do only this.
+        retractions: Whether the retractions in a derived stream remove events. Otherwise they are ordinary events.
+        retractions_us: How long events can be retracted. A longer window of the input extends the time.
+        waits: Whether the join has ``wait: auto``. Then keys are whole numbers in roughly ascending order, and how far
+        they are out of order decides when they are finished.
     """
 
     alias: str
@@ -72,12 +72,12 @@ class JoinInput:
 
     @property
     def revocable_us(self) -> int | None:
-        """How long the input's events can be retracted, or None if until their key is finished."""
+        """How long the input's events can be retracted. None if they can until their key is finished."""
         return max(self.retractions_us, self.window.size if self.window.kind == "time" else 0) or None
 
     @property
     def ends_with_traces(self) -> bool:
-        """Whether the ends of traces, and punctuations, finish the input's keys."""
+        """Whether the end of a trace, or a punctuation, finishes a key of the input."""
         return not self.closings.isdisjoint(_TRACE_ENDS)
 
     @property
@@ -87,7 +87,7 @@ class JoinInput:
 
     @property
     def closes(self) -> bool:
-        """Whether the input's keys can be finished at all."""
+        """Whether anything finishes keys of the input."""
         return bool(self.closings or self.closing_types or self.waits)
 
 
@@ -119,10 +119,7 @@ class JoinBody:
 
     @property
     def multiplying(self) -> tuple[str, ...]:
-        """Aliases of the inputs that may have any number of events of one key.
-
-        The tuple is empty if there are fewer than two such inputs.
-        """
+        """Aliases of the inputs that may have any number of events of one key. A single such input is not listed."""
         aliases = [
             join_input.alias
             for join_input in self.inputs
@@ -132,14 +129,14 @@ class JoinBody:
 
     @property
     def waits(self) -> bool:
-        """Whether keys are finished according to their measured disorder (``wait: auto``)."""
+        """Whether the join has ``wait: auto``, so that the measured disorder of keys decides when they are finished."""
         return any(join_input.waits for join_input in self.inputs)
 
     @property
     def reporting(self) -> tuple[int, ...]:
-        """The inputs whose unjoined events are reported, in a join of two inputs.
+        """The inputs whose unjoined events are reported. There are such inputs in a join of two inputs only.
 
-        An input is among them if ``outer`` has the other input.
+        An input is one of them if ``outer`` names the other input.
         """
         if len(self.inputs) > _PAIR:
             return ()
@@ -151,7 +148,7 @@ class JoinBody:
 
     @property
     def optional(self) -> tuple[int, ...]:
-        """The inputs that combinations may lack, in a join of more than two inputs."""
+        """The inputs that a combination may lack. There are such inputs in a join of more than two inputs only."""
         if len(self.inputs) <= _PAIR:
             return ()
         return tuple(number for number, join_input in enumerate(self.inputs) if join_input.alias in self.outer)
@@ -253,10 +250,7 @@ def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _without_retractions(join_input: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
-    """Return the input with retractions as ordinary events.
-
-    Joins of more than two inputs with ``outer`` require this.
-    """
+    """Return the input with retractions as ordinary events. With ``outer``, more than two inputs require this."""
     if value.get("retractions", "event") != "event":
         raise JoinRefused(
             f"'retractions' of inputs[{number}] is {value['retractions']!r}; a join of more than two inputs with "
@@ -267,10 +261,7 @@ def _without_retractions(join_input: JoinInput, value: Mapping[str, Any], number
 
 
 def _duration_us(value: object) -> int | None:
-    """Return the length of a duration such as ``15 min``, or None.
-
-    The result is None if the text is no duration, or the duration exceeds ``_MOST_DURATION_US``.
-    """
+    """Return the microseconds of a duration such as ``15 min``. None if it is no duration, or is too long."""
     duration_match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     length_us = (
         float(duration_match[1])
@@ -312,7 +303,7 @@ def _window(value: object, place: str) -> Window:
 
 
 def _memory(value: object, *, waits: bool) -> tuple[int, bool]:
-    """Return the number of events kept in memory, and whether further events are spilled to disk."""
+    """Return how many events are kept in memory, and whether more are spilled to disk."""
     if not isinstance(value, Mapping) or not _is_number(value.get("rows")):
         raise JoinRefused(
             f"'memory' of a join is {value!r}; write {{rows: 2000000, spill: true}}: at most this many events of each "
@@ -342,7 +333,7 @@ def _is_number(value: object) -> bool:
 
 
 def _limits(value: object) -> ResultLimits:
-    """Read the limits of the number of results."""
+    """Read the member ``results``, which limits the number of results."""
     defaults = asdict(ResultLimits())
     if not isinstance(value, Mapping):
         raise JoinRefused(f"'results' of a join is {value!r}; write limits such as {defaults}", field="results")
@@ -366,9 +357,9 @@ def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
 def _require_bounds(body: JoinBody) -> None:
     """Refuse a join that may have to keep events of an input for ever, or whose keys never finish.
 
-    An input is bounded if it has a window, or if all other inputs finish their keys. It is also bounded if another
-    input finishes its keys, has a window of time and may not be absent. Source: the safety check of punctuation-aware
-    joins (7.2).
+    An input is bounded by its own window, or if all other inputs finish their keys. One other input is enough if it
+    finishes its keys, has a window of time and may not be absent. Source: the safety check of punctuation-aware joins
+    (7.2).
     """
     if body.emit == "on_close" and not any(join_input.closes for join_input in body.inputs):
         raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
@@ -431,7 +422,7 @@ def _text(value: Mapping[str, Any], name: str) -> str:
 
 
 def readings_of(body: JoinBody) -> list[str]:
-    """Return, for each input, a hash of the members that decide its merged events and their keys.
+    """Return a hash for each input. Inputs with equal hashes read the same merged events, with the same keys.
 
     Merged events, control records and saved states contain the hash, so it must stay the same in later releases.
     """

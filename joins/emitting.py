@@ -1,4 +1,4 @@
-"""The derived events of a join, built by columns. The bytes are the same as for events built one by one."""
+"""The derived events of a join, built by columns. Events that are built one by one have the same bytes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # further reasons
 
 
 class MemberEvents:
-    """Events of one input in combinations or totals. ``rows`` are their rows in ``held`` and may repeat."""
+    """The events of one input in many combinations or totals. ``rows`` are their places in ``held``, with repeats."""
 
     def __init__(self, held: HeldEvents, rows: NDArray[np.intp]) -> None:
         self._held = held
@@ -72,7 +72,7 @@ class MemberEvents:
         return [plain_values[place] for place in places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
-        """Return the column's values for the distinct events (times in us), and the index of each event's value."""
+        """Return a column's values for the distinct events (times in us), and the index of each event's value."""
         if column.function == "id":
             return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
         if column.function == "time":
@@ -80,9 +80,9 @@ class MemberEvents:
         return self._values_of(column), self._places
 
     def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
-        """Return the bytes of each event's values in the given columns.
+        """Return the bytes of each event's values in the given columns, to limit the size of results.
 
-        The result has only 0 if no event can exceed ``_LITTLE``.
+        All numbers are 0 if no event can exceed ``_LITTLE``.
         """
         ids, data = (binary_sizes(take(self._distinct)) for take in (self._held.ids, self._held.data))
         sizes = np.full(len(self._distinct), 64 * len(columns), np.int64)
@@ -126,7 +126,7 @@ class DerivedEventBuilder:
     def of_combinations(self, held: HeldEvents, results: JoinedColumns, *, is_over: bool = False) -> EventBatch:
         """Make an event for each combination, in order.
 
-        ``is_over`` is true if the end of the input decided the combinations.
+        ``is_over`` says that only the end of the input decided the combinations.
         """
         if not len(results.members):
             return EventBatch.from_events([])
@@ -138,9 +138,9 @@ class DerivedEventBuilder:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Return the bytes of the values of each combination's event.
+        """Return the bytes of values in the derived event of each combination.
 
-        The number is 0 for small values, or if ``is_each`` is false.
+        The bytes are given as 0 if there are few, or if ``is_each`` is false.
         """
         sizes = np.zeros(len(results.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
@@ -169,9 +169,9 @@ class DerivedEventBuilder:
         return self._events_of(keys, times_us, ['["', contents, end], texts)
 
     def of_retractions(self, retracted: Sequence[tuple[str, str]], cause_id: str, key: str, time_us: int) -> EventBatch:
-        """Make retractions of events (id and type) of one key and time.
+        """Make retractions for derived events (id and type) that have one key and time.
 
-        ``cause_id`` is the id of the retraction that causes them.
+        ``cause_id`` is the id of the retraction that causes the new ones.
         """
         return EventBatch.from_events(
             [
@@ -189,7 +189,7 @@ class DerivedEventBuilder:
     def _combined(
         self, held: HeldEvents, results: JoinedColumns, combinations: NDArray[np.intp], *, is_over: bool
     ) -> EventBatch:
-        """Make events for combinations that all have members of the same inputs."""
+        """Make events for combinations that have members of the same inputs."""
         members, times_us = results.members[combinations], results.result_times_us[combinations]
         events = {
             alias: MemberEvents(held, held.rows_of(members[:, number]))
@@ -237,10 +237,10 @@ class DerivedEventBuilder:
         identity: Sequence[Texts],
         texts: Sequence[Texts],
     ) -> EventBatch:
-        """Make derived events, whose ids depend only on the join, the key, ``identity`` and the time.
+        """Make derived events. An id depends only on the join, its version, the key, ``identity`` and the time.
 
-        The id contains the join's name and version. ``keys`` are strings and their hashes. ``identity`` has the members
-        or the key of each event, as parts of a JSON text. ``texts`` has the values of each member, as JSON.
+        ``keys`` are strings and their hashes. ``identity`` has the members or the key of each event, as parts of a JSON
+        text. For each member of the events, ``texts`` has the values as JSON.
         """
         parts: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *identity, ","]
         ids = text_digests(joined_texts([*parts, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)
@@ -254,7 +254,6 @@ class DerivedEventBuilder:
 
 
 def _digest(identity: Sequence[Any]) -> str:
-    """Return an id made from plain JSON. Equal JSON gives equal ids."""
     digest: str = text_digests(texts_of([orjson.dumps(identity).decode()]), _ID_LENGTH).to_pylist()[0]
     return digest
 

@@ -35,7 +35,7 @@ def explain(body: JoinBody) -> list[str]:
 
 
 def warnings(body: JoinBody) -> list[str]:
-    """Return a warning if a join may exceed its result limits because nothing bounds the product of its inputs."""
+    """Return a warning if nothing bounds the product of a join's inputs, so that it may exceed its result limits."""
     if (body.emit == "on_close" and body.where is None) or not (inputs := body.multiplying):
         return []
     power = "²" if len(inputs) == _PAIR else f" to the power of {len(inputs)}"
@@ -83,7 +83,7 @@ def _memory(body: JoinBody) -> Iterator[str]:
 
 
 def _retention(body: JoinBody, number: int) -> str:
-    """Describe in a sentence how long an input's events are kept, and when the input finishes its own keys."""
+    """Describe in a sentence how long events of an input are kept, and when the input finishes its own keys."""
     join_input = body.inputs[number]
     others = [other for place, other in enumerate(body.inputs) if place != number]
     ends = [_window(join_input.window)] if join_input.window.kind != "none" else []

@@ -39,7 +39,7 @@ def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> di
 
 
 def figures(body: JoinBody, sums: _Sums) -> list[str]:
-    """Return a sentence for each input with enough observations, or with events without a usable key."""
+    """Return a sentence for each input that has enough observations, or had events without a usable key."""
     return [
         *(sentence for number in range(len(body.inputs)) for sentence in _of_input(body, number, sums)),
         *without_keys(body, sums),

@@ -21,11 +21,11 @@ class FinishedKeys:
     """The keys that a join's inputs have finished by ranges, and the newest keys of clustered inputs.
 
     Attributes:
-        numbers: By type of merged events of this version's inputs, the input and the mark (of ``MARKS``). Types without
-            a reading, which earlier releases wrote, are included.
+        numbers: For each type of merged events that this version reads, the input and the mark (of ``MARKS``). Earlier
+        releases wrote types without a reading. These are included.
         newest: The newest key (hashed) of each clustered input, whose events of a key are consecutive. The next key
-            finishes the newest key.
-        other_version: The number of merged events of versions with another reading; they only advance time.
+        finishes the newest key.
+        other_version: The number of merged events of versions that read inputs differently. They only advance time.
     """
 
     def __init__(self, body: JoinBody) -> None:
@@ -43,18 +43,18 @@ class FinishedKeys:
         self._most_over = _FEW
 
     def own_events(self, batch: EventBatch) -> EventBatch:
-        """Select the merged events of this version's inputs, or of inputs that read equally, and count the others."""
+        """Return the merged events that this version of the join reads, and count the other ones."""
         is_own = np.array([name in self.numbers for name in batch.type_names], np.bool_)
         own_batch = batch.take(np.flatnonzero(is_own[batch.type_codes]))
         self.other_version += len(batch) - len(own_batch)
         return own_batch
 
     def are_revocable(self, types: Sequence[str]) -> bool:
-        """Check whether a type is that of an event of this version's inputs that may be retracted."""
+        """Check whether one of the ``types`` is that of events which may be retracted, in an input of this version."""
         return any(REVOCABLE in name and name in self.numbers for name in types)
 
     def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:
-        """Continue as another version of the join. ``texts`` has the texts of hashed keys with events or totals."""
+        """Continue as another version of the join. ``texts`` returns the texts of hashed keys with events or totals."""
         self._body = body
         self.newest = {
             number: key for number, key in self.newest.items() if "clustered" in body.inputs[number].closings
@@ -64,11 +64,11 @@ class FinishedKeys:
             self.note(texts())
 
     def note(self, texts: Mapping[int, str]) -> None:
-        """Remember the integers of keys that are whole numbers. ``texts`` has the keys as texts, by hash."""
+        """Remember which of the keys in ``texts`` are whole numbers. ``texts`` has the keys by hash."""
         self.ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Forget the newest keys of inputs that are among ``keys``."""
+        """Forget the newest keys of inputs if they are among ``keys``."""
         forgotten = set(keys.tolist())
         self.newest = {number: key for number, key in self.newest.items() if key not in forgotten}
 
@@ -77,10 +77,10 @@ class FinishedKeys:
         self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
 
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Forget keys finished by ranges, and the integers of keys without state, once there are many.
+        """Forget keys that only ranges have finished, and the integers of keys without state, once there are many.
 
-        A key that only ranges have closed need not be remembered, because its state follows from the ranges. The newest
-        key of a clustered input is kept, because the next key closes it. ``keys`` returns all hashed keys with state.
+        The state of such a key follows from the ranges. The newest key of a clustered input is kept, because the next
+        key closes it. ``keys`` returns all hashed keys with state.
         """
         if not self.has_ranges:
             return
@@ -126,19 +126,18 @@ class FinishedKeys:
         return ItemColumns.in_order(parts, batch.time_us)
 
     def _are_bare(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """Return the mask of closings without a key text in a join with ``wait: auto``.
+        """Return the mask of closings that have no text of a key, in a join with ``wait: auto``.
 
-        Their key may be no whole number. Such a closing must not create the state of a key, because no range would ever
-        cover the key.
+        The key may not be a whole number. No range would ever cover it, so the closing must not create state for it.
         """
         if not self._body.waits:
             return np.zeros(len(batch), np.bool_)
         return batch.lacks_key_text
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """Return a mask (inputs, rows): whether the input has finished the row's key by a range.
+        """Return a mask (inputs, rows) that says whether a range of the input covers the key of the row.
 
-        The key may be unknown to the join.
+        The join need not know the key.
         """
         inputs = range(len(self._body.inputs))
         if not self.has_ranges:

@@ -1,7 +1,7 @@
 """Keys that inputs have finished by ranges, stored as intervals, so that memory does not grow with the number of keys.
 
-A range is applied to the keys that a join knows, and to later keys as they appear. A key that is over by a range need
-not be remembered individually. Source: section 3.3 of the specification of punctuation-aware joins.
+A range applies to the keys that a join knows, and to later keys as they appear. If ranges alone have finished a key,
+the key needs no memory of its own. Source: section 3.3 of the specification of punctuation-aware joins.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Intervals:
         return len(self.least)
 
     def add(self, new: KeyRange) -> None:
-        """Add the numbers of a range, which is empty if its bounds cross."""
+        """Add the numbers from one bound to the other. A range with crossed bounds is empty."""
         low, high = new.least, new.greatest
         if low > high:
             return
@@ -58,7 +58,7 @@ class Intervals:
 
 
 class FinishedRanges:
-    """The finished ranges of all inputs of a join, and the whole numbers of its known keys, by hash."""
+    """The ranges that the inputs of a join have finished, and the whole numbers of its known keys, by hash."""
 
     def __init__(self, inputs: int) -> None:
         self._closed = [Intervals() for _ in range(inputs)]
@@ -66,11 +66,11 @@ class FinishedRanges:
 
     @property
     def are_there(self) -> bool:
-        """Whether any input has finished a range."""
+        """Whether any input has finished a range of keys."""
         return any(map(len, self._closed))
 
     def are_of(self, number: int) -> bool:
-        """Return whether an input has finished a range."""
+        """Return whether an input has finished a range of keys."""
         return len(self._closed[number]) > 0
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -81,7 +81,7 @@ class FinishedRanges:
         return is_whole, numbers
 
     def prune(self, known_keys: NDArray[np.uint64]) -> None:
-        """Forget the numbers of unknown keys. The known keys are given by hash."""
+        """Forget the numbers of keys that the join no longer knows. ``known_keys`` are hashed."""
         hashes, first = np.unique(self._hashes.values, return_index=True)
         is_known = np.isin(hashes, known_keys)
         self._set_numbers(hashes[is_known], self._numbers.values[first[is_known]])
@@ -92,11 +92,11 @@ class FinishedRanges:
         return len(self._hashes) > self._most
 
     def covers(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return the mask of keys, given as whole numbers, that an input has finished by a range."""
+        """Return which of the ``keys``, given as whole numbers, the ranges of an input cover."""
         return self._closed[number].covers(keys)
 
     def finish(self, number: int, finished: KeyRange, known_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Add a range that an input finishes; return the known keys in the range, hashed, in numeric order."""
+        """Add a range that an input finishes. Return the known keys in the range, hashed, in numeric order."""
         self.prune(known_keys)
         self._closed[number].add(finished)
         numbers = self._numbers.values
@@ -105,10 +105,10 @@ class FinishedRanges:
         return hashes
 
     def implied(self, keys: NDArray[np.uint64], closed: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return the keys whose state follows from the ranges, because only ranges have closed them.
+        """Return the keys whose state follows from the ranges, because nothing else has closed them.
 
-        ``keys`` are hashed keys that are over, and ``closed`` has the inputs that closed each key, as bits. Call
-        ``prune`` before.
+        ``keys`` are hashed keys that are over. ``closed`` has, as bits, the inputs that closed each of them. The caller
+        has called ``prune``.
         """
         hashes = self._hashes.values
         places = np.searchsorted(hashes, keys)

@@ -1,7 +1,7 @@
 """The events that a join may still need for its results, with ids, types and data. The kernel has only numbers.
 
-The events are columns to which rows are appended. Unneeded rows are removed once they are the majority, so the cost per
-event does not depend on the number of stored events.
+The events are columns, and new events are appended. Events that are no longer needed are removed once they are the
+majority, so the cost per event does not depend on the number of stored events.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class HeldEvents:
         return len(self._sequences)
 
     def add(self, sequences: NDArray[np.int64], batch: EventBatch) -> None:
-        """Append events, whose sequence numbers must exceed all present ones."""
+        """Append events. Their sequence numbers must exceed all present ones."""
         if self._rows is not None:
             self._rows.add(len(self) + np.arange(len(sequences)))
         self._sequences.add(sequences)
         self._append(batch, np.zeros(len(sequences), np.bool_))
 
     def restore(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
-        """Add events that were stored before, by ascending sequence numbers.
+        """Add events again that were stored before. Events that are present already are left unchanged.
 
-        Events that are still present are unchanged.
+        ``sequences`` are ascending.
         """
         held_sequences = self._sequences.values
         places = np.searchsorted(held_sequences, sequences)
@@ -110,11 +110,11 @@ class HeldEvents:
         return cast("NDArray[np.bool_]", is_new)
 
     def is_sparse(self, needed: int, least: int) -> bool:
-        """Check whether most events are unneeded, so that ``only`` is worth its cost; False up to ``least`` events."""
+        """Check whether ``only`` is worth its cost: most events are unneeded, and there are more than ``least``."""
         return len(self) > max(_SPARSE * needed, least)
 
     def only(self, needed: NDArray[np.int64]) -> HeldEvents:
-        """Return the needed events, given by ascending sequence numbers, and drop all others."""
+        """Return the events that are still needed, and drop all others. ``needed`` has ascending sequence numbers."""
         rows = self.rows_of(needed)
         return HeldEvents(needed, self.batch(rows), self._is_counted.values[rows])
 

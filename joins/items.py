@@ -28,7 +28,7 @@ class Item(IntEnum):
 
 
 class Cause(IntEnum):
-    """The reason why no further combination of a key can arise."""
+    """The reason why no more combinations of a key can arise."""
 
     REGULAR = tables.REGULAR
     WINDOW_ASSISTED = tables.WINDOW_ASSISTED
@@ -51,12 +51,12 @@ class ItemColumns:
 
     Attributes:
         kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key arrive on the input.
-            ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: as ``CLOSING``, for a key in
-            a range that was closed before; it does not count as a duplicate. ``KNOWN``: as ``REMINDER``, for any key;
-            without effect if the key has no state.
-        inputs: uint8 numbers of inputs; 0 for times.
-        keys: uint64 hashed keys; 0 for times, and for ``PLACE`` items of keys that ranges have finished.
-        times_us: int64; a time older than that of an earlier item counts as the earlier item's time.
+        ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: a closing that repeats what
+        a range said before, so it does not count as a duplicate. ``KNOWN``: as ``REMINDER``, but without effect if
+        the key has no state.
+        inputs: uint8 numbers of inputs. 0 for times.
+        keys: uint64 hashed keys. 0 for times, and for ``PLACE`` items of keys that ranges have finished.
+        times_us: int64. A time that is older than that of an earlier item counts as the earlier item's time.
     """
 
     kinds: NDArray[np.uint8]
@@ -77,7 +77,7 @@ class ItemColumns:
 
     @classmethod
     def closing(cls, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item) -> ItemColumns:
-        """Create columns of items of one kind: for each key, one item for each of the given inputs."""
+        """Create items of one kind: for each key, one item for each of the given inputs."""
         return cls(
             kinds=np.full(len(keys) * len(inputs), kind, np.uint8),
             inputs=np.tile(np.array(inputs, np.uint8), len(keys)),
@@ -87,9 +87,9 @@ class ItemColumns:
 
     @classmethod
     def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """Merge the items of several parts, sorted by row, then by part, and return the row of each item as well.
+        """Merge the items of several parts. Return the items, sorted by row and then by part, and the row of each.
 
-        Each item has the time of its row.
+        An item has the time of its row.
         """
         places = np.concatenate([part[0] for part in parts])
         order = np.argsort(places, kind="stable")
@@ -123,8 +123,8 @@ class JoinedColumns:
     """The results of a sequence of items, and the keys that they closed.
 
     Attributes:
-        members: int64 (results, inputs): the sequence numbers of a combination's events, which count all ``EVENT`` and
-            ``PLACE`` items from 0; negative: the input has no event in the combination and can have none later.
+        members: int64 (results, inputs): the sequence numbers of a combination's events. All ``EVENT`` and ``PLACE``
+        items are counted from 0. Negative if the combination has no event of the input and can get none later.
         result_times_us: int64: when each combination was complete, or could no longer be completed.
         result_items: int32: the index of the item that led to each combination.
         result_whys: uint8 ``Why``: what decided each combination.
@@ -150,16 +150,13 @@ class JoinedColumns:
     cuts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def up_to(self, result: int) -> JoinedColumns:
-        """Return the results up to and including ``result`` (an index).
-
-        The closings, violations and cuts before this result are included.
-        """
+        """Return what was found up to and including ``result`` (an index): results, closings, violations and cuts."""
         closings = int(np.searchsorted(self.closing_places, result, side="right"))
         violations = int(np.searchsorted(self.violations, self.result_items[result]))
         return replace(self._first(result + 1, closings, violations), cuts=self.cuts[self.cuts < result])
 
     def until(self, item: int) -> JoinedColumns:
-        """Return the results of the items up to and including item number ``item``."""
+        """Return the results of all items up to and including item number ``item``."""
         results = int(np.searchsorted(self.result_items, item, side="right"))
         closings = int(np.searchsorted(self.closing_items, item, side="right"))
         violations = int(np.searchsorted(self.violations, item, side="right"))
@@ -171,9 +168,9 @@ class JoinedColumns:
         return JoinedColumns(**columns, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-        """Select results by a mask, which must include all results in ``cuts``; keep all closings and violations.
+        """Select results by a mask, and keep all closings and violations.
 
-        ``is_kept`` has a value for each result; further values are ignored.
+        The mask must select all results in ``cuts``. It may be longer than there are results.
         """
         is_kept = is_kept[: len(self.members)]
         if is_kept.all():
@@ -193,19 +190,19 @@ Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.u
 
 
 def are_events(items: ItemColumns) -> NDArray[np.bool_]:
-    """Return the mask of items that are events, including events that contradict a range."""
+    """Return the mask of items that are events, even if they contradict a range."""
     is_event: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
     return is_event
 
 
 def are_late(items: ItemColumns) -> NDArray[np.bool_]:
-    """Return the mask of late events, whose key was finished by a range of their input."""
+    """Return the mask of late events: a range of their input had finished their key."""
     is_late: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys == 0)
     return is_late
 
 
 def with_late(results: JoinedColumns, items: ItemColumns) -> JoinedColumns:
-    """Add the events that contradict a range to the violations of the results."""
+    """Return the results with the late events (``are_late``) added to the violations."""
     late = np.flatnonzero(are_late(items)).astype(np.int32)
     return replace(results, violations=np.sort(np.concatenate([results.violations, late]))) if len(late) else results
 
@@ -217,9 +214,9 @@ def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
 
 
 def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
-    """Return items that close each row's key again for the inputs whose finished ranges contain the key.
+    """Return ``REMINDER`` items that close the key of a row for each input whose ranges cover the key.
 
-    ``is_finished`` is a mask (inputs, rows): whether the input has finished the row's key.
+    ``is_finished`` is a mask (inputs, rows) that says whether the input has finished the row's key.
     """
     rows_of_inputs = [np.flatnonzero(mask) for mask in is_finished]
     return [
@@ -235,11 +232,11 @@ def keys_before(
     keys: NDArray[np.uint64],
     is_event: NDArray[np.bool_],
 ) -> NDArray[np.uint64]:
-    """Return the key that each row finishes, or 0.
+    """Return, for each row, the key that the row finishes, or 0.
 
-    A row finishes the key of the input's previous event, if the row has another key. ``clustered`` has the numbers of
-    the inputs whose events of a key are consecutive. ``newest_keys`` has the newest key of each such input and is
-    updated. Keys are hashed.
+    In the ``clustered`` inputs, all events of a key are consecutive. So an event finishes the key of the previous event
+    of its input if the keys differ. ``newest_keys`` has the newest key of each such input and is updated. Keys are
+    hashed.
     """
     before = np.zeros(len(keys), np.uint64)
     for number in clustered:

@@ -1,7 +1,7 @@
 """Limits of the number of results of a join: per event at once, and over time.
 
-The account counts results, bytes and events in their order, never seconds. So a join is suspended at the same result,
-whatever the batch boundaries, after a restart and in a replay.
+The account counts results, bytes and events in their order, and never seconds. So a join is suspended at the same
+result whatever the batch boundaries are, and a restart or a replay changes nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class ResultLimits:
     The defaults apply to a document without limits. They are part of the log's format.
 
     Attributes:
-        per_event: The most results of an event of a key at once, at least 1; further results are not emitted.
+        per_event: The most results that an event may lead to at once, at least 1. More results are not emitted.
         average: Free results for each event of the join in a shard, at least 1.
-        ahead: Results allowed beyond the free results, at least 1; the next result suspends the join. A result of n
-            inputs counts n / 2 times (rounded down, at least once), or once per 512 bytes of its values if this is
-            more. Ten combinations that the join's condition drops count as one result.
+        ahead: Results allowed beyond the free results, at least 1. The next result suspends the join. A result of n
+        inputs counts n / 2 times (rounded down, at least once), or once per 512 bytes of its values if this is
+        more. Ten combinations that the join's condition drops count as one result.
     """
 
     per_event: int = 10_000
@@ -42,21 +42,21 @@ class ResultAccount:
     """The account of a join's results in a shard, beyond the free results.
 
     Attributes:
-        owed: Results on the account, in tenths; each event deducts ``average`` results after its results are added.
+        owed: Results on the account, in tenths. Each event deducts ``average`` results after its results are added.
         cut: Number of events that led to more than ``per_event`` results.
         has_asked: Whether the join has ever made totals under a condition. From then on all combinations are examined,
-            because any event may be without a combination under the condition.
+        because under the condition any event may be in no combination.
     """
 
     def __init__(self, limits: ResultLimits, owed: int = 0, cut: int = 0, *, has_asked: bool = False) -> None:
         self.limits, self.owed, self.cut, self.has_asked = limits, owed, cut, has_asked
 
     def limited(self, limits: ResultLimits, *, asks: bool, is_total: bool) -> tuple[int, bool]:
-        """Set the limits of a join.
+        """Set the limits of a join. Return the most combinations of an event at once, and whether few suffice.
 
-        ``asks`` is true with a condition, ``is_total`` with totals of combinations only. Return the most combinations
-        of an event at once, and whether totals need only a combination for each event. If combinations are only
-        candidates for results, the number is so high that exceeding it suspends the join.
+        ``asks`` says that the join has a condition, and ``is_total`` that it emits only totals. Few combinations
+        suffice for totals that need each event once. If combinations are only candidates for results, the number is so
+        high that exceeding it suspends the join.
         """
         self.limits, self.has_asked = limits, self.has_asked or (is_total and asks)
         are_candidates = asks or (is_total and self.has_asked)
@@ -72,7 +72,7 @@ class ResultAccount:
         self.owed = self.cut = 0
 
     def to_json(self) -> dict[str, list[int]]:
-        """Return the account as part of a saved join's head, or an empty object as long as all values are 0."""
+        """Return the account for the head of a saved join. If all values are 0, return an empty object."""
         state = [self.owed, self.cut, int(self.has_asked)]
         return {"account": state} if any(state) else {}
 
@@ -89,11 +89,11 @@ class ResultAccount:
         sizes: NDArray[np.int64],
         is_result: NDArray[np.bool_] | None = None,
     ) -> list[int]:
-        """Add results to the account; return the index of the first result beyond ``ahead``, or an empty list.
+        """Add results to the account. Return the index of the first result beyond ``ahead``, or an empty list.
 
-        Results may belong to the item after ``items``, because time has advanced to this item. ``sizes`` are the bytes
-        of each result's values. ``is_result`` is false for combinations dropped by a condition, and for events alone
-        that have joined (None: true for all).
+        Some results may belong to the item after ``items``, because time has advanced to it. ``sizes`` are the bytes of
+        each result's values. ``is_result`` is false for combinations that the condition drops, and for reports of
+        unjoined events that have joined. None means true for all.
         """
         results, inputs = joined.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)

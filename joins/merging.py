@@ -57,7 +57,7 @@ _LAST_PLACE = (1 << 64) - 1
 
 
 def input_name(alias: str, reading: str) -> str:
-    """Return the name of an input in merged types.
+    """Return the name by which the types of merged events name an input.
 
     ``reading`` is as in ``readings_of``, or empty as in earlier releases.
     """
@@ -71,20 +71,20 @@ def alias_and_mark(merged_type: str) -> tuple[str, str]:
 
 
 def finishes_key(mark: str, *, is_unique: bool) -> bool:
-    """Check whether a merged event with a mark finishes its key; ``is_unique``: each key has one event in the input."""
+    """Check whether a merged event with this mark finishes its key. ``is_unique`` says that each key has one event."""
     return mark != UNKEYED and (is_unique or mark.endswith((LAST, CLOSED)))
 
 
 def merged_id(number: int, place: int, identity: str) -> str:
     """Return the id of a merged event.
 
-    Ids order events of one time by input, then by ``place``, a counter per input.
+    Events of one time are ordered by id: by input, and then by ``place``, a counter of the input's events.
     """
     return f"{number:02x}{place:016x}{identity}"
 
 
 def finished_range(number: int, name: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """Create the row by which an input finishes a range of keys, after its events of this time.
+    """Create the row by which an input finishes a range of keys. The row comes after the input's events of this time.
 
     ``name`` is as in ``input_name``. If ``keys`` is None, the input's keys begin again (``AGAIN``).
     """
@@ -103,28 +103,28 @@ def merged_ids(number: int, places: NDArray[np.uint64], identities: pa.Array) ->
 
 
 def merged_data(types: Sequence[str], codes: NDArray[np.int32], data: pa.Array) -> pa.Array:
-    """Return the data of merged events: the type and data (a JSON object) of each.
+    """Return the data of merged events. They contain type and data (a JSON object) of the original events.
 
-    ``codes`` are indices in ``types``.
+    ``codes`` are the indices of the types in ``types``.
     """
     heads = [f'{{"type":{json_text(event_type)},"data":' for event_type in types]
     return joined_texts([chosen_texts(heads, codes), data.view(pa.string()), "}"]).view(pa.binary())
 
 
 def original_ids(identities: pa.Array) -> pa.Array:
-    """Return the ids of merged events in their streams."""
+    """Return the ids that the events have in their streams, from the ids of merged events."""
     return pc.utf8_slice_codeunits(identities, _PLACED)
 
 
 def original_of(event: Event) -> Event:
-    """Return the original event of a merged event, as in its stream."""
+    """Return the event as it was in its stream, from a merged event."""
     original = dict(event.data)
     identity = event.id[_PLACED:]
     return Event(id=identity, type=str(original["type"]), time_us=event.time_us, key=event.key, data=original["data"])
 
 
 def attributes_of(data: bytes) -> Any:
-    """Return the attributes in a JSON text, or no attributes if the text is damaged."""
+    """Return the attributes in a JSON text. Damaged text has no attributes."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -132,9 +132,9 @@ def attributes_of(data: bytes) -> Any:
 
 
 def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Return the members ``type`` and ``data`` of merged events, from their data.
+    """Return the types and the data of original events, from the data of merged events.
 
-    If the data are damaged, they are None and an empty object.
+    Damaged data give the type None and an empty object.
     """
     with suppress(orjson.JSONDecodeError):
         originals: list[dict[str, Any]] = orjson.loads(b"[" + b",".join(data) + b"]")
@@ -144,8 +144,8 @@ def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
 
 
 def merged_types(name: str, marks: NDArray[np.int8]) -> pa.DictionaryArray:
-    """Return the types of merged events of an input (``input_name``).
+    """Return the types of merged events of an input. ``name`` is as in ``input_name``.
 
-    ``marks`` has the index of each mark in ``MARKS``.
+    ``marks`` has, for each event, the index of its mark in ``MARKS``.
     """
     return texts_of([name + mark for mark in MARKS]).take(column_of(marks)).dictionary_encode()

@@ -23,10 +23,10 @@ _WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKE
 
 
 def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
-    """Replace ``FINISHED`` by ``ENDED`` where an absent input closed the key only because all input ended.
+    """Replace ``FINISHED`` by ``ENDED`` where an absent input had closed the key only because all input ended.
 
-    ``results`` are the results of the closings of all keys by all inputs. ``closed`` has, for the key of each item, the
-    inputs that had closed the key before, as bits.
+    ``results`` are the results of closing all keys by all inputs. For the key of each item, ``closed`` has the inputs
+    that had closed the key before, as bits.
     """
     inputs = np.arange(results.members.shape[1], dtype=np.uint64)
     had_closed = (closed[results.result_items][:, None] >> inputs) & np.uint64(1) != 0
@@ -54,8 +54,8 @@ def due_times(
     disk. A key that a required input has closed is over when the last event of this input leaves. A key without events
     is remembered in memory.
 
-    ``keys`` are ``KEY`` of ``joins.kernels.paging``; ``rows`` are ``ROW``, whose owners are indices of ``keys``.
-    ``times_us`` has the time at which each row leaves its window, and at which the last row of each key does.
+    ``keys`` are ``KEY`` of ``joins.kernels.paging``. ``rows`` are ``ROW``, and the owner of a row is the index of its
+    key. ``times_us`` has two arrays: when each row leaves its window, and when the last row of each key does.
     ``required`` has the inputs that no combination may lack, as bits.
     """
     owners, bit, (out_us, gone_us) = rows["owner"], np.uint64(1), times_us

@@ -17,9 +17,9 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event with the alias of its input.
+    """An event in ``JoinOutput.broken``, with the alias of its input.
 
-    Events in ``JoinOutput.broken`` joined nothing, because their key was finished.
+    It joined nothing, because its key was finished.
     """
 
     event: Event
@@ -34,14 +34,14 @@ class JoinOutput:
         events: Events of the derived stream, in the order in which they arose, with the keys of the join.
         passed_on: The same events, with a row that ends the trace of each finished key (``streams.ENDED``).
         broken: Events that contradict a finished key.
-        is_suspended: Whether the join stops here and drops its state, at the first broken event (``late: fail``) or at
-            its limits of results.
+        is_suspended: Whether the join stops here and drops its state. It does so at the first broken event
+        (``late: fail``), or at its limits of results.
         late_retractions: Retractions of unknown or forgotten events.
-        lost: The reason why the join has stopped for good, such as missing rows on disk; only in the first output after
-            the stop, otherwise None.
-        cut: The newest event of each combination after which results are missing, because an event led to too many
-            results.
-        excess: If the join stops at its limits of results, the newest event of the last result; otherwise empty.
+        lost: The reason why the join has stopped for good, such as missing rows on disk. Only the first output after
+            the
+        stop has the reason.
+        cut: If an event led to too many results, the newest event of the last combination that was reported.
+        excess: If the join stops at its limits of results, the newest event of the last result. Otherwise empty.
     """
 
     events: EventBatch
@@ -55,9 +55,10 @@ class JoinOutput:
 
 
 def with_ends(events: EventBatch, places: NDArray[np.int64], results: JoinedColumns, *, is_each: bool) -> EventBatch:
-    """Add a row that ends the trace of each finished key to derived events, after the events of the key.
+    """Add rows to derived events that end the traces of finished keys. A row comes after the events of its key.
 
-    ``places`` has the index of each event's combination (``is_each``), or of the closing at which the event was made.
+    With ``is_each``, ``places`` has the index of each event's combination. Otherwise it has the index of the closing at
+    which the event was made.
     """
     closings = len(results.closing_keys)
     if not closings:
@@ -86,7 +87,10 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Results of a join, and reports for ``JoinOutput``. If ``is_stopping``, the join stops after these results."""
+    """The results of a join up to where it stops, and its reports for ``JoinOutput``.
+
+    If ``is_stopping`` is false, the join has not stopped, and the results are complete.
+    """
 
     results: JoinedColumns
     is_stopping: bool
@@ -137,14 +141,14 @@ def stopped(
 
 
 def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]) -> tuple[Broken, ...]:
-    """Return the newest events of the given combinations."""
+    """Return the newest event of each given combination."""
     return _stream_events(held, aliases, members.max(axis=1, initial=-1), members.argmax(axis=1))
 
 
 def _stream_events(
     held: HeldEvents, aliases: Sequence[str], sequences: NDArray[np.int64], numbers: NDArray[np.integer]
 ) -> tuple[Broken, ...]:
-    """Convert stored events back to events of their streams. ``numbers`` has the number of each event's input."""
+    """Convert stored events back to events of their streams. ``numbers`` are the inputs of the events."""
     events = held.batch(held.rows_of(sequences)).to_events() if len(sequences) else []
     numbered = zip(events, numbers.tolist(), strict=True)
     return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in numbered)

@@ -34,8 +34,8 @@ class Column:
     """A value from which members of a derived event are made. ``name`` is the member's name, or empty.
 
     Attributes:
-        function: A property of one event, or a total over many.
-        path: Path of the attribute; empty where the function needs none.
+        function: What the value is: a property of one event, or a total over many.
+        path: Path of the attribute. Empty if the function needs none.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Expression(Protocol):
 
     @property
     def reads(self) -> Sequence[Column]:
-        """The columns that the expression reads, without names. ``time`` of a combination is in microseconds."""
+        """The columns that the expression needs, without names. A combination's ``time`` is in microseconds."""
         ...
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
@@ -65,15 +65,18 @@ class Expression(Protocol):
 
 
 class Expressions(Protocol):
-    """A function that reads an expression. A text with a single column is read without this function."""
+    """A function that reads the expressions of ``return``. Texts with a single column are read without it."""
 
     def __call__(self, text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
-        """Return the expression over inputs or over totals, or None if the language has no such expressions."""
+        """Return the expression in a text, over inputs or (``takes_totals``) totals.
+
+        Return None if the language has no such expressions.
+        """
         ...
 
 
 def no_expressions(text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
-    """Read no expression: the ``Expressions`` of a language without expressions, which always returns None."""
+    """Return None for every text. These ``Expressions`` are for callers without a language of expressions."""
     return None
 
 
@@ -89,7 +92,10 @@ class Member:
 def read_members(
     value: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
 ) -> tuple[tuple[Column, ...], tuple[Member, ...]]:
-    """Read the columns and the members of ``return``, in their order; only joins that emit on close have totals."""
+    """Read ``return``: its columns, and the members made of them, in their order.
+
+    Totals are accepted only in joins that emit on close.
+    """
     if not isinstance(value, Mapping) or not value:
         raise JoinRefused(
             "'return' of a join is an object of columns, such as {order: o.id, parcels: count(p)}", field="return"
@@ -107,7 +113,7 @@ def read_members(
 def _expression(
     text: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
 ) -> Expression | None:
-    """Return the expression of a member, or None if ``text`` is a single column or not an expression."""
+    """Return the expression that a member has as its text, or None if the text is a single column."""
     if not isinstance(text, str):
         return None
     column_match = _COLUMN.fullmatch(text.strip())
@@ -156,10 +162,10 @@ def value_at(data: object, path: Sequence[str]) -> Any:
 
 
 class Totals:
-    """The totals of a key, in which each event counts once. A total is a list with the state of each column.
+    """Computes the totals of keys. A key's total is a list with the state of each column, and counts each event once.
 
-    ``adding`` has, by alias, a pair for each column of this alias: the column's index, and a function that returns the
-    column's new state. Its arguments are the state, the event's sequence number and the event's value.
+    ``adding`` has a list for each alias: the index of each of its columns, and the function that returns the column's
+    new state from the state, the event's sequence number and the event's value.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -175,7 +181,7 @@ class Totals:
         return [0 if column.function == "count" else None for column in self._columns]
 
     def values(self, totals: Sequence[list[Any]]) -> list[list[Any]]:
-        """Return the final values of totals: for each column, one value per total."""
+        """Return the final values of several totals: a list for each column, with one value per total."""
         columns = zip(*totals, strict=True) if totals else ((),) * len(self._columns)
         return [list(map(final, states)) for final, states in zip(self._finals, columns, strict=True)]
 
@@ -202,7 +208,7 @@ def _distinct(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _is_same(first: Any, second: Any) -> bool:
-    """Check whether two JSON values are equal; in JSON true and 1 differ, also within lists and objects."""
+    """Check whether two JSON values are equal. Unlike in Python, true and 1 differ, even within lists and objects."""
     if isinstance(first, bool) or isinstance(second, bool):
         return first is second
     if isinstance(first, list) and isinstance(second, list):
@@ -221,7 +227,7 @@ def _sum(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _extreme(choose: Callable[[Any, Any], Any], state: Any, sequence: int, value: Any) -> Any:
-    """Return the least or greatest number or text so far; of equal values the oldest."""
+    """Return the least or greatest number or text so far. If values are equal, the oldest one is returned."""
     if state is _MIXED or _is_null(value):
         return state
     if type(value) not in _NUMBERS and type(value) is not str:
@@ -242,7 +248,7 @@ def _average(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _is_null(value: Any) -> bool:
-    """Check whether totals skip a value as null. Lists and objects are null, as in conditions."""
+    """Check whether totals skip a value. As in conditions, lists and objects count as null."""
     return value is None or isinstance(value, list | dict)
 
 

@@ -26,7 +26,7 @@ class JoinRows:
 
     Attributes:
         held: The events that results may still need.
-        retractions: Results that may be retracted; None before the first event that may be retracted.
+        retractions: Results that may be retracted. None before the first event that may be retracted.
     """
 
     def __init__(self, join: WindowJoin, body: JoinBody, files: SpilledFiles, label: str) -> None:
@@ -63,9 +63,9 @@ class JoinRows:
             self.retractions.change(body, derived)
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Return indices at which to divide items with these hashed keys.
+        """Return the indices at which to divide items so that the rows of each part fit into memory.
 
-        The rows of each part then fit into memory.
+        ``keys`` are the hashed keys of the items.
         """
         return [] if self._pager is None else self._pager.cuts(keys)
 
@@ -75,7 +75,7 @@ class JoinRows:
             self._pager.expire(now_us)
 
     def bring_back(self, keys: NDArray[np.uint64], until_us: int) -> None:
-        """Load the rows of the given keys, and of keys that lead to a result by a time."""
+        """Load the rows of the given keys, and of keys that lead to a result by ``until_us``."""
         if self._pager is not None:
             self._pager.bring_back(self._join, self.held, self._key_state, keys, until_us)
 
@@ -98,7 +98,7 @@ class JoinRows:
             self.held = self.held.only(self._key_state.needed())
 
     def keys(self) -> NDArray[np.uint64]:
-        """Return the hashed keys with state: events in memory or on disk, totals, or results that may be retracted."""
+        """Return the hashed keys with an event in memory or on disk, a total, or a result that may be retracted."""
         keys = self._join.keys()
         if self._pager is not None:
             keys = np.concatenate([keys, self._pager.disk.keys])
@@ -131,11 +131,14 @@ class JoinRows:
         self.totals, self.retractions = KeyTotals(self._body), None
 
     def measures(self) -> dict[str, int]:
-        """Return the numbers of retractable events, and of combinations kept for them; empty without retractions."""
+        """Return how many events may be retracted, and how many combinations are kept for them.
+
+        Without retractions, return an empty object.
+        """
         return {} if self.retractions is None else self.retractions.ledger.counts()
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
-        """Add the counts of rows on disk to counts of rows in memory."""
+        """Return the counts of rows in memory plus those of rows on disk."""
         if self._pager is None:
             return counts
         spilled = self._pager.measures()
@@ -173,7 +176,6 @@ class JoinRows:
 
     @property
     def _key_state(self) -> KeyState:
-        """Access to the state of keys besides their rows."""
         return KeyState(self._join, self.totals, self.retractions)
 
     def _pager_of(self, label: str) -> Pager | None:
@@ -182,5 +184,5 @@ class JoinRows:
 
 
 def part_of(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    """Return the sections whose names begin with a prefix, under names without the prefix."""
+    """Return the sections whose names begin with a prefix. Their names lose the prefix."""
     return {name.removeprefix(prefix): section for name, section in sections.items() if name.startswith(prefix)}

@@ -38,8 +38,8 @@ _NO_ITEMS = ItemColumns.of([])
 class JoinRun:
     """A running join in one shard.
 
-    ``files`` stores the rows that do not fit into memory (None: in a scratch folder). ``conditions`` makes the
-    condition between inputs from the text in the join's document.
+    ``files`` stores the rows that do not fit into memory. If it is None, they are in a scratch folder. ``conditions``
+    makes the condition between inputs from its text in the join's document.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class JoinRun:
         return self.rows.counted(counts)
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Process merged events. Events of a version that reads its inputs differently only advance time.
+        """Process merged events. If another version reads its inputs differently, its events only advance time.
 
         Raise ``StateLost`` if rows on disk are gone.
         """
@@ -121,7 +121,7 @@ class JoinRun:
         return joined_outputs([*outputs, self._process(batch.slice(first))])
 
     def _process(self, batch: EventBatch) -> JoinOutput:
-        """Process merged events that finish no ranges."""
+        """Process merged events. None of them finishes a range of keys."""
         if not len(batch) or self.has_stopped:
             return self._empty_output()
         until_us, batch = int(batch.time_us.max()), self._finished.own_events(batch)
@@ -136,7 +136,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
-        """Process the row by which an input finishes a range of keys: close its known keys, in numeric order."""
+        """Process the row by which an input finishes a range: the range's known keys are closed in numeric order."""
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
         if not self.has_stopped and len(self._finished.own_events(batch)):
@@ -152,7 +152,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _take_back(self, batch: EventBatch) -> JoinOutput:
-        """Process a retraction, which is one row that names the retracted event."""
+        """Process a retraction. The batch is a single row, which names the retracted event."""
         passed = self.advance_time(int(batch.time_us[0]))
         if self.has_stopped or not len(self._finished.own_events(batch)):
             return passed
@@ -170,7 +170,7 @@ class JoinRun:
         return joined_outputs([passed, retracted, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
-        """Restart the keys of an input: all keys of the join are over, and finished ranges are forgotten."""
+        """Restart the keys of an input. All keys of the join are over, and finished ranges are forgotten."""
         if self._finished.ranges.are_of(number):  # otherwise another input has already restarted the keys
             yield self._over(is_over=False)
             keys = self.keys()
@@ -178,7 +178,7 @@ class JoinRun:
             self._finished.ranges = FinishedRanges(len(self.body.inputs))
 
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
-        """Process events whose keys have rows that fit into memory."""
+        """Process events. The rows of their keys fit into memory."""
         newest_keys = np.array(list(self._finished.newest.values()), np.uint64)
         self.rows.bring_back(np.concatenate([batch.key_hashes, newest_keys]), until_us)
         items, rows = self._finished.items(batch)
@@ -207,10 +207,10 @@ class JoinRun:
         *,
         is_over: bool = False,
     ) -> JoinOutput:
-        """Process items part by part, so that a bounded number of results is processed at once.
+        """Process items part by part, so that a bounded number of results is in memory.
 
-        ``note`` receives the results of a part, its items, the sequence of its first event, and the join's time before
-        the part.
+        ``note`` is called for each part with its results, its items, the sequence of its first event, and the join's
+        time before it.
         """
         outputs: list[JoinOutput] = []
         while True:
@@ -226,9 +226,9 @@ class JoinRun:
                 return joined_outputs(outputs)
 
     def _limit(self) -> None:
-        """Limit the reported combinations. Totals need only enough combinations for each event to be in one.
+        """Tell the join how many combinations to report. Totals need only enough for each event to be in one.
 
-        If events may be retracted, or if the join has a condition, totals need all combinations of a key.
+        But if events may be retracted, or if the join has a condition, totals need all combinations of a key.
         """
         is_total = self.body.emit == "on_close" and self.rows.retractions is None
         most, covers = self._account.limited(self.body.results, asks=self._where is not None, is_total=is_total)
@@ -242,11 +242,11 @@ class JoinRun:
         return self._pushed(ItemColumns.of([(Item.TIME, 0, 0, watermark_us)]))
 
     def change(self, body: JoinBody, version: int) -> JoinOutput:
-        """Continue as another version of the join, with the same state (``keeps_rows``).
+        """Continue as another version of the join, with the same state. The caller has checked ``keeps_rows``.
 
-        Events outside of a smaller window leave now, at the current time of the join, and events that have left do not
-        return. A key that an input has finished remains finished. New closings of keys apply to later events. A total
-        that both versions have continues; a new total counts later events.
+        Events outside of a smaller window leave now, at the current time of the join. Events that have left do not
+        return. A key that an input has finished stays finished. New closings of keys apply to later events. A total
+        that both versions have continues, and a new total counts later events.
         """
         self.rows.settle()
         self.body, self.version = body, version
@@ -261,11 +261,10 @@ class JoinRun:
         )
 
     def finish(self) -> JoinOutput:
-        """Finish at the end of the input, where every input finishes every key."""
+        """Finish every key by every input, because the input has ended."""
         return self._over(is_over=True)
 
     def _over(self, *, is_over: bool) -> JoinOutput:
-        """Finish every key by every input. ``is_over`` is true at the end of the input."""
         now_us = self._join.now_us
         if now_us is None or self.has_stopped:
             return self._empty_output()
@@ -279,7 +278,7 @@ class JoinRun:
     def _closed(
         self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
     ) -> JoinOutput:
-        """Finish keys by inputs, one key after the other."""
+        """Finish each of the keys by each of the inputs, one key after the other."""
         self.rows.bring_back(keys, now_us)
         items = ItemColumns.closing(keys, inputs, now_us, kind)
         closed = self._join.closed(keys) if is_over and self.body.optional else None
@@ -292,7 +291,7 @@ class JoinRun:
         return JoinOutput(events=none, passed_on=none, lost=lost)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget the keys of ``keys`` that a mask selects, as if their events had never arrived."""
+        """Forget some keys, as if their events had never arrived. ``is_dropped`` is a mask over ``keys``."""
         dropped = keys[is_dropped]
         self.rows.drop(dropped)
         self._finished.forget(dropped)
@@ -343,8 +342,8 @@ class JoinRun:
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         """Restore the state that ``dump`` saved of the same join.
 
-        Raise ``JoinStateError`` if the state is damaged, or has another format; ``StateLost`` if a file of rows on disk
-        is missing.
+        Raise ``JoinStateError`` if the state is damaged or has another format, and ``StateLost`` if a file of rows on
+        disk is missing.
         """
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join {self.name!r} has the format {head.get('format')}, not {_FORMAT}")
@@ -372,9 +371,9 @@ class JoinRun:
     def _output(
         self, results: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
     ) -> JoinOutput:
-        """Create the output for the results.
+        """Make the derived events and reports for results.
 
-        ``is_over`` is true if the input has ended, ``is_last`` if no items follow the results.
+        ``is_over`` says that the input has ended, and ``is_last`` that no items follow the results.
         """
         self._finished.broken += int(np.count_nonzero(are_late(items)))
         results = with_late(results, items)
@@ -397,7 +396,7 @@ class JoinRun:
         return stop.output(events, places, is_each=is_each)
 
     def _limited(self, results: JoinedColumns, items: ItemColumns, first: int) -> Stop:
-        """Select the combinations for which the condition holds, up to the position where the join stops."""
+        """Drop combinations that contradict the condition. Cut the results where the join exceeds its limits."""
         is_each = self.body.emit == "each"
         is_counted, is_kept = is_each or self.rows.retractions is not None, None  # otherwise totals are counted
         if self._where is not None:

@@ -29,7 +29,7 @@ class KeyTotals:
         self.open: dict[int, tuple[str, list[Any]]] = {}
 
     def change(self, body: JoinBody) -> None:
-        """Continue as the totals of another version: common totals continue, new totals begin empty."""
+        """Continue as the totals of another version. Totals that both versions have continue, others begin empty."""
         places = {_identity_of(column): place for place, column in enumerate(self._body.columns)}
         self._body, self.columns = body, Totals(body.columns)
         for key, (text, total) in self.open.items():
@@ -40,7 +40,7 @@ class KeyTotals:
     def on_close(
         self, joined: JoinedColumns, held: HeldEvents, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Make an event with the totals of each key that is over; return the index of each event's closing as well."""
+        """Make an event with the totals of each key that is over. Return the events and their closings' indices."""
         results, counted = self._counted(joined, held)
         ends = np.searchsorted(results, joined.closing_places)
         numbers = np.diff(ends, prepend=0).tolist()
@@ -57,9 +57,9 @@ class KeyTotals:
     def events_of(
         self, over: Sequence[tuple[int, str, list[Any]]], joined: JoinedColumns, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Make an event for each of the given keys that are over (closing, text, totals).
+        """Make an event for each key in ``over``, which has the index of its closing, its text and its totals.
 
-        Return the closings' indices as well.
+        Return the events, and the indices of the closings.
         """
         if not over:
             return EventBatch.from_events([]), np.zeros(0, np.int64)
@@ -76,7 +76,7 @@ class KeyTotals:
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
     def _counted(self, joined: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
-        """Return the index of the first combination of each newly counted event, and these events."""
+        """Return the events that count from now on, and for each the index of the first combination with it."""
         inputs = np.argsort(joined.members, axis=1)
         members = np.take_along_axis(joined.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
@@ -98,9 +98,9 @@ class KeyTotals:
         )
 
     def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
-        """Return the values that events add to their totals.
+        """Return, for each event, the values that it adds to the totals of its key.
 
-        ``rows`` are rows of ``held``, ``numbers`` the events' inputs.
+        ``rows`` are the rows of the events in ``held``. ``numbers`` are their inputs.
         """
         values: list[Sequence[Any]] = [()] * len(rows)
         for number, join_input in enumerate(self._body.inputs):
@@ -126,5 +126,5 @@ class KeyTotals:
 
 
 def _identity_of(column: Column) -> tuple[str, str, tuple[str, ...]]:
-    """Return the alias, function and path of a column: everything but its name."""
+    """Return everything of a column but its name, to find columns that two versions have in common."""
     return column.alias, column.function, column.path

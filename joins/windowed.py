@@ -42,10 +42,10 @@ class Window:
 
     Attributes:
         kind: ``none``: all so far. ``time``: events less than ``size`` microseconds older. ``events``: the newest
-            ``size`` events of the input, including events that join nothing. ``events-of-key``: the newest ``size``
-            events of the key.
-        size: Size of the window, at least 1; windows of events may have size 0, which keeps no event. Meaningless for
-            ``none``.
+        ``size`` events of the input, including events that join nothing. ``events-of-key``: the newest ``size``
+        events of the key.
+        size: Size of the window, at least 1. For windows of events, 0 means that no event is kept. ``none`` has no
+            size.
     """
 
     kind: WindowKind = "none"
@@ -58,17 +58,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinStats:
-    """Counts since the join began; ``stored``, ``keys`` and ``remembered`` are current numbers.
+    """Counts since the join began. ``stored``, ``keys`` and ``remembered`` are current numbers.
 
     Attributes:
         remembered: Keys that are over and remembered, because some input may still send events of them.
-        absent: Events reported because they can no longer join, and combinations that lack inputs.
+        absent: Reports of events that can no longer join, and combinations that lack inputs.
         dropped: Events of keys that were over.
         on_the_fly: Events that did not have to be stored.
-        purged: Stored events made useless by a closed key.
-        duplicates: Closings of keys already closed by the input.
-        violations: Events of keys already closed by their input.
-        forgotten: Keys over and no longer remembered, because there were too many.
+        purged: Stored events that became useless because a key was closed.
+        duplicates: Closings of keys that the input had closed before.
+        violations: Events of keys that their input had closed before.
+        forgotten: Keys that are over and no longer remembered, because there were too many.
     """
 
     events: int
@@ -123,11 +123,11 @@ _USED = {  # the counter of the used rows of each saved array; without optional 
 class WindowJoin:
     """A join of events by hashed keys, with a window for each of 2 to ``MOST_INPUTS`` inputs.
 
-    Events of ``outer`` inputs are reported when they joined nothing and no longer can. With ``reports_all``, events
-    that have joined something are reported too, and the caller selects. Combinations may lack ``optional`` inputs: a
-    combination that is part of no larger one is reported when no event can extend it any more (``joins.outer``). A join
-    has ``outer`` or ``optional`` inputs, not both. At most ``most_remembered`` keys that are over are remembered, so
-    that their late events are dropped, not stored.
+    An event of an ``outer`` input is reported when it has joined nothing and no longer can. With ``reports_all``,
+    events that have joined something are reported too, and the caller selects. Combinations may lack ``optional``
+    inputs: a combination that is part of no larger one is reported when no event can extend it any more
+    (``joins.outer``). A join has ``outer`` or ``optional`` inputs, not both. At most ``most_remembered`` keys that are
+    over are remembered, so that their late events are dropped, not stored.
     """
 
     def __init__(
@@ -175,13 +175,13 @@ class WindowJoin:
 
     @property
     def stored_by_input(self) -> list[int]:
-        """Number of events of each input, including events that only keep a place in a window of a number of events."""
+        """Number of stored events by input. Events that only keep a place in a window are counted too."""
         sizes: list[int] = self._state.sides["size"].tolist()
         return sizes
 
     @property
     def most_stored(self) -> int:
-        """A lower bound of the largest number of events ever stored at a time."""
+        """A number of events that have been stored at the same time. The true maximum may be larger."""
         return int(self._state.counters[kernel.FRESH_NODES])
 
     @property
@@ -201,7 +201,7 @@ class WindowJoin:
         return results
 
     def push_part(self, items: ItemColumns) -> tuple[JoinedColumns, int]:
-        """Process the first of the given items, up to an item with more results than fit into a part.
+        """Process items until one has more results than fit into a part.
 
         Return the results, and the number of processed items. Time has already advanced to the next item, and the
         results of this advance are included.
@@ -209,16 +209,16 @@ class WindowJoin:
         return self._take(items, _PART)
 
     def limit(self, most_results: int, *, covers: bool) -> None:
-        """Limit the reported results of an event at once; ``JoinedColumns.cuts`` notes events with more results.
+        """Limit the reported results of an event at once. ``JoinedColumns.cuts`` notes events with more results.
 
         With ``covers``, a combination is reported only if it is the first, in order, to contain some event, so at most
-        one per event. With ``optional`` inputs, other combinations with the same events are reported. Call this method
-        before the first event.
+        one per event. With ``optional`` inputs, other combinations with the same events are reported. The caller calls
+        this method before the first event.
         """
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
     def _take(self, items: ItemColumns, most: int) -> tuple[JoinedColumns, int]:
-        """Process items until the room for results is full; enlarge room for fewer than ``most`` results."""
+        """Process items until the room for results is full. The room grows as long as there are fewer than ``most``."""
         kernel_items = Items(items.kinds, items.inputs, items.keys, items.times_us)
         if len(self._output.violations) < len(items):
             self._output = _room(self.inputs, len(self._output.result_times_us), len(items))
@@ -236,10 +236,10 @@ class WindowJoin:
                 self._state = _grown(self._state, is_of_clusters=status == kernel.CLUSTERS_FULL)
 
     def change(self, windows: Sequence[Window]) -> JoinedColumns:
-        """Change the windows: events outside the new windows leave now, and events that have left do not return.
+        """Change the windows. Events outside the new windows leave now, and events that have left do not return.
 
         A window of a number of events of an input cannot change. Return the results of the change, at the current time
-        of the join; their ``result_items`` have no meaning.
+        of the join. Their ``result_items`` have no meaning.
         """
         if len(windows) != self.inputs:
             raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
@@ -260,10 +260,10 @@ class WindowJoin:
             self._output = _enlarged(self._output, int(self._state.counters[kernel.NEEDED]))
 
     def retract(self, key: int, number: int, sequence: int) -> JoinedColumns:
-        """Remove a stored event of a hashed key from an input, as if it had never arrived; ignore an event not stored.
+        """Remove a stored event, as if it had never arrived. If it is not stored, nothing happens.
 
-        A key that the event has closed remains closed, and an event that it has pushed out of a window does not return.
-        Return the results of the removal, at the current time of the join; ``result_items`` have no meaning.
+        A key that the event has closed stays closed, and an event that it has pushed out of a window does not return.
+        Return the results of the removal, at the current time of the join. Their ``result_items`` have no meaning.
         """
         self._output.filled[:] = 0
         while retract_event(self._rules, self._state, self._output, np.uint64(key), number, sequence) != kernel.DONE:
@@ -271,7 +271,7 @@ class WindowJoin:
         return _columns(self._output)
 
     def unjoin(self, key: int, number: int, sequence: int) -> bool:
-        """Mark a stored event as unjoined; return whether it is stored."""
+        """Mark a stored event as unjoined. Return whether it is stored."""
         return bool(unjoin_event(self._state, np.uint64(key), number, sequence))
 
     def is_over(self, key: int) -> bool:
@@ -279,7 +279,7 @@ class WindowJoin:
         return bool(is_key_over(self._state, np.uint64(key)))
 
     def _outside(self) -> NDArray[np.int64]:
-        """Return nodes of stored events outside of their windows, oldest first, with their inputs.
+        """Return the nodes of stored events outside of their windows, with their inputs, oldest first.
 
         The result is an array (events, 2).
         """
@@ -299,12 +299,12 @@ class WindowJoin:
         return np.stack([nodes[is_out], input_of_node[is_out]], axis=1)
 
     def held_sequences(self) -> NDArray[np.int64]:
-        """Return sequence numbers of the events that may still join, ascending."""
+        """Return the sequence numbers of the events that may still join, ascending."""
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
         return np.sort(nodes["sequence"][nodes["flags"] & kernel.ALIVE != 0])
 
     def joined_sequences(self) -> NDArray[np.int64]:
-        """Return sequence numbers of held events that have joined, for inputs whose unjoined events are reported."""
+        """Return the sequence numbers of stored events that have joined, for inputs that report unjoined events."""
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
         is_joined = nodes["flags"] & (kernel.ALIVE | kernel.JOINED) == kernel.ALIVE | kernel.JOINED
         return np.sort(nodes["sequence"][is_joined])
@@ -316,14 +316,14 @@ class WindowJoin:
         return keys
 
     def over(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the hashed keys that are over and remembered, and the inputs that closed each key, as bits."""
+        """Return the hashed keys that are over and remembered. For each, return the inputs that closed it, as bits."""
         slots = self._state.slots
         clusters = self._state.keyed[(slots[slots[:, 1] != 0, 1] - np.uint64(1)).astype(np.intp)]
         dead_clusters = clusters[clusters["ends"] & kernel.CLOSED_FOR_GOOD != 0]
         return dead_clusters["key"].copy(), dead_clusters["closed"].copy()
 
     def closed(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return, for each of the given keys, the inputs that have closed it, as bits, or 0 for unknown keys."""
+        """Return which inputs have closed each of the given keys, as bits. Unknown keys have 0."""
         slots = self._state.slots[self._state.slots[:, 1] != 0]
         slots = slots[np.argsort(slots[:, 0])]
         bits = np.zeros(len(keys), np.uint64)
@@ -335,11 +335,11 @@ class WindowJoin:
         return bits
 
     def drop(self, keys: NDArray[np.uint64]) -> None:
-        """Forget known keys and their events, as if the events had never arrived."""
+        """Forget those of the ``keys`` that are known, as if their events had never arrived."""
         drop_keys(self._state, np.ascontiguousarray(keys))
 
     def coldest(self, rows: int) -> NDArray[np.uint64]:
-        """Return the least recently used hashed keys that together have at least ``rows`` rows.
+        """Return the least recently used keys, hashed, so many that they have at least ``rows`` rows.
 
         If there are too few rows, return all keys with rows.
         """
@@ -353,10 +353,10 @@ class WindowJoin:
         return np.ascontiguousarray(self._state.keyed["key"][order[: last + 1]])
 
     def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Remove known keys that may still join, with their rows, until they are put back (``put_back``).
+        """Remove keys that may still join, with their rows, until ``put_back``. The keys are known.
 
         The caller puts each key back before the key's next item, and before the times that ``leaving`` returns. Return
-        ``KEY`` and ``ROW`` of ``joins.kernels.paging``; the rows are in the order of the keys.
+        ``KEY`` and ``ROW`` of ``joins.kernels.paging``. The rows are in the order of the keys.
         """
         key_rows = np.zeros(len(keys), KEY)
         key_rows["key"] = keys
@@ -364,7 +364,7 @@ class WindowJoin:
         return key_rows, rows[: take_keys(self._state, key_rows, rows)]
 
     def put_back(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
-        """Put back keys (``KEY``) without new items. ``rows`` (``ROW``) are sorted by sequence."""
+        """Put back keys (``KEY``), which have had no items since. ``rows`` (``ROW``) are sorted by sequence."""
         while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
             self._state = _grown(self._state, is_of_clusters=True)
         while len(self._state.nodes) <= int(self._state.counters[kernel.NODES]) + len(rows):
@@ -372,10 +372,9 @@ class WindowJoin:
         put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
 
     def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the times at which each key has its next result or its end, and at which its last row leaves.
+        """Return two times for each key: its next result or its end, and when its last row leaves.
 
-        The arguments are keys and rows that ``take`` returned. Times are in microseconds, and the largest number means
-        never.
+        ``keys`` and ``rows`` are results of ``take``. Times are in microseconds, and the largest number means never.
         """
         spans = self._rules.spans_us[rows["input"]]
         out_us = np.where(spans > 0, rows["time"] + spans, _FOREVER)
@@ -402,7 +401,7 @@ class WindowJoin:
         return head, {name: array.tobytes() for name, array in arrays.items()}
 
     def load(self, head: Mapping[str, int], arrays: Mapping[str, bytes]) -> None:
-        """Restore the state that ``dump`` saved of an equal join; raise ``JoinStateError`` if it is damaged."""
+        """Restore the state that ``dump`` saved of an equal join. Raise ``JoinStateError`` if it is damaged."""
         if head.get("format") != _FORMAT or head.get("inputs") != self.inputs:
             raise JoinStateError(
                 f"the saved join has the format {head.get('format')} and {head.get('inputs')} inputs; this one reads "
@@ -426,7 +425,7 @@ def _rules(
 ) -> Rules:
     """Return the rules of a join.
 
-    ``limits`` has the most keys that are over and remembered, and results of one event.
+    ``limits`` has two numbers: the most keys that are over and remembered, and the most results of one event.
     """
 
     def sizes(kind: str, other: int) -> NDArray[np.int64]:
@@ -511,7 +510,7 @@ def _room(inputs: int, results: int, items: int) -> Output:
 
 
 def _enlarged(output: Output, needed: int) -> Output:
-    """Return a copy with more room, with the results written so far."""
+    """Return a copy that has the results so far, and more room."""
     larger = _room(len(output.cursors), 2 * len(output.result_times_us) + needed, len(output.violations))
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(output), list(larger), strict=True)
     for old, new in pairs:

@@ -55,9 +55,7 @@ class Answer:
     visited: int
 
     def rows(self) -> list[dict[str, Scalar]]:
-        """Return one row per group. A row has attributes and values by name. Rows are sorted by attributes, nulls
-        first.
-        """
+        """Return one row per group: attributes and values by name. Rows are sorted by attributes, nulls first."""
         finished = [_finished(self.functions[name], totals) for name, totals in self.totals.items()]
         names = (*self.by, *self.totals)
         rows = list(zip(*zip(*self.groups, strict=True), *finished, strict=True))
@@ -69,9 +67,7 @@ class Answer:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Answer:
-        """Read the result of ``to_json``. JSON has no infinite numbers, so a null among sums is read as an infinite
-        sum.
-        """
+        """Read the result of ``to_json``. JSON has no infinite numbers, so a null sum is read as infinite."""
         groups = [tuple(group) for group in value["groups"]]
         for name, function in value["functions"].items():
             if function in ("sum", "avg") and None in value["totals"][name][1]:

@@ -41,9 +41,7 @@ class Workload:
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Return the weight of each pattern: the number of its questions times the mean number of events in their
-        windows.
-        """
+        """Return the weight of each pattern: its questions times the mean number of events in their windows."""
         return self.requests * self.rows
 
 

@@ -110,9 +110,7 @@ class QuestionIndex:
                 self.configure(dict(zip(self._window.attributes, assessment.choice.configuration, strict=True)))
 
     def configure(self, bits: Mapping[str, int]) -> None:
-        """Begin to move all events to a configuration (address bits by attribute). Questions are answered during the
-        move.
-        """
+        """Begin to move all events to a configuration (address bits by attribute). Questions are answered meanwhile."""
         self.migrations += 1
         self._ring.begin_move(tuple(bits.get(name, 0) for name in self._window.attributes))
 
@@ -176,9 +174,7 @@ class QuestionIndex:
         return head, sections
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Restore the state that ``dump`` returned. The index that was saved must have had the same columns as this
-        one.
-        """
+        """Restore the state that ``dump`` returned for an index with the same columns."""
         if head.get("format") != _FORMAT:
             raise AggregateStateError(f"a saved index of questions has the format {head.get('format')}, not {_FORMAT}")
         count, attributes, measures = head["events"], len(self._window.attributes), len(self._window.measures)

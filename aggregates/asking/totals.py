@@ -91,9 +91,7 @@ class GroupTotals:
         return self._sums[measure]
 
     def _numbers(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Return the numbers to sum for a measure or attribute: an array, and the index in the array for each found
-        event.
-        """
+        """Return the numbers of a measure or attribute as an array, and each found event's index in the array."""
         if name in self._window.measures:
             return self._ring.values[self._window.measures.index(name)], self._slots
         place = self._window.attributes.index(name)

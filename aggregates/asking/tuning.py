@@ -91,9 +91,7 @@ class Tuner:
         return self.assessment
 
     def workload(self, rows: int) -> Workload:
-        """Return the workload that configurations are compared for: the heaviest patterns of past and expected
-        questions.
-        """
+        """Return the workload for which configurations are compared: the heaviest past and expected patterns."""
         weights = {pattern: list(known) for pattern, known in self._patterns.items()}
         each = self._expected / max(1, len(self._filtered))
         for attribute in self._filtered if self._expected > _FORGOTTEN else ():

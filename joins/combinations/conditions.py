@@ -35,7 +35,7 @@ class Condition(Protocol):
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
         """Return the mask of the combinations for which the condition holds, (size,).
 
-        ``values`` has, for each column, the distinct values as plain JSON, and the index of each combination's value.
+        For each column, ``values`` has the distinct values as plain JSON, and the index of each combination's value.
         """
         ...
 
@@ -49,7 +49,7 @@ class Conditions(Protocol):
 
 
 def unconditional(body: JoinBody) -> None:
-    """Refuse conditions: a ``Conditions`` that raises ``ValueError`` if the join has a condition."""
+    """Refuse conditions. This ``Conditions`` is for callers without a language: ``ValueError`` if the join has one."""
     if body.where is not None:
         raise ValueError(f"nothing reads the condition {body.where!r} of a join")
 
@@ -58,8 +58,8 @@ def unconditional(body: JoinBody) -> None:
 class Conditional:
     """Applies the condition of a join to its results.
 
-    ``left_out`` has three counts of dropped results: combinations that contradict the condition, reports of unjoined
-    events that have joined, and combinations beyond the limit per event.
+    ``left_out`` counts the dropped results of three kinds: combinations that contradict the condition, reports of
+    unjoined events that have joined in fact, and combinations beyond the limit per event.
     """
 
     body: JoinBody
@@ -80,11 +80,12 @@ class Conditional:
     def judged(
         self, results: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
-        """Apply the condition; return the results with new ``cuts``, and the mask of the results to keep.
+        """Apply the condition. Return the results with new ``cuts``, and the mask of the results to keep.
 
-        A combination is kept if the condition holds. An event alone is kept if it never was in such a combination.
-        Events that have joined for good are marked in ``held``. All other joined events are in ``retractions``. An
-        event completes at most ``most`` kept combinations. Further combinations are dropped and noted in ``cuts``.
+        A combination is kept if the condition holds. The report of an unjoined event is kept if the event never was in
+        such a combination. Therefore joined events are remembered: in ``held`` if they have joined for good, otherwise
+        in ``retractions``. An event completes at most ``most`` kept combinations. More are dropped and noted in
+        ``cuts``.
         """
         is_whole = np.all(results.members >= 0, axis=1)
         combinations, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
@@ -112,7 +113,7 @@ class Conditional:
         return replace(results, cuts=held_in[np.flatnonzero(ranks == most) - 1]), is_kept
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
-        """Return the counts of a join, less the results that the condition leaves out."""
+        """Return the counts of a join without the results that the condition has dropped."""
         contradicting, joined, cut = self.left_out
         return {
             **counts,

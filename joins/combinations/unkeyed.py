@@ -1,7 +1,7 @@
 """Events without a usable key, in inputs that are joined by another key than the correlation key.
 
-Each such event gets a unique key that counts as finished by every input, so the event joins nothing and its key is over
-at once. The event is reported alone if all other inputs may be absent.
+Such an event joins nothing. It gets a unique key that every input has finished, so the key is over at once. The event
+is reported alone if all other inputs may be absent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
 
 
 class UnkeyedEvents:
-    """Counts a join's events without a usable key, by input. ``counts`` has the numbers so far (None: all 0)."""
+    """Counts a join's events without a usable key, by input. ``counts`` are the numbers so far, or None for 0."""
 
     def __init__(self, body: JoinBody, counts: Sequence[int] | None = None) -> None:
         self._aliases = [join_input.alias for join_input in body.inputs]
@@ -39,17 +39,17 @@ class UnkeyedEvents:
 
     @property
     def counts(self) -> list[int]:
-        """The number of events without a usable key, by input, or an empty tuple if there were none."""
+        """The number of events without a usable key, by input. Empty if there were none."""
         counts: list[int] = self._counts.tolist() if self._counts.any() else []
         return counts
 
     def reported(self, results: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
-        """Count the events without a usable key; return the results together with the reports of such events alone."""
+        """Count the events without a usable key, and add the reports of these events to the results."""
         self._counts += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._counts))
         return with_lone(results, items, self._is_lone, first, now_us)
 
     def measures(self) -> dict[str, int]:
-        """Return the number of events without a usable key: in total, and for each input that had any."""
+        """Return how many events had no usable key: in total, and for each input with such events."""
         if not self.counts:
             return {}
         pairs = zip(self._aliases, self.counts, strict=True)
@@ -103,5 +103,5 @@ def with_lone(
 
 
 def _order(items: Sequence[NDArray[np.generic]]) -> NDArray[np.intp]:
-    """Return the order that sorts two columns of item numbers together; at equal numbers, the first column precedes."""
+    """Return the order that sorts two columns of item numbers together. At ties, the first column comes first."""
     return np.argsort(np.concatenate(items), kind="stable")

@@ -1,8 +1,8 @@
 """Formulas for the time that an event remains in the state of a join.
 
 The *life* of a key at an input is the time from its first event to the input's own punctuation. The *lag* is the time
-from the first event to the punctuation of the other input, in lives; it may be negative. The formulas assume that
-events are spread evenly over the life.
+from the first event to the punctuation of the other input, divided by the life. It may be negative. The formulas assume
+that events are spread evenly over the life.
 
 Source: section 4 of the specification of punctuation-aware joins: Eq. 6.1 with its two corrected cases.
 """
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 
 def stay_case(life: float, lag: float, window: float) -> int:
-    """Return the number (1 to 6) of the case of Eq. 6.1 that applies, or of the first such case in the source."""
+    """Return which case of Eq. 6.1 applies (1 to 6). If several apply, return the first one in the source."""
     if lag <= 0:
         return 2
     if lag > 1 and (lag - 1) * life >= window:

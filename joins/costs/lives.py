@@ -12,11 +12,11 @@ from joins.items import Item
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """A closed key, as seen by one input.
+    """What an input has observed of a key that is over.
 
     Attributes:
-        life_us: Time from the key's first event to the input's own punctuation, or to the key's last event without one.
-        lag: Time from the key's first event until events of the key became useless, in lives.
+        life_us: Time from the key's first event to the input's own punctuation. Without one, to the key's last event.
+        lag: Time from the key's first event until events of the key became useless, divided by the life.
         stay_us: Mean stay of the key's events, by Eq. 6.1.
     """
 
@@ -28,10 +28,10 @@ class KeyRecord:
 
 @dataclass(slots=True)
 class SeenKey:
-    """An open key. Each list has one value per input: times in microseconds, and the number of events.
+    """An open key, as all inputs have observed it. Each list has a time in microseconds, or a count, per input.
 
-    Without events, ``first`` is infinite and ``last`` is minus infinite; ``closed`` is infinite until the input closes
-    the key.
+    For an input without events, ``first`` is infinite and ``last`` is minus infinite. ``closed`` is infinite until the
+    input closes the key.
     """
 
     first: list[float]
@@ -45,7 +45,7 @@ class SeenKey:
         return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
 
     def see(self, kind: int, number: int, time_us: int) -> None:
-        """Note an event of the key at input ``number``, or that this input closes the key."""
+        """Note that an event of the key arrived at input ``number``, or that this input has closed the key."""
         if kind == Item.EVENT:
             self.first[number] = min(self.first[number], time_us)
             self.last[number] = time_us
@@ -54,10 +54,10 @@ class SeenKey:
             self.closed[number] = min(self.closed[number], time_us)
 
     def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
-        """Return a record of the key for each input that has events of the key.
+        """Yield the record of the key for each input that has events of the key, with the number of the input.
 
-        ``windows`` are in microseconds (infinite: none). ``optional`` inputs may be absent: an event does not become
-        useless because such an input has no event in its window.
+        ``windows`` are in microseconds, or infinite. If an input is ``optional``, events do not become useless because
+        it has no event in its window.
         """
         inputs = range(len(windows))
         for number in inputs:

@@ -31,7 +31,7 @@ _S = 1_000_000
 class StateObserver:
     """Observes a running join: the rates of its inputs, and how long the events of sampled keys remain useful.
 
-    ``optional`` inputs may be absent: an event does not become useless because such an input has no partner for it.
+    If an input is ``optional``, events do not become useless because it has no partner for them.
     """
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:
@@ -74,13 +74,13 @@ class StateObserver:
         return None if span_us <= 0 else int(self._events[number]) * _S / span_us
 
     def records(self, number: int) -> Sequence[KeyRecord]:
-        """Return the records of an input's sampled keys that are over."""
+        """Return the records of an input's sampled keys. Only keys that are over have records."""
         return self._records[number]
 
     def stay_us(self, number: int) -> float | None:
         """Return the mean stay of an event of an input by Eq. 6.1, or None if the stay is unbounded.
 
-        If the other inputs close no keys, or no sampled key is over yet, this is the length of the window.
+        The result is the length of the window if the other inputs close no keys, or if no sampled key is over yet.
         """
         others = [closes for other, closes in enumerate(self._closes) if other != number]
         records = self._records[number]
@@ -100,7 +100,6 @@ class StateObserver:
             self._middle = None
 
     def _follow(self, items: ItemColumns, is_of_key: NDArray[np.bool_]) -> None:
-        """Observe the items of sampled keys."""
         if len(self._open) > _MOST_OPEN:
             self._follow_fewer()
         rows = self._rows(items, is_of_key)
@@ -120,7 +119,6 @@ class StateObserver:
         self._forget()
 
     def _rows(self, items: ItemColumns, is_of_key: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return the row numbers of the items of sampled keys."""
         mask = np.uint64((1 << self._bits) - 1)
         return np.flatnonzero(is_of_key & ((items.keys >> _FIRST_BIT) & mask == 0))
 
@@ -140,7 +138,7 @@ class StateObserver:
                 self._records[number].append(record)
 
     def _forget(self) -> None:
-        """Finish observing keys whose events have left all windows, whether or not an input has closed the keys."""
+        """End the observation of keys whose events have left all windows, even if no input has closed them."""
         widest = max(self._windows)
         while self._open and math.isfinite(widest):
             key = next(iter(self._open))

@@ -1,4 +1,4 @@
-"""Keys and stored events of a join: insertion into lists, and removal from lists. Callers check the room first."""
+"""Kernels that insert keys and stored events of a join into lists, and remove them. Callers check the room first."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def stored(lent: JoinState, cluster: np.int64) -> np.int64:
 
 @inlined
 def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
-    """Check whether a number of results, two closed keys and a violation can be written; note the needed room."""
+    """Check whether there is room for two closed keys, a violation, and ``results`` results. Note the latter number."""
     lent.counters[NEEDED] = results
     has: bool = (
         out.filled[0] + results <= out.result_times_us.shape[0]
@@ -94,13 +94,13 @@ def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
 
 @inlined
 def touch(lent: JoinState, cluster: np.int64) -> None:
-    """Mark a key as recently used, because an item of the key has arrived."""
+    """Mark a key as recently used. The caller has an item of the key."""
     lent.keyed[cluster]["touched"] = np.int32(lent.counters[SEQUENCE] >> _TOUCH_BITS)
 
 
 @inlined
 def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
-    """Return the time at which the next event leaves its window of time, and its input.
+    """Return the time at which the next event leaves its window of time, and the event's input.
 
     Without such an event, return ``_FOREVER`` and NIL.
     """
@@ -114,10 +114,7 @@ def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
 
 @inlined
 def take_head(lent: JoinState, cluster: np.int64, number: np.int64, next_node: np.int64) -> bool:
-    """Remove the oldest event from a key's list, whose new head becomes ``next_node``.
-
-    Return whether the list is then empty.
-    """
+    """Remove the oldest event of a key in an input. ``next_node`` becomes the oldest. Return whether none is left."""
     lent.lists[cluster, number]["head"] = next_node
     lent.lists[cluster, number]["live"] -= 1
     if next_node != NIL:
@@ -129,7 +126,7 @@ def take_head(lent: JoinState, cluster: np.int64, number: np.int64, next_node: n
 
 @routine
 def add_cluster(lent: JoinState, slot: np.uint64, key: np.uint64) -> np.int64:
-    """Add a key at an empty slot."""
+    """Add a key, for which ``slot`` of the hash table is free."""
     counters = lent.counters
     if counters[FREE_CLUSTERS] > 0:
         counters[FREE_CLUSTERS] -= 1
@@ -200,7 +197,7 @@ def leave_dead(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.int64) -> np.int64:
-    """Append a new node, which has no key yet, to the list of its input."""
+    """Append a node for an event to the list of its input. Until ``link_node``, the node belongs to no key."""
     counters = lent.counters
     if counters[FREE_NODES] > 0:
         counters[FREE_NODES] -= 1
@@ -289,7 +286,10 @@ def purge_list(
     item: np.int64,
     why: np.uint8,
 ) -> np.int64:
-    """Remove all events of a key in one input; return their number. In a window that counts events, nodes remain."""
+    """Remove all events of a key in one input, and return their number.
+
+    If the window counts events, the nodes remain as places.
+    """
     cluster, number = key
     node = np.int64(lent.lists[cluster, number]["head"])
     if node == NIL:
@@ -317,7 +317,7 @@ def purge_list(
 def report_over(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Report a key that is closed for good, once it can have no more results."""
+    """Report that a key is over, if it is closed for good and can have no more results."""
     if lent.keyed[cluster]["ends"] != CLOSED_FOR_GOOD or rules.reporters[0] & ~lent.keyed[cluster][
         "closed"
     ] != np.uint64(0):
@@ -337,7 +337,7 @@ def report_over(
 def close_key(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
 ) -> None:
-    """Close a key for good and remove its events; remember the key as long as an input may still send events of it."""
+    """Close a key for good and remove its events. The key is remembered while an input may still send events of it."""
     why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
     for number in range(lent.lists.shape[1]):
         key = (cluster, np.int64(number))
@@ -364,7 +364,7 @@ def forget_oldest(lent: JoinState, rules: Rules) -> None:
 
 @inlined
 def note_violation(lent: JoinState, out: Output, item: np.int64) -> None:
-    """Note an event whose key its input has closed."""
+    """Note a violation: an event of a key that its own input has closed."""
     out.violations[out.filled[2]] = item
     out.filled[2] += 1
     lent.counters[VIOLATIONS] += 1
@@ -372,6 +372,6 @@ def note_violation(lent: JoinState, out: Output, item: np.int64) -> None:
 
 @inlined
 def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int64) -> None:
-    """Add a placeholder node for an event that is not stored, if the window of its input counts events."""
+    """Add a placeholder for an event that is not stored. Only windows that count events need placeholders."""
     if rules.counts[number] > 0:
         add_node(borrowed(lent), number, time_us, np.int64(NIL))

@@ -1,4 +1,4 @@
-"""The windowed join of more than two inputs, some of which may be absent; reports the maximal combinations only.
+"""The windowed join of more than two inputs, some of which may be absent. It reports the maximal combinations only.
 
 Events of a key join each other while both are in their windows, so the stay of each event is an interval. Intervals
 that overlap in pairs have a point in common. Hence a combination is part of a larger one if and only if another input
@@ -99,7 +99,7 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """Return the room for the combinations of an event of each non-empty input except ``number`` (NIL: of all)."""
+    """Return how many rows the combinations of an event of each input may fill. ``number`` is left out, unless NIL."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number and lent.lists[cluster, other]["live"] > 0:
@@ -109,7 +109,7 @@ def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int6
 
 @inlined
 def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int64) -> np.int64:
-    """Return the member of an input in a combination: the sequence of a node, or NIL or FINISHED if it is absent."""
+    """Return the member of an input in a combination: the sequence of ``node``. Without a node, NIL or FINISHED."""
     if node != NIL:
         return np.int64(lent.nodes[node]["sequence"])
     return np.int64(FINISHED if has_closed(lent, cluster, number) else NIL)
@@ -117,10 +117,10 @@ def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int
 
 @routine
 def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np.int64) -> bool:
-    """Move the cursors (an event of each input) to the next combination, or return False if none remains.
+    """Move the cursors to the next combination. There is one cursor per input, at an event of the key.
 
-    The last cursor moves fastest, and the cursor of ``number`` is fixed. After the last combination the cursors are at
-    the first combination again.
+    The last cursor moves fastest, and the cursor of ``number`` is fixed. After the last combination, the cursors are at
+    the first one again, and False is returned.
     """
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
@@ -135,7 +135,7 @@ def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np
 
 @routine
 def skip_older(lent: JoinState, out: Output, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
-    """Move the cursors from events before ``since`` to the next combination with a later event, or False if none."""
+    """Move the cursors to the next combination that has an event from ``since`` on, or return False."""
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
@@ -156,9 +156,9 @@ def write_at(
     origin: tuple[np.int64, np.int64, np.uint8],
     place: np.int64,
 ) -> np.int64:
-    """Write the combination at the cursors; return its newest event.
+    """Write the combination at the cursors. Return the sequence of its newest event.
 
-    ``key`` has the cluster, an input and the sequence of the input's event. ``origin`` is as in ``write_combinations``.
+    ``key`` has the cluster, and the input and sequence of the fixed event. ``origin`` is as in ``write_combinations``.
     """
     (cluster, number, sequence), newest = key, np.int64(NIL)
     for other in range(lent.lists.shape[1]):
@@ -181,9 +181,9 @@ def cover_combinations(
     origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
-    """Write combinations until each event is in at least one; return the index after the last combination.
+    """Write combinations until each event is in one or more of them. Return the index after the last one.
 
-    Every event in some maximal combination is also in the combination with the newest events of the other inputs.
+    This suffices, because if an event is in any maximal combination, it is in one with the newest events of the others.
     """
     (cluster, number, _), cursors, place = key, out.cursors, out.filled[0]
     for other in range(lent.lists.shape[1]):
@@ -212,10 +212,10 @@ def write_combinations(
     member: tuple[np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write the maximal combinations of one event from each input with events of the key.
+    """Write the maximal combinations of stored events of a key, with one event of each input that has any.
 
-    ``member`` is an input and the sequence of its event, which all combinations contain (NIL: any event). ``origin``
-    has the time of the combinations, the item that leads to them, and the reason.
+    ``member`` is the input and sequence of an event that all combinations contain, or NIL. ``origin`` has the time of
+    the combinations, the item that leads to them, and the reason.
     """
     cursors, place, (number, sequence) = out.cursors, np.int64(out.filled[0]), member
     key, end = (cluster, number, sequence), place + rules.most[0]
@@ -243,7 +243,7 @@ def write_combinations(
 
 @routine
 def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
-    """Remember a key without stored events if any input has closed it; forget the oldest keys beyond the limit."""
+    """Remember a key without stored events if any input has closed it. Beyond the limit, forget the oldest keys."""
     if lent.keyed[cluster]["closed"] == _NONE:
         remove_cluster(borrowed(lent), cluster)
         return
@@ -256,7 +256,7 @@ def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
 def leave(
     lent: JoinState, rules: Rules, out: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Remove the oldest event of a key in an input, because it leaves its window, and write its combinations."""
+    """Write the combinations of a key's oldest event in an input and remove the event, because it leaves its window."""
     cluster, next_node = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
     if lent.nodes[node]["flags"] & ALIVE == 0:
         remove_node(borrowed(lent), number, node)
@@ -283,7 +283,7 @@ def leave(
 def join_event(
     lent: JoinState, rules: Rules, out: Output, key: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
-    """Write the combinations of a new event if they are already decided, and return whether they are.
+    """Write the combinations of a new event if they are decided already. Return whether they are.
 
     ``key`` has the cluster and the input.
     """
@@ -302,9 +302,9 @@ def join_event(
 def take_part(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Add an event, if combinations may lack inputs.
+    """Add an event to a join in which combinations may lack inputs.
 
-    ``entry`` has the cluster of its key (NIL: new) and the table slot.
+    ``entry`` has the cluster of its key, or NIL for a new key, and the key's slot in the hash table.
     """
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
@@ -343,9 +343,9 @@ def take_part(
 def close_input(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input, if combinations may lack inputs.
+    """Close a key by an input in a join in which combinations may lack inputs.
 
-    ``entry`` has the cluster of the key (NIL: new) and the hash table slot.
+    ``entry`` is as in ``take_part``.
     """
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us, all_inputs, why = counters[NOW], every_input(lent), np.uint8(BY_CLOSING)

@@ -1,6 +1,6 @@
 """Kernels that take keys, with all of their events, out of the tables of a join, and put them back unchanged.
 
-The caller puts a key back before the key's next item, and before time leads to a result of the key.
+The caller puts a key back before the key's next item, and before the time at which the key has a result.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ SEEN = 256  # the bit of the first input in ROW.flags
 
 @inlined
 def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int64:
-    """Return the inputs that had an event of the key after the event ``sequence`` arrived, as bits of ``ROW.flags``.
+    """Return the inputs that had an event of the key after ``sequence``, as bits of ``ROW.flags``.
 
-    These bits suffice, because values of ``seen`` are only compared with the sequences of stored events.
+    A taken key needs only these bits, because ``seen`` is only compared with the sequences of stored events.
     """
     bits = np.int64(0)
     for number in range(lent.lists.shape[1] if lent.seen.shape[0] > 0 else 0):
@@ -46,10 +46,11 @@ def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int6
 
 @kernel
 def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) -> int:
-    """Remove known keys that are not closed for good, with their events; return the number of events.
+    """Take keys, with their events, out of the tables. Return the number of events.
 
-    The caller fills in the hashed keys of ``keys`` (``KEY``), and the kernel writes the other members. ``rows``
-    (``ROW``) has room for all events, in the order of the keys, then by input and sequence.
+    The keys are known and not closed for good. The caller fills in the hashed keys of ``keys`` (``KEY``), and the
+    kernel writes the other members. ``rows`` (``ROW``) has room for all events, in the order of the keys, then by input
+    and sequence.
     """
     lent, filled = borrowed(state), 0
     for place in range(keys.shape[0]):
@@ -78,7 +79,7 @@ def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) 
 
 @routine
 def move_node(lent: JoinState, number: np.int64, node: np.int64, before: np.int64) -> None:
-    """Move the last node of an input's list to the place after another node (NIL: to the front)."""
+    """Move the last node of an input's list behind the node ``before``, or to the front if ``before`` is NIL."""
     last_but_one = lent.nodes[node]["input_before"]
     if last_but_one == before:
         return
@@ -97,7 +98,7 @@ def move_node(lent: JoinState, number: np.int64, node: np.int64, before: np.int6
 
 @inlined
 def successor_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
-    """Return the node that follows a node in an input's list: the first node for NIL, NIL for the last node."""
+    """Return the node after ``node`` in an input's list, or NIL at the end. After NIL comes the first node."""
     return np.int64(lent.sides[number]["first"]) if node == NIL else np.int64(lent.nodes[node]["of_input"])
 
 
@@ -105,10 +106,10 @@ def successor_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
 def put_keys(
     state: JoinState, rules: Rules, keys: NDArray[np.void], rows: NDArray[np.void], cursors: NDArray[np.int64]
 ) -> None:
-    """Put keys back into tables that have room for the keys and their events.
+    """Put keys back into the tables, which have room for the keys and their events.
 
-    Lists of inputs with a window of time are sorted by sequence again; other lists need no order. None of the ``keys``
-    (``KEY``) may be known. ``rows`` (``ROW``) are sorted by sequence. ``cursors`` (inputs,) is scratch memory.
+    None of the ``keys`` (``KEY``) may be known. ``rows`` (``ROW``) are sorted by sequence. If an input has a window of
+    time, its list is sorted by sequence again. Other lists need no order. ``cursors`` (inputs,) is scratch memory.
     """
     lent = borrowed(state)
     for place in range(keys.shape[0]):

@@ -25,7 +25,7 @@ from streams.kernels.slots import find_slot
 
 @routine
 def place_in_list(lent: JoinState, entry: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
-    """Return the node of an event in the list of a key and input (NIL: not stored), and the node before (NIL: none)."""
+    """Return the node of an event in the list of its key and input, and the node before. NIL if there is none."""
     cluster, number = entry
     before = np.int64(NIL)
     node = np.int64(lent.lists[cluster, number]["head"]) if cluster != NIL else np.int64(NIL)
@@ -48,10 +48,10 @@ def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -
 
 @kernel
 def retract_event(rules: Rules, state: JoinState, out: Output, key: np.uint64, number: int, sequence: int) -> int:
-    """Remove a stored event of a key, as if it had never arrived; in a window that counts events, its node remains.
+    """Remove a stored event of a key, as if it had never arrived. Return a status. Without room, nothing changes.
 
-    If the event was the last one of an input that has closed the key, the key can have no further combinations. Return
-    a status. If there is no room, nothing has changed.
+    If the window counts events, the node remains as a place. If an input has closed the key and this was its last
+    event, the key can have no more combinations.
     """
     lent, lent_rules, lent_output = borrowed(state), borrowed(rules), borrowed(out)
     cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)

@@ -1,9 +1,9 @@
 """A windowed join while no key is closed: the hash window join, over the tables of the general join.
 
-This join applies to windows of time, or none, where unjoined events are not reported. The order in which events leave
-then has no effect on the output, lists have no placeholders, and only results are written. The state afterwards is the
-same as after ``take_item``. Source: remark (ii) of section 3.4 of the specification of punctuation-aware joins, by
-which inputs without punctuations do not pay for them.
+This join is for inputs without windows or with windows of time, where unjoined events are not reported. Then the order
+in which events leave has no effect on the output, and lists have no placeholders. The state afterwards is the same as
+after ``take_item``. Source: remark (ii) of section 3.4 of the specification of punctuation-aware joins, by which inputs
+without punctuations do not pay for them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from streams.kernels.slots import find_slot
 
 @routine
 def expire_due(lent: JoinState, number: np.int64, due_us: np.int64) -> None:
-    """Remove an input's events up to a time, because they have left their window."""
+    """Remove the events of an input that have left their window by ``due_us``."""
     counters, node, freed = lent.counters, np.int64(lent.sides[number]["first"]), np.int64(0)
     while node != NIL and lent.nodes[node]["time"] <= due_us:
         cluster, next_node = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
@@ -78,10 +78,7 @@ def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
 
 @inlined
 def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, count: np.int64) -> np.int64:
-    """Return the room needed for the results of ``count`` combinations with an event of an input.
-
-    Input NIL means any input.
-    """
+    """Return how many rows to keep free for ``count`` combinations that have an event of an input, or of any if NIL."""
     if not rules.covers[0]:
         return np.int64(min(count, rules.most[0]) + 1)
     rows = np.int64(1)
@@ -95,7 +92,7 @@ def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64,
 def write_result(
     lent: JoinState, out: Output, number: np.int64, time_us: np.int64, item: np.int64, place: np.int64
 ) -> None:
-    """Write the combination of the new event with the event at each other input's cursor."""
+    """Write one combination: the new event, and from each other input the event at the cursor."""
     for other in range(lent.lists.shape[1]):
         if other == number:
             out.members[place, other] = lent.counters[SEQUENCE]
@@ -108,7 +105,7 @@ def write_result(
 
 @inlined
 def note_cut(out: Output, place: np.int64) -> None:
-    """Note that the results of an event were cut. Its last result is the one before index ``place``."""
+    """Note that the results of an event were cut before index ``place``, which follows its last result."""
     out.cut_places[out.filled[4]] = place - 1
     out.filled[4] += 1
 
@@ -117,10 +114,10 @@ def note_cut(out: Output, place: np.int64) -> None:
 def write_cover(
     lent: JoinState, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write combinations of the new event until each event is in at least one.
+    """Write combinations of the new event until each stored event of the key is in one or more of them.
 
-    A combination is written only if it is the first, in order, to contain some event. In each input, the events without
-    a combination are the newest ones. So if the newest event of an input is in a combination, all of its events are.
+    In the order of all combinations, those are written that are the first with some event. In each input, the events
+    without a combination are the newest ones. So if its newest event is in a combination, all of its events are.
     """
     inputs, cursors, place = lent.lists.shape[1], out.cursors, out.filled[0]
     for other in range(inputs):
@@ -178,7 +175,7 @@ def write_results(
 
 @apart
 def take_unclosed(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64) -> bool:
-    """Add an event and write its results. If there is no room for them, only advance time and return False."""
+    """Add an event and write its results. Without room for them, only advance time and return False."""
     counters, number, key = lent.counters, np.int64(items.inputs[item]), items.keys[item]
     now = max(counters[NOW], items.times[item])
     counters[NOW] = now

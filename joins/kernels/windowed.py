@@ -132,7 +132,7 @@ def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int
 def refuse_event(
     lent: JoinState, rules: Rules, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Reject an event whose key its input has closed (a violation), or whose key is closed for good."""
+    """Do not store an event, because its input has closed the key (a violation) or the key is closed for good."""
     if has_closed(lent, cluster, number):
         note_violation(lent, out, item)
     else:
@@ -154,8 +154,8 @@ def take_event(
 ) -> None:
     """Add an event, and write the combinations that it completes.
 
-    ``entry`` has the cluster of its key (NIL: a new key), the key's hash table slot, and the number of these
-    combinations.
+    ``entry`` has the cluster of its key, or NIL for a new key, the key's slot in the hash table, and the number of
+    these combinations.
     """
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     cluster, slot, count = entry
@@ -189,7 +189,7 @@ def take_event(
 def take_closing(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input. ``entry`` has the cluster of the key (NIL: a new key) and its hash table slot."""
+    """Close a key by an input. ``entry`` has the cluster of the key, or NIL for a new key, and its hash table slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
     if cluster == NIL:
@@ -227,7 +227,7 @@ def leave_window(
 ) -> None:
     """Remove the oldest event of a key in an input, because it leaves its window.
 
-    ``event`` has whether combinations may lack inputs, the input of the event, and its node.
+    ``event`` has three parts: whether combinations may lack inputs, the input of the event, and its node.
     """
     lacks, number, node = event
     if lacks:
@@ -238,7 +238,7 @@ def leave_window(
 
 @inlined
 def owed_by(lent: JoinState, rules: Rules, event: tuple[np.bool_, np.int64, np.int64]) -> np.int64:
-    """Return the most results of an event that leaves its window.
+    """Return the most results that an event can have when it leaves its window.
 
     ``event`` is as in ``leave_window``, and its node may be NIL.
     """
@@ -251,7 +251,7 @@ def owed_by(lent: JoinState, rules: Rules, event: tuple[np.bool_, np.int64, np.i
 
 @inlined
 def advance_time(lent: JoinState, rules: Rules, out: Output, now: np.int64, item: np.int64, lacks: np.bool_) -> bool:
-    """Remove events that leave windows of time, in the order of their times; return False if there is no room."""
+    """Remove events that leave windows of time, in the order of their times. Return False if there is no room."""
     while True:
         due, number = first_due(lent, rules)
         if due > now:
@@ -267,9 +267,10 @@ def advance_time(lent: JoinState, rules: Rules, out: Output, now: np.int64, item
 def results_of(
     lent: JoinState, rules: Rules, entry: tuple[np.bool_, np.int64, np.int64], is_event: bool
 ) -> tuple[np.int64, np.int64]:
-    """Return the number of combinations that an item completes, and the largest possible number of its results.
+    """Return how many combinations an item completes, and how many results it may have at most.
 
-    ``entry`` has whether combinations may lack inputs, the input of the item, and the cluster of its key, or NIL.
+    ``entry`` has three parts: whether combinations may lack inputs, the input of the item, and the cluster of its key
+    or NIL.
     """
     (lacks, number, cluster), count, most = entry, np.int64(0), np.int64(2)
     if cluster != NIL and lacks:
@@ -286,7 +287,7 @@ def results_of(
 
 @inlined
 def take_item(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64, lacks: np.bool_) -> bool:
-    """Process an item. If there is no room for results, only advance time and return False."""
+    """Process an item. If there is no room for its results, only advance time and return False."""
     counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
     if not advance_time(lent, rules, out, max(counters[NOW], items.times[item]), item, lacks):
         return False
@@ -322,10 +323,7 @@ def take_known(
     item: np.int64,
     lacks: np.bool_,
 ) -> None:
-    """Process a closing, an event, or an event that only occupies a place in a window.
-
-    ``entry`` is as in ``take_event``.
-    """
+    """Process a closing, an event, or an event that only takes a place. ``entry`` is as in ``take_event``."""
     kind, (cluster, slot, _) = items.kinds[item], entry
     if kind in (CLOSING, REMINDER, KNOWN) and lacks:
         close_input(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), (cluster, slot), item)
@@ -382,7 +380,7 @@ def take_items(
 
 @kernel
 def join_batch(rules: Rules, state: JoinState, items: Items, out: Output, first: int) -> tuple[int, int]:
-    """Process items from index ``first`` on; return a status and the index of the first unprocessed item."""
+    """Process items from index ``first`` on. Return a status and the index of the first unprocessed item."""
     return take_items(
         borrowed(state), borrowed(rules), borrowed(out), borrowed(items), np.int64(first), np.bool_(False)
     )
@@ -390,13 +388,13 @@ def join_batch(rules: Rules, state: JoinState, items: Items, out: Output, first:
 
 @kernel
 def join_outer(rules: Rules, state: JoinState, items: Items, out: Output, first: int) -> tuple[int, int]:
-    """Process items as ``join_batch`` does, where combinations may lack inputs."""
+    """Process items as ``join_batch`` does, for joins whose combinations may lack inputs."""
     return take_items(borrowed(state), borrowed(rules), borrowed(out), borrowed(items), np.int64(first), np.bool_(True))
 
 
 @kernel
 def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
-    """Forget known keys with their events, without any report."""
+    """Forget known keys with their events. Nothing is reported."""
     lent = borrowed(state)
     for key in keys:
         cluster = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1
@@ -413,7 +411,7 @@ def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
 
 @kernel
 def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
-    """Write the input of each node to ``inputs``, which has one place for each node."""
+    """Write to ``inputs`` the input of each node, by index of the node."""
     lent = borrowed(state)
     for number in range(lent.sides.shape[0]):
         node = np.int64(lent.sides[number]["first"])
@@ -426,11 +424,11 @@ def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
 def let_leave(
     lent: JoinState, rules: Rules, out: Output, leaving: NDArray[np.int64], first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
-    """Remove stored events outside of windows that were made smaller, the older ones of each key and input first.
+    """Remove stored events that are outside of windows because the windows were made smaller.
 
-    ``leaving`` (events, 2) has nodes and their inputs. A node that was removed with its key before is skipped. No event
-    is stored meanwhile, so a freed node is not another event. Return a status and the index of the first unprocessed
-    row of ``leaving``.
+    ``leaving`` (events, 2) has nodes and their inputs, for each key and input the older ones first. A node is skipped
+    if it was removed with its key before. As no event is stored meanwhile, its place has no other event. Return a
+    status and the index of the first unprocessed row of ``leaving``.
     """
     for place in range(first, leaving.shape[0]):
         event = lacks, leaving[place, 1], leaving[place, 0]
@@ -446,11 +444,11 @@ def let_leave(
 def expire_nodes(
     rules: Rules, state: JoinState, out: Output, leaving: NDArray[np.int64], first: int
 ) -> tuple[int, int]:
-    """Remove stored events outside of smaller windows (``let_leave``)."""
+    """Remove the stored events that ``let_leave`` describes, for joins whose combinations lack no inputs."""
     return let_leave(borrowed(state), borrowed(rules), borrowed(out), leaving, np.int64(first), np.bool_(False))
 
 
 @kernel
 def leave_nodes(rules: Rules, state: JoinState, out: Output, leaving: NDArray[np.int64], first: int) -> tuple[int, int]:
-    """Remove stored events outside of smaller windows (``let_leave``), where combinations may lack inputs."""
+    """Remove the stored events that ``let_leave`` describes, for joins whose combinations may lack inputs."""
     return let_leave(borrowed(state), borrowed(rules), borrowed(out), leaving, np.int64(first), np.bool_(True))

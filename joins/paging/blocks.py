@@ -21,9 +21,9 @@ class BlockRows:
     """Stored events, each with its state in the join.
 
     Attributes:
-        rows: ``ROW``, without meaningful owners.
+        rows: ``ROW``. The owners have no meaning.
         is_counted: Mask of the events that were already part of a result or total.
-        totals: For the first event of a key, the key's totals so far, as JSON (``KeyState.pack``); else null.
+        totals: For the first event of a key, the key's totals so far, as JSON (``KeyState.pack``). Otherwise null.
     """
 
     rows: NDArray[np.void]
@@ -43,10 +43,7 @@ class BlockRows:
         )
 
     def to_bytes(self, label: str) -> bytes:
-        """Encode the content of a file.
-
-        The label distinguishes the rows of this join from equal rows of another join.
-        """
+        """Encode the rows as the content of a file. The ``label`` makes it differ from equal rows of another join."""
         rows = self.rows
         state_columns = [
             column_of(np.ascontiguousarray(rows["sequence"])),
@@ -84,7 +81,7 @@ class BlockRows:
 
 
 def rows_in(content: pa.Buffer, places: NDArray[np.int64] | None = None) -> BlockRows:
-    """Read the rows with the given indices from a file's content (None: all rows)."""
+    """Read rows from the content of a file: those with the given indices, or all if ``places`` is None."""
     with pa.ipc.open_stream(content) as reader:
         batch = reader.read_next_batch()
     if places is not None:

@@ -81,18 +81,18 @@ class KeysOnDisk:
         return [block.name for block in self._blocks.values()]
 
     def rows_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the number of rows of each of the given distinct keys, or 0 for keys that are not on disk."""
+        """Return how many rows each of the given distinct keys has on disk."""
         counts = np.zeros(len(keys), np.int64)
         places, is_on_disk = self._places(keys)
         counts[is_on_disk] = self._away["rows"][places[is_on_disk]]
         return counts
 
     def due_places(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
-        """Return the indices of the keys to load.
+        """Return the indices of the keys to load from disk.
 
-        These are the keys on disk among the distinct ``keys``, and keys that lead to a result by ``until_us``. All keys
-        of a block are loaded if time leads to a result of one of them, or if the block must be read and would keep few
-        keys.
+        Those of the distinct ``keys`` are loaded that are on disk, and keys that lead to a result by ``until_us``. All
+        keys of a block are loaded if time leads to a result of one of them, or if the block must be read and would keep
+        few keys.
         """
         places, is_on_disk = self._places(keys)
         if self._next_due_us > until_us and not is_on_disk.any():
@@ -111,10 +111,10 @@ class KeysOnDisk:
         return np.flatnonzero(is_due)
 
     def take(self, places: NDArray[np.intp]) -> tuple[NDArray[np.void], BlockRows]:
-        """Read the rows of the given keys and remove the keys from the index.
+        """Read the rows of keys, given by index, and remove the keys from the index.
 
-        Return the keys (``AWAY``) and their rows; the owner of each row is the index of its key among the keys. If a
-        file is missing or damaged, raise ``StateLost`` and change nothing.
+        Return the keys (``AWAY``) and their rows. The owner of a row is the index of its key among the returned keys.
+        If a file is missing or damaged, raise ``StateLost`` and change nothing.
         """
         keys = self._away[places]
         keys = keys[np.lexsort((keys["first"], keys["block"]))]
@@ -136,7 +136,7 @@ class KeysOnDisk:
         return keys, block_rows
 
     def add(self, keys: NDArray[np.void], block_rows: BlockRows) -> None:
-        """Write the rows of keys, none of which is on disk yet, as one block.
+        """Write the rows of keys as one block. None of the keys may be on disk yet.
 
         The keys (``AWAY``) are in the order of their rows.
         """
@@ -154,10 +154,10 @@ class KeysOnDisk:
         self.rows_written += rows
 
     def expire(self, now_us: int, *, every: bool = False) -> int:
-        """Forget keys whose rows have all left their windows, without reading them; return the number of rows.
+        """Forget keys whose rows have all left their windows, without reading them. Return the number of rows.
 
-        Such keys lead to no result, because otherwise they would have been loaded before. Without ``every``, only keys
-        whose files become superfluous are forgotten.
+        If such keys led to a result, they would have been loaded before. Without ``every``, keys are forgotten only if
+        their whole file becomes superfluous.
         """
         if not every and self._next_gone_us > now_us:
             return 0
@@ -170,12 +170,12 @@ class KeysOnDisk:
         return expired
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Forget distinct keys, and ignore keys that are not on disk."""
+        """Forget those of the distinct ``keys`` that are on disk."""
         places, is_on_disk = self._places(keys)
         self._remove(places[is_on_disk])
 
     def read_all(self) -> Iterator[BlockRows]:
-        """Yield the rows that are on disk, block by block."""
+        """Yield all rows on disk, one block at a time."""
         for number, block in self._blocks.items():
             block_keys = np.sort(self._away[self._away["block"] == number], order="first")
             content = self._files.read(block.name, block.size_bytes)
@@ -209,7 +209,7 @@ class KeysOnDisk:
         self._update_times()
 
     def _places(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the positions of keys in ``_away``, and the mask of the keys that are on disk."""
+        """Return the position of each key in ``_away``, and the mask of the keys that are on disk."""
         places = np.searchsorted(self._away["key"], keys)
         places[places == len(self._away)] = 0
         return places, self._away["key"][places] == keys if len(self._away) else np.zeros(len(keys), np.bool_)
@@ -230,14 +230,14 @@ class KeysOnDisk:
 
 
 def _ranges(firsts: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the numbers in several consecutive ranges, from the first number and the count of each range."""
+    """Return the numbers of several ranges, one range after the other. A range has a first number and a count."""
     ends = np.cumsum(counts)
     starts: NDArray[np.int64] = np.repeat(firsts.astype(np.int64) - (ends - counts), counts)
     return starts + np.arange(len(starts))
 
 
 def _sums(numbers: NDArray[np.int32], values: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """Return the sum of the values of each distinct number."""
+    """Return, for each distinct number, the sum of its values."""
     distinct, owners = np.unique(numbers, return_inverse=True)
     sums = np.bincount(owners, values, len(distinct)).astype(np.int64)
     return zip(distinct.tolist(), sums.tolist(), strict=True)

@@ -31,8 +31,8 @@ _LEAST_PART = 8_192  # rows that may be loaded for items that are joined at once
 class Pager:
     """The part of a join's state that is on disk.
 
-    ``rows`` is the largest number of rows in memory, not counting keys whose items are being joined. ``label``
-    distinguishes this join from others that use the same store.
+    Memory holds at most ``rows`` rows, besides the keys whose items are being joined. ``label`` distinguishes this join
+    from others that use the same store.
     """
 
     def __init__(self, rows: int, files: SpilledFiles, label: str) -> None:
@@ -43,9 +43,9 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Return indices at which to divide items with these hashed keys.
+        """Return the indices at which to divide items so that the rows of each part fit into memory.
 
-        The rows of each part then fit into memory.
+        ``keys`` are the hashed keys of the items.
         """
         if not len(self.disk):
             return []
@@ -59,7 +59,7 @@ class Pager:
     def bring_back(
         self, join: WindowJoin, held: HeldEvents, key_state: KeyState, keys: NDArray[np.uint64], until_us: int
     ) -> None:
-        """Load the rows of the given keys, and of keys that lead to a result by a time.
+        """Load the rows of the given keys, and of keys that lead to a result by ``until_us``.
 
         If a file is missing or damaged, raise ``StateLost`` and change nothing.
         """
@@ -79,11 +79,9 @@ class Pager:
         key_state.unpack(away["key"].tolist(), packed, block_rows.rows, held)
 
     def send_away(self, join: WindowJoin, held: HeldEvents, key_state: KeyState) -> HeldEvents:
-        """Spill the least recently used keys if too many rows are in memory.
+        """Spill the least recently used keys if too many rows are in memory. Return the events that stay in memory.
 
-        Return the events that are still in memory.
-
-        Half of the allowed number of rows remain in memory.
+        Afterwards, half of the allowed number of rows is in memory.
         """
         if join.stored <= self._most:
             return held
@@ -116,7 +114,7 @@ class Pager:
             yield rows.events.key_hashes, rows.events.columns.column("key")
 
     def measures(self) -> dict[str, int]:
-        """Return the rows and keys on disk, bytes of the files, and numbers of rows ever written and read."""
+        """Return how much is on disk (rows, keys, bytes of the files), and how many rows were ever written and read."""
         return {
             "spilled": self.disk.rows,
             "spilled_keys": len(self.disk),

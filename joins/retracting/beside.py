@@ -1,4 +1,7 @@
-"""The state of keys besides their rows, which moves to disk and back with the rows: totals, and retractable results."""
+"""The part of a key's state that is not in its rows: totals, and results that may be retracted.
+
+It moves to disk and back with the rows.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,16 @@ from streams import EventBatch, pieces_of, texts_of
 
 
 class KeyState:
-    """The state of one join's keys besides their rows. ``retractions`` is None if no event may be retracted."""
+    """The state that the keys of a join have besides their rows. Without retractions, ``retractions`` is None."""
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
         self._join, self._totals, self._retractions = join, totals, retractions
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
-        """Remove and return the state of keys as bytes, in the order of their ``rows`` (``ROW``); None: no state."""
+        """Remove the state of keys and return it as bytes. Keys without state give None.
+
+        The keys are in the order of their ``rows`` (``ROW``).
+        """
         totals = [[*self._totals.open.pop(key)] if key in self._totals.open else None for key in keys]
         if self._retractions is None:
             return [None if total is None else packed_totals(total) for total in totals]
@@ -39,7 +45,7 @@ class KeyState:
         return states
 
     def texts(self, held: HeldEvents) -> dict[int, str]:
-        """Return the texts of hashed keys with a total or with an event in memory that is still needed."""
+        """Return the texts of hashed keys that have a total, or an event in memory that is still needed."""
         rows = held.rows_of(self.needed())
         texts = dict(zip(held.hashes(rows).tolist(), held.keys(rows).to_pylist(), strict=True))
         return texts | {key: text for key, (text, _) in self._totals.open.items()}
@@ -47,7 +53,7 @@ class KeyState:
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
     ) -> None:
-        """Restore the state that ``pack`` returned; ``rows`` must be restored before.
+        """Restore the state that ``pack`` returned. The caller has restored the ``rows``.
 
         The owner of a row is the index of its key in ``keys``.
         """
@@ -66,7 +72,7 @@ class KeyState:
             retractions.settle_joined(held, np.sort(rows["sequence"][is_joined]))
 
     def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """Return the times until which the state of hashed keys is needed after their rows have left their windows."""
+        """Return the time until which each key's state is needed, even if its rows have left their windows."""
         ledger = None if self._retractions is None else self._retractions.ledger
         return np.array(
             [FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key) for key in keys],
@@ -79,7 +85,7 @@ class KeyState:
 
     @staticmethod
     def _part(retractions: Retractions, key: int, written: NDArray[np.int64], held: HeldEvents) -> Any:
-        """Remove and return a key's part of the ledger, with the needed events that are in no written row."""
+        """Remove a key's part of the ledger and return it, with the needed events that no written row has."""
         ledger = retractions.ledger
         part = ledger.part_of(key)
         if part is None:

@@ -1,6 +1,6 @@
 """The ledger of a join, which has the reported results whose events may still be retracted.
 
-An event may be retracted for the time that its input declares, or until its key is finished.
+An event may be retracted for the time that its input declares. Without such a time, until its key is finished.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ FOREVER_US = (1 << 63) - 1
 
 @dataclass(slots=True)
 class ReportedCombination:
-    """A reported combination, or a reported absence.
+    """A reported combination, or the report of an unjoined event.
 
     Attributes:
-        members: The sequence number of each input's event; -1: none.
-        event_id: Id of the derived event; empty if only totals are emitted.
+        members: The sequence number of each input's event, or -1 if the input has none.
+        event_id: Id of the derived event. Empty if only totals are emitted.
     """
 
     members: tuple[int, ...]
@@ -32,9 +32,9 @@ class ReportedCombination:
 
 @dataclass(slots=True)
 class Life:
-    """A key's life, from its first event until it is finished.
+    """A life of a key: from its first event until the key is finished. Later events begin the next life.
 
-    ``total`` has id and type of its derived event, if any.
+    ``total`` has id and type of the derived event with the key's totals, if there is one.
     """
 
     key: str
@@ -47,8 +47,8 @@ class Life:
 class Revocable:
     """An event that may be retracted: the number of its input, its hashed key, and its id in its stream.
 
-    ``came_us`` is the time of the join when the event arrived. ``reported`` has the numbers of the combinations that
-    contain the event.
+    ``came_us`` is the time of the join when the event arrived. ``reported`` are the numbers of the combinations with
+    the event.
     """
 
     number: int
@@ -59,10 +59,10 @@ class Revocable:
 
 
 class Ledger:
-    """Events of a join that may be retracted, and the reported combinations that contain them.
+    """The events of a join that may be retracted, and the reported combinations that contain them.
 
-    ``spans_us`` has the time for which the events of each input may be retracted (None: until their key is finished).
-    ``keeps_all``: all combinations of a key are needed until it is finished, for its totals.
+    ``spans_us`` has, for each input, how long its events may be retracted. None means until their key is finished.
+    ``keeps_all`` says that totals need all combinations of a key until it is finished.
     """
 
     def __init__(self, spans_us: Sequence[int | None], *, keeps_all: bool) -> None:
@@ -91,18 +91,18 @@ class Ledger:
         return {"revocable": len(self._events), "remembered": len(self._life_of)}
 
     def change(self, spans_us: Sequence[int | None]) -> None:
-        """Change the times within which events may be retracted; forgotten events remain forgotten."""
+        """Change how long events of each input may be retracted. Events that were forgotten stay forgotten."""
         self._spans_us = spans_us
         self._leaving = []
         for sequence, event in self._events.items():
             self._enter(sequence, event)
 
     def sequences(self) -> set[int]:
-        """Return sequence numbers of the events whose data may still be needed."""
+        """Return the sequence numbers of all events whose data may still be needed."""
         return {sequence for key in self.keys for sequence in self.sequences_of(key)}
 
     def sequences_of(self, key: int) -> set[int]:
-        """Return sequence numbers of a hashed key's events that may still be needed in memory."""
+        """Return the sequence numbers of a key's events that may still be needed in memory."""
         return {*self._of_key.get(key, ()), *(sequence for sequence in self.others(key) if sequence >= 0)}
 
     def until_us(self, key: int) -> int:
@@ -118,7 +118,10 @@ class Ledger:
         self._enter(sequence, event)
 
     def add_reported(self, key: tuple[int, str], combination: ReportedCombination) -> bool:
-        """Add a combination of a key (hashed, and as text), and return whether the ledger keeps the combination."""
+        """Add a combination to the current life of a key, which is given hashed and as text.
+
+        Return False, and add nothing, if the combination can never be retracted or needed for totals.
+        """
         if not self._keeps_all and not self._is_revocable(combination):
             return False
         lives = self._lives.setdefault(key[0], [])
@@ -128,7 +131,7 @@ class Ledger:
         return True
 
     def append(self, life: Life, key: int, combination: ReportedCombination) -> None:
-        """Add a combination to a life of a hashed key."""
+        """Add a combination to a life of a key."""
         number, self._next = self._next, self._next + 1
         life.reported[number] = combination
         self._life_of[number] = key, life
@@ -137,14 +140,14 @@ class Ledger:
                 self._events[member].reported.add(number)
 
     def current(self, key: int) -> Life | None:
-        """Return the current life of a hashed key, or None if its last life is over or it has had none."""
+        """Return the current life of a hashed key. None if the key has had no life, or its last one is over."""
         lives = self._lives.get(key)
         return lives[-1] if lives and not lives[-1].is_over else None
 
     def finish(self, key: int) -> list[ReportedCombination]:
-        """Finish a hashed key, so that its events can no longer be retracted, unless their input sets a time for this.
+        """Finish a key. Its events can no longer be retracted, unless their input declares a time for retractions.
 
-        Return the removed combinations, which can no longer be retracted.
+        Return the combinations that are removed because they can no longer be retracted.
         """
         life = self.current(key)
         if life is not None:
@@ -158,7 +161,7 @@ class Ledger:
     def forget_over(self, sequence: int) -> list[ReportedCombination]:
         """Forget an event of a finished key, unless its input declares a time for retractions.
 
-        Return the removed combinations, which can no longer be retracted.
+        Return the combinations that are removed with it.
         """
         event = self._events.get(sequence)
         return [] if event is None or self._spans_us[event.number] is not None else self._forget(sequence)
@@ -171,7 +174,7 @@ class Ledger:
         return self._by_id.get((number, key, identity))
 
     def take_back(self, sequence: int) -> list[tuple[Life, ReportedCombination]]:
-        """Retract an event: remove and return the combinations that contain it."""
+        """Remove a retracted event. Return the combinations that contained it, which are removed as well."""
         event = self._events[sequence]
         removed = []
         for number in sorted(event.reported):
@@ -186,7 +189,7 @@ class Ledger:
         return removed
 
     def others(self, key: int) -> set[int]:
-        """Return the members of all combinations of a hashed key in the ledger."""
+        """Return the sequence numbers of all events in the combinations of a key, or -1 where an input is absent."""
         return {
             member
             for life in self._lives.get(key, ())
@@ -195,7 +198,7 @@ class Ledger:
         }
 
     def pass_time(self, now_us: int) -> list[ReportedCombination]:
-        """Advance time; return removed combinations, which can no longer be retracted."""
+        """Advance time. Return the combinations that are removed because they can no longer be retracted."""
         removed: list[ReportedCombination] = []
         while self._leaving and self._leaving[0][0] <= now_us:
             _, sequence = heapq.heappop(self._leaving)
@@ -207,7 +210,7 @@ class Ledger:
         return removed
 
     def drop(self, keys: Iterable[int]) -> None:
-        """Forget hashed keys."""
+        """Forget everything about hashed keys."""
         for key in keys:
             for sequence in list(self._of_key.get(key, ())):
                 self._remove(sequence)
@@ -216,10 +219,7 @@ class Ledger:
                     del self._life_of[number]
 
     def part_of(self, key: int) -> dict[str, Any] | None:
-        """Return the part of the ledger about a hashed key, as plain JSON.
-
-        Return None if the ledger has nothing about the key.
-        """
+        """Return what the ledger knows of a hashed key, as plain JSON, or None if it knows nothing."""
         sequences = sorted(self._of_key.get(key, ()))
         lives = self._lives.get(key, ())
         if not sequences and not lives:
@@ -245,10 +245,7 @@ class Ledger:
         }
 
     def add_part(self, key: int, saved: Mapping[str, Any]) -> None:
-        """Restore the part (``part_of``) of a hashed key that the ledger lacks.
-
-        Raise ``JoinStateError`` if it is damaged.
-        """
+        """Add the result of ``part_of`` for a key that the ledger lacks. ``JoinStateError`` if it is damaged."""
         try:
             for sequence, number, identity, came_us, numbers in saved["events"]:
                 self.add_event(sequence, Revocable(number, key, identity, came_us, set(numbers)))
@@ -271,7 +268,7 @@ class Ledger:
             self.add_part(key, part)
 
     def tidy(self, key: int) -> None:
-        """Remove a key's finished lives, with their combinations, once none of these can be retracted any more."""
+        """Remove the lives of a key that are over, once none of their combinations can be retracted any more."""
         remaining = []
         for life in self._lives.get(key, ()):
             if life.is_over and not any(map(self._is_revocable, life.reported.values())):
@@ -294,7 +291,7 @@ class Ledger:
         return FOREVER_US if span_us is None else event.came_us + span_us
 
     def _forget(self, sequence: int) -> list[ReportedCombination]:
-        """Forget an event that can no longer be retracted; return the combinations that are removed with it."""
+        """Forget an event that can no longer be retracted. Return the combinations that are removed with it."""
         event, removed = self._events[sequence], []
         self._remove(sequence)
         for number in sorted(event.reported):

@@ -1,4 +1,4 @@
-"""The memory of a join for retractions: results with retractable events, and the rows that these results need.
+"""What a join remembers for retractions: results with retractable events, and the rows that these results need.
 
 The memory begins with the first retractable event, so a join without such events does not pay for it.
 """
@@ -27,7 +27,7 @@ _NO_EVENTS = EventBatch.from_events([])
 
 
 class Retractions:
-    """Retracts events and results of one join, from its ``ledger`` of combinations that may still be retracted."""
+    """Retracts events and results of one join. Its ``ledger`` has the combinations that may be retracted."""
 
     def __init__(self, body: JoinBody, join: WindowJoin, derived: DerivedEventBuilder, totals: KeyTotals) -> None:
         self._body, self._join, self._derived, self._totals = body, join, derived, totals
@@ -35,19 +35,19 @@ class Retractions:
         self._fresh: list[tuple[int, int]] = []  # new events that ``settle`` has not checked yet, with their keys
 
     def change(self, body: JoinBody, derived: DerivedEventBuilder) -> None:
-        """Continue as the memory of another version of the join."""
+        """Continue with another version of the join."""
         self._body, self._derived = body, derived
         self.ledger.change(_spans_us(body))
 
     def begin(self, held: HeldEvents) -> None:
-        """Begin the memory.
+        """Begin to remember results, when the first retractable event arrives.
 
-        Events of earlier results have joined for good, because these results cannot be retracted.
+        Earlier results cannot be retracted, so their events count as joined for good.
         """
         self.settle_joined(held, self._join.joined_sequences())
 
     def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
-        """Mark events as joined for good, because they were part of a result that cannot be retracted."""
+        """Mark the given events as joined for good, because they were in a result that cannot be retracted."""
         if self._notes_absences:
             held.count(held.rows_of(sequences))
 
@@ -59,10 +59,10 @@ class Retractions:
         violations: NDArray[np.int32],
         came_us: int | None,
     ) -> None:
-        """Add the retractable events of the given items to the ledger, if they contradict no finished key.
+        """Add the retractable events among the items to the ledger, unless they contradict a finished key.
 
-        ``source`` is a batch with the events, and the row of each event in the batch; further rows are ignored.
-        ``first`` is the sequence number of the first event, ``came_us`` the time of the join before these items.
+        ``source`` has a batch and the row of each event in it. ``first`` is the sequence number of the first event, and
+        ``came_us`` the time of the join before these items.
         """
         batch, is_event = source[0], are_events(items)
         rows, broken = source[1][: np.count_nonzero(is_event)], set((np.cumsum(is_event) - 1)[violations].tolist())
@@ -90,7 +90,7 @@ class Retractions:
             self._fresh.append((first + place, key))
 
     def note(self, results: JoinedColumns, events: EventBatch, held: HeldEvents) -> None:
-        """Add combinations and their derived events to the ledger, and finish keys, in the order of the results."""
+        """Add combinations, with their derived events, to the ledger. Finish keys, in the order of the results."""
         ids, texts = (events.columns.column(name).to_pylist() for name in ("id", "key"))
         keys, members, done = events.key_hashes.tolist(), results.members.tolist(), 0
         fixed: list[ReportedCombination] = []
@@ -106,7 +106,7 @@ class Retractions:
         self._fix(fixed, held)
 
     def on_close(self, results: JoinedColumns, held: HeldEvents) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Add combinations to the ledger, and emit the totals of keys that are over, as ``KeyTotals.on_close`` does."""
+        """Add combinations to the ledger. Emit the totals of keys that are over, as ``KeyTotals.on_close`` does."""
         rows = held.rows_of(results.members.max(axis=1)) if len(results.members) else np.zeros(0, np.intp)
         keys, texts = held.hashes(rows).tolist(), held.keys(rows).to_pylist()
         members, done = results.members.tolist(), 0
@@ -141,15 +141,15 @@ class Retractions:
             self._fix(self.ledger.pass_time(now_us), held)
 
     def needed(self) -> NDArray[np.int64]:
-        """Return sequence numbers of the events whose data may be needed, ascending."""
+        """Return the sequence numbers of the events whose data may be needed, ascending."""
         others = np.array(sorted(self.ledger.sequences()), np.int64)
         return np.union1d(self._join.held_sequences(), others)
 
     def take_back(self, number: int, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
-        """Retract an event of an input by the row of its retraction. The caller has advanced time to this row.
+        """Retract an event of an input. ``row`` is the retraction, and the caller has advanced time to it.
 
         Return the derived events, and the results of removing the event from the stored events. Return None if the
-        event is unknown or no longer known.
+        event was never known or is forgotten.
         """
         (event,) = row.to_events()
         original, key, ledger = original_of(event), int(row.key_hashes[0]), self.ledger
@@ -183,7 +183,7 @@ class Retractions:
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether marks in ``held`` are for events joined for good; with totals, they are for counted events."""
+        """Whether marks in ``held`` mean joined for good. With totals, they mean counted."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
@@ -194,7 +194,7 @@ class Retractions:
     def _reported_alone(
         self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Report events without any remaining combination. With totals, only add the events to the ledger."""
+        """Report events that have no combination left. With totals, they are only added to the ledger."""
         if not alone:
             return
         results = absences(alone, len(self._body.inputs), now_us)
@@ -208,7 +208,7 @@ class Retractions:
     def _corrected(
         self, removed: Removed, cause: tuple[int, str], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Retract the totals of finished lives and emit new totals. ``cause`` has the key and id of a retraction."""
+        """Retract the totals of finished lives and emit new totals. ``cause`` is the key and id of the retraction."""
         key, cause_id = cause
         for life in {id(life): life for life, _ in removed}.values():
             if life.total is None:
@@ -242,11 +242,11 @@ def left_alone(
 ) -> list[tuple[Life, int, int]]:
     """Return the events to report as unjoined after a retraction.
 
-    These are events that the retraction leaves without a combination and that can no longer join. Events that are still
-    stored are marked as unjoined in ``join`` instead. ``held`` has marks for events of results that can no longer be
-    retracted. ``event`` is the hashed key and sequence number of the retracted event. ``removed`` has the combinations
-    of the retracted event, which the ledger no longer has. The result has, for each event, the life of its key, its
-    input and its sequence number, sorted by sequence number.
+    The retraction has left them without a combination, and they can no longer join. If such an event is still stored,
+    it is marked as unjoined in ``join`` instead. ``held`` has marks for events of results that can no longer be
+    retracted. ``event`` is the hashed key and sequence number of the retracted event. ``removed`` has its combinations,
+    which the ledger no longer has. The result has, for each event, the life of its key, its input and its sequence
+    number, and is sorted by sequence number.
     """
     key, sequence = event
     others, candidates = ledger.others(key), dict[int, tuple[Life, int, int]]()
@@ -264,7 +264,7 @@ def left_alone(
 
 
 def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) -> JoinedColumns:
-    """Return results for events whose partners are absent because they were retracted."""
+    """Return the results that report events as unjoined, because their partners were retracted."""
     members = np.full((len(alone), inputs), -1, np.int64)
     for place, (_, number, sequence) in enumerate(alone):
         members[place, number] = sequence
@@ -283,8 +283,8 @@ def total_of(
 ) -> list[Any]:
     """Return the totals of a key over the events of its combinations.
 
-    Each event counts once, in the order of arrival. ``base`` is the total of the events, marked in ``held``, that were
-    counted before the ledger began (None: no events).
+    Each event counts once, in the order of arrival. Events that are marked in ``held`` were counted before the ledger
+    began. ``base`` is their total, or None if there are none.
     """
     total = totals.columns.empty() if base is None else base
     combinations = () if life is None else life.reported.values()

@@ -2,7 +2,7 @@
 
 The *distance* of an event is how far its key is below the highest key of an earlier event, or 0 if no earlier key is
 higher. For example, after the keys 5 9 7 the last event has distance 2. Keys are whole numbers. Events are in the order
-of time; an event that is older than an earlier event of its shard gets the earlier event's time, because it arrives
+of time. An event that is older than an earlier event of its shard gets the earlier event's time, because it arrives
 afterwards. A shard knows only its own events. Its chunks have times, so its events can be compared with earlier events
 of other shards.
 
@@ -30,9 +30,9 @@ _MOST_WAITING = 8_192  # the most events that are not in chunks yet
 
 @dataclass(frozen=True, slots=True)
 class KeyChunk:
-    """Summary of consecutive events of one input in the order of their time, with the lowest and highest key.
+    """A summary of consecutive events of one input, in the order of their time: among others, lowest and highest key.
 
-    ``distance`` is the largest distance of an event, measured within the chunk.
+    ``distance`` is the largest distance of an event from earlier events of the chunk.
     """
 
     first_us: int
@@ -47,10 +47,7 @@ class KeyChunk:
 
 
 def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = MOST_CHUNKS) -> list[KeyChunk]:
-    """Divide events into chunks of 16 in ascending time.
-
-    If there would be over ``most`` chunks, the chunks are larger.
-    """
+    """Divide events into chunks of 16, in ascending time. If more than ``most`` would result, chunks are larger."""
     size = _CHUNK_EVENTS
     while len(keys) > size * most:
         size *= 2
@@ -67,7 +64,7 @@ def _chunk(times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> KeyChunk:
 
 
 def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Merge two chunks. If their times overlap, each event counts as preceding all events of the other chunk."""
+    """Merge two chunks. If their times overlap, any event of one may precede any event of the other."""
     apart = (
         chunk.greatest - other.least
         for chunk, other in ((first, second), (second, first))
@@ -93,10 +90,10 @@ def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
 
 
 def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
-    """Return an upper bound of the distance of events of the given chunks from earlier events of other chunks.
+    """Return an upper bound of the distance of events in ``after`` from earlier events in ``before``.
 
-    An event may precede another if its chunk begins before the other event's chunk ends. So the result is at least the
-    true distance, and equal to it if the chunks do not overlap. A chunk in both arguments is not compared with itself.
+    An event may precede another if its chunk begins before the other event's chunk ends. If chunks do not overlap, the
+    bound is the true distance. A chunk in both arguments is not compared with itself.
     """
     ordered = sorted(before, key=attrgetter("first_us"))
     firsts = [chunk.first_us for chunk in ordered]
@@ -143,7 +140,7 @@ class KeyMonitor:
             self._put_into_chunks()
 
     def take_chunks(self) -> list[KeyChunk]:
-        """Remove and return the chunks of the events since the last call, in order."""
+        """Return the chunks of the events since the last call, in order, and remove them."""
         self._put_into_chunks(is_all=True)
         chunks, self._chunks = self._chunks, []
         return chunks

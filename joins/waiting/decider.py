@@ -28,7 +28,7 @@ _CHUNKS_OF_STEP = 512
 
 @dataclass(slots=True)
 class KeyBlock:
-    """A block of events of an input over all shards. ``distance`` was measured while this was the newest block."""
+    """A block of events of an input over all shards. Its ``distance`` was measured while no newer block existed."""
 
     events: int = 0
     distance: int = 0
@@ -43,7 +43,7 @@ class KeyBlock:
 
 
 class InputKeys:
-    """The observations of all shards about one input. ``reading`` is the hash of how the version reads the input."""
+    """What all shards have observed of one input. ``reading`` is the hash of how the version reads the input."""
 
     def __init__(self, reading: str = "") -> None:
         self.reading = reading
@@ -55,13 +55,13 @@ class InputKeys:
         self._reached_us: int | None = None
 
     def measured_anew(self) -> InputKeys:
-        """Create an instance without observations, but with the last closing key, which may still apply."""
+        """Return observations that begin again, with the last closing key, which may still apply."""
         input_keys = InputKeys(self.reading)
         input_keys._closing_key, input_keys._closed_us = self._closing_key, self._closed_us
         return input_keys
 
     def observe(self, chunks: Sequence[KeyChunk], reached_us: int | None) -> None:
-        """Add the events of one step: chunks of all shards in any order, and the highest event time reached."""
+        """Add the observations of one step: chunks of all shards in any order, and the newest event time reached."""
         if reached_us is not None:
             self._reached_us = reached_us if self._reached_us is None else max(self._reached_us, reached_us)
         if not chunks:
@@ -80,11 +80,10 @@ class InputKeys:
             self._open = KeyBlock()
 
     def decide(self, name: str) -> ClosedKeys | None:
-        """Return the keys that the input ``name`` has newly finished, or that its keys have begun again.
+        """Return the keys that the input has newly finished, or that its keys begin again. None if nothing has changed.
 
-        Return None if nothing has changed. An event counts towards the highest key only once a whole block of events
-        has followed. So a single outlier closes no key, because the measured distance has grown before the outlier
-        counts.
+        ``name`` is the input's name. An event counts towards the highest key only once a whole block of events has
+        followed. So a single outlier closes no key, because the measured distance has grown before the outlier counts.
         """
         if self._reached_us is None:
             return None
@@ -130,7 +129,7 @@ class InputKeys:
         return [chunk for block in (*self._blocks, self._open) for chunk in block.chunks]
 
     def _settled(self) -> int | None:
-        """Return the highest key among events that a whole block of later events has followed.
+        """Return the highest key of the events that a whole block of later events has followed.
 
         Return None if there are no such events.
         """
@@ -169,12 +168,12 @@ class InputKeys:
 class WaitDecider:
     """Decides which keys the inputs of a join have finished, for each input independently of the others.
 
-    The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them, are considered. The
-    order of observations does not matter. Another version of the join is measured from the start, and the last closing
-    key of an input continues only if both versions read the input equally.
+    A decision looks at the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and at the events after them.
+    The order of observations does not matter. For another version of the join, measuring begins again. The last closing
+    key of an input stays only if both versions read the input equally.
 
-    A join with a limit of stored events is refused if a shard stores more, or if the first measurement of all its
-    inputs predicts more.
+    If a join has a limit of stored events, it is refused when a shard stores more, or when the first measurement of all
+    its inputs predicts more.
     """
 
     def __init__(self) -> None:
@@ -189,7 +188,7 @@ class WaitDecider:
         self._is_admitted = False
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Add the observations of shards in one step, as ``keys_summary`` or ``held_summary``, in any order."""
+        """Add the reports that shards have made in one step (``keys_summary``, ``held_summary``), in any order."""
         latest = max((summary["version"] for summary in summaries), default=0)
         if latest > self._version:
             before = self._inputs
@@ -208,7 +207,7 @@ class WaitDecider:
             self._input(name, reading).observe(chunks, max(reached, default=None))
 
     def _input(self, name: str, reading: str) -> InputKeys:
-        """Return the observations of an input, begun again if they are about another reading.
+        """Return the observations of an input. They begin again if they are about another reading.
 
         Saved observations of earlier releases have no reading.
         """
@@ -275,7 +274,7 @@ class WaitDecider:
 
 
 def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | None, shards: int) -> str:
-    """Return the measurements of a join's inputs, and the prediction from them, as text."""
+    """Return the measurements of a join's inputs and the prediction from them, as text for an error message."""
     sentences = [
         f"keys of {name} come up to {figures.distance:,} below the highest one before them"
         + ("" if predicted is None else f", so about {predicted[name]:,} of its events are held")
@@ -289,7 +288,7 @@ def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | N
 
 
 def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -> dict[str, Any]:
-    """Return a shard's report about a join with a limit of stored events. The number of the shard is added to it."""
+    """Return a shard's report of its stored events, for a join with a limit. The caller adds the shard's number."""
     return {"version": version, "held": held, "allowed": allowed, "inputs": list(inputs)}
 
 
@@ -298,7 +297,7 @@ def keys_summary(
 ) -> dict[str, Any]:
     """Return a shard's report to the decider about events since its last report.
 
-    ``reached_us`` is the shard's event time; ``reading`` is as in ``InputKeys``.
+    ``reached_us`` is the shard's event time. ``reading`` is as in ``InputKeys``.
     """
     return {
         "version": version,

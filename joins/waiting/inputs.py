@@ -23,7 +23,7 @@ _ARRIVED, _LATE, _HELD = "arrived", "late", "held"
 
 
 class Arrivals:
-    """Counts each input's events, and its events that arrived late for their key. ``saved`` is from ``to_json``."""
+    """Counts the events of each input, and its late events. ``saved`` is from ``to_json``."""
 
     def __init__(self, inputs: int, saved: Sequence[Sequence[int]] | None = None) -> None:
         self._counts = np.zeros((2, inputs), np.int64) if saved is None else np.array(saved, np.int64)
@@ -35,7 +35,7 @@ class Arrivals:
         self._counts[1] += np.bincount(items.inputs[late], minlength=inputs)
 
     def measures(self, body: JoinBody, held: Sequence[int]) -> dict[str, int]:
-        """Return the counts by input. ``held`` is the number of each input's events in memory."""
+        """Return the counts by input. ``held`` are the numbers of the inputs' events in memory."""
         counts = {}
         for number, join_input in enumerate(body.inputs):
             arrived, late = self._counts[:, number].tolist()
@@ -50,7 +50,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingInput:
-    """Measurements of one input; None means not known yet.
+    """Measurements of one input. None means not known yet.
 
     Attributes:
         disorder: The largest distance of a key below the highest key before it, in the newest blocks of events.
@@ -58,7 +58,7 @@ class WaitingInput:
         lag: How far the input's highest key is below the highest key of the leading input at the same time.
         closing_key: The key up to which all keys are finished.
         late: Number of the input's events whose keys were finished before.
-        accuracy: Share of events that were not late: an estimate of the share of results that are found.
+        accuracy: Share of events that were not late. It estimates the share of results that are found.
         predicted: Number of events expected in memory, from the measurements.
     """
 
@@ -76,9 +76,9 @@ class WaitingInput:
 def waiting_inputs(
     body: JoinBody, counts: Mapping[str, int], state: Mapping[str, Any] | None
 ) -> dict[str, WaitingInput]:
-    """Return measurements of a join's inputs by alias, from sums over all shards and the decider's state.
+    """Return measurements of a join's inputs by alias. ``counts`` are sums over all shards.
 
-    The state is None if there is none yet.
+    ``state`` is the decider's state, or None before there is one.
     """
     decider = WaitDecider.from_json(state)
     aliases = {join_input.alias for join_input in body.inputs}
@@ -104,7 +104,10 @@ def waiting_inputs(
 
 
 def waiting_sentences(inputs: Mapping[str, WaitingInput], decided_us: Mapping[str, int]) -> list[str]:
-    """Return a sentence for each input with measurements, and when its closing key was decided last, us UTC."""
+    """Return a sentence about each input with measurements.
+
+    ``decided_us`` is when its closing key was last decided, in microseconds UTC.
+    """
     return [
         _sentence(name, figures, decided_us.get(name))
         for name, figures in inputs.items()

@@ -18,10 +18,10 @@ class KeyFigures:
     Attributes:
         distance: The largest distance of the measured events.
         room: How far the closing key is below the highest key: the distance with headroom.
-        highest: The highest key of the measured events; None without events.
+        highest: The highest key of the measured events. None without events.
         rise: How much the highest key rose during the measured events.
         span_us: The time between the first and the last measured event.
-        closing: The closing key; None: nothing is finished.
+        closing: The closing key. None if nothing is finished.
     """
 
     events: int
@@ -35,7 +35,7 @@ class KeyFigures:
 
 
 def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """Estimate each input's highest key at the latest time that all inputs have reached.
+    """Estimate the highest key of each input at one time: the latest time that all inputs have reached.
 
     Return None if too little is known.
     """
@@ -50,7 +50,7 @@ def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
 
 
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """Return the expected number of stored events by input, or None if unknown.
+    """Return how many events of each input are expected to be stored, or None if unknown.
 
     Stored events have keys above the lowest closing key of the other inputs.
     """
