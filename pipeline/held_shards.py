@@ -1,12 +1,12 @@
-"""The states of shards within one Python process of Spark, retained from one micro-batch to the next.
+"""The states of shards in one Python process of Spark, which keeps them from one micro-batch to the next.
 
 A shard's state is a function of its log up to a position, so the state need not travel with the micro-batch. A process
 that has the state at the position after which the micro-batch begins continues from this state. The sources of a state,
 cheapest first:
 
 1.  the state that this process retained when it last matched the shard;
-2.  the *handed over* state, a file on this machine, written without waiting for the disk by the process that last
-matched the shard;
+2.  the *handed over* state: a file on this machine, which the process that last matched the shard wrote without waiting
+for the disk;
 3.  the newest *snapshot* at or before that position. The later entries of the log up to that position are matched
 again, and their rows are discarded: the log is the change log of the state.
 
@@ -62,8 +62,8 @@ class HeldOptions:
     """The options of held shards: where their states are found and stored.
 
     Attributes:
-        handover: Folder on each machine for states that one process hands over to the next; None: no handover.
-        kinds: The kinds of operators that shards run; equal in every process.
+        handover: Folder on each machine for states that one process hands over to the next. None if no state is.
+        kinds: The kinds of operators that shards run. All processes must have the same.
         policy: Chooses the next shard of a task, and the next place within a step.
     """
 
@@ -75,10 +75,11 @@ class HeldOptions:
 
 @dataclass(slots=True)
 class _Held:
-    """A state in this process, and the cost of matching the log's entries since the last snapshot and handover.
+    """A state in this process, and the cost of matching entries again for lack of a saved state.
 
-    ``size_bytes`` is the state's size when it was last written or read, or 0 if unknown. ``shared_s`` is the time that
-    the last handover took.
+    ``unsaved_bytes`` counts since the last snapshot, and ``unshared_s`` since the last handover. ``size_bytes`` is the
+    state's size when it was last written or read, or 0 if unknown. ``shared_s`` is the time that the last handover
+    took.
     """
 
     state: ShardState
@@ -91,7 +92,7 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """A copy of a state to be stored. ``after`` is the position at which the last step before the copy began."""
+    """A copy of a state to be stored. The step that led to it began at the position ``after``."""
 
     shard: int
     after: str
@@ -102,11 +103,11 @@ class _Copy:
 
 
 class HeldShards:
-    """The states of shards, advanced by micro-batches.
+    """The states of shards in this process. Micro-batches and steps advance them.
 
     Args:
         options: Where states are stored, and how shards run.
-        is_aside: Whether another thread stores states; otherwise the end of a step does, before its result is used.
+        is_aside: Whether another thread stores states. Otherwise they are stored before ``step`` returns.
     """
 
     def __init__(self, options: HeldOptions, *, is_aside: bool = False) -> None:
@@ -132,11 +133,11 @@ class HeldShards:
     def advance(
         self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None
     ) -> list[RowBlock]:
-        """Yield the rows of ``step`` for a shard's part of a micro-batch, followed by the row of ``report``."""
+        """Return the rows of ``step``, followed by the row of ``report``."""
         return [*self.step(shard, after, entries, stops), self.report(shard)]
 
     def step(self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None) -> list[RowBlock]:
-        """Match one shard's part of a micro-batch, return the rows, and retain the state at the end."""
+        """Match one shard's entries of a micro-batch. Return the rows, and keep the new state for the next one."""
         start_s = time.perf_counter()
         continues = shard not in self._begun and self._finished.get(shard) == after
         if shard in self._begun:  # an attempt failed, so the state may be half changed
@@ -167,17 +168,17 @@ class HeldShards:
         return rows
 
     def report(self, shard: int) -> RowBlock:
-        """Return a row of the kind ``stats`` on a shard's steps since its last report.
+        """Return a row of the kind ``stats`` on a shard's steps since its last report. There must be one or more.
 
-        The shard has made at least one step since then. A report costs about as much as matching an event. So a caller
-        with small steps requests a report about once a second, and a last one when it stops.
+        A report costs about as much as matching an event. So a caller with small steps requests a report about once a
+        second, and a last one when it stops.
         """
         held = self._held[shard]
         costs = None if held.costs is None else held.costs.due()
         return stats_row(held.state, self._work.pop(shard), held.size_bytes, costs)
 
     def answer(self, shard: int, after: str, stream: str, question: Ask) -> dict[str, Any]:
-        """Answer a question from a shard's state at a position; see ``ShardState.answer``."""
+        """Answer a question from a shard's state at the position ``after``. See ``ShardState.answer``."""
         return self._held_at(shard, after).state.answer(stream, question)
 
     def load(self, shard: int, epoch: int | None = None) -> None:
@@ -201,18 +202,18 @@ class HeldShards:
             self._incomplete.discard(shard)
 
     def forget(self, shard: int) -> None:
-        """Drop the retained state of a shard, which another process advances from now on."""
+        """Drop the state of a shard that is kept here, because another process advances the shard from now on."""
         for by_shard in (self._held, self._finished, self._work):
             by_shard.pop(shard, None)
         self._begun.discard(shard)
         self._quarantine.forget(shard)
 
     def settle(self) -> None:
-        """Wait until no state is being stored. If a write failed, the next step raises its error."""
+        """Wait until all states are stored. If a write failed, the next step raises its error."""
         wait(() if self._storing is None else (self._storing,))
 
     def state_at(self, shard: int, position: str) -> ShardState:
-        """Return the state of a shard at a position, and forget the state here, so that the caller may change it."""
+        """Return the state of a shard at a position for the caller to change. It is no longer kept here."""
         state = self._held_at(shard, position).state
         del self._held[shard]
         return state
@@ -238,9 +239,10 @@ class HeldShards:
     def _match_one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
     ) -> list[RowBlock]:
-        """Match entries one by one.
+        """Match entries singly, to find entries on which matching fails.
 
-        An entry that raises, or that ended the process in an earlier attempt, is set aside.
+        An entry is set aside if matching it raises. With ``is_watched``, it is also set aside if it ended the process
+        in earlier attempts.
         """
         done: list[StoredEntry] = []
         rows: list[RowBlock] = []
@@ -253,7 +255,7 @@ class HeldShards:
         return rows
 
     def _match_one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
-        """Match an entry after the finished ones. If matching raises, set the entry aside and rebuild the state."""
+        """Match an entry that follows the entries ``done``. If matching raises, set it aside and rebuild the state."""
         held = self._held.get(shard) or self._held_at(shard, after)
         screened = self._screened(shard, [entry])
         try:
@@ -269,14 +271,11 @@ class HeldShards:
             return rebuilt.advance(self._screened(shard, [entry]))
 
     def _screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """Return the entries as the shard applies them.
-
-        Notes replace quarantined entries, and stop notes are inserted.
-        """
+        """Return the entries with notes in place of quarantined ones and with stop notes, as the shard applies them."""
         return self._stops.noted(shard, self._quarantine.screened(shard, entries))
 
     def _held_at(self, shard: int, after: str) -> _Held:
-        """Return the state of the shard at a position, from its cheapest source."""
+        """Return the state of the shard at a position. The cheapest available source is used."""
         held = self._held.get(shard)
         if held is None or held.state.position != after:
             held = self._held[shard] = self._rebuilt(shard, after)
@@ -304,7 +303,7 @@ class HeldShards:
         return held
 
     def _is_usable(self, shard: int, state: ShardState, first: str, last: str) -> bool:
-        """Check whether a retained state is between two positions and has all stops placed before its position."""
+        """Check whether a state that is kept here is between two positions, and has all stops placed before it."""
         if not _is_between(first, state.position, last):
             return False
         with suppress(StateLost):
@@ -313,7 +312,7 @@ class HeldShards:
         return False
 
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
-        """Return the newest usable handed over state between two positions, or None.
+        """Return the newest state handed over between two positions, if one is usable, or None.
 
         If the log lacks the entry at a state's position, Redis has lost data since then, and the state is not used.
         """
@@ -347,11 +346,10 @@ class HeldShards:
         return bool(self._server.xrange(log_key(shard), min=position, max=position))
 
     def _begun_at(self, shard: int, saved: str | None) -> _Held:
-        """Return the base state for a replay: a snapshot, or an empty state if the log is complete from its beginning.
+        """Return the state from which entries are matched again: the snapshot, or the empty state if ``saved`` is None.
 
-        If a file that the snapshot names is gone, the base is the newest older snapshot with all files. Without such a
-        snapshot, the base is an empty state if the log is complete, and otherwise the snapshot without the operators
-        that need the file.
+        If a file that the snapshot names is gone, an older state is used (``_older``). If there is none, the operators
+        that need the file are stopped.
         """
         if saved is None and not self._options.generation:
             return _Held(self._empty(shard))
@@ -366,9 +364,9 @@ class HeldShards:
             return self._older(shard, position) or self._without_files(shard, body)
 
     def _older(self, shard: int, position: str) -> _Held | None:
-        """Return the newest usable state before a snapshot.
+        """Return the newest older snapshot whose files all exist.
 
-        This is an older snapshot with all its files, or the empty state if the log is complete.
+        Without one, return the empty state if the log is complete, and otherwise None.
         """
         for older in reversed(self._index.positions(shard)):
             body = self._snapshots.read(shard, older) if position_order(older) < position_order(position) else None
@@ -381,15 +379,15 @@ class HeldShards:
         return _Held(self._empty(shard))
 
     def _without_files(self, shard: int, body: bytes) -> _Held:
-        """Return the state of a snapshot in which operators with missing files are stopped."""
+        """Load a snapshot although files are missing. The operators that need these files are stopped."""
         log.error("operators-stop-as-files-are-gone", shard=shard)
         kinds = self._spilled.kinds(shard, may_be_lost=True)
         return _Held(ShardState.load(body, kinds, self._tables), size_bytes=len(body))
 
     def _loaded(self, shard: int, body: bytes, *, is_verified: bool = False) -> ShardState:
-        """Load a saved state; raise ``StateLost`` if a file that the state names is missing or damaged.
+        """Load a saved state. Raise ``StateLost`` if a file that the state names is missing or damaged.
 
-        With ``is_verified``, the files' checksums are compared as well, as always for a shard that has lost a file.
+        With ``is_verified``, and for a shard that has lost a file before, the files' checksums are compared too.
         """
         state = ShardState.load(body, self._spilled.kinds(shard), self._tables)
         self._stops.check(shard, state)
@@ -398,9 +396,9 @@ class HeldShards:
         return state
 
     def _keep(self, shard: int, after: str, grown: int, spent_s: float) -> None:
-        """Hand the state over to the shard's next process and save a snapshot, each if it is due.
+        """Hand the state over to the shard's next process, and save a snapshot. Each is done if it is due.
 
-        A handover is due after half a second of matching plus a multiple of the time that the last handover took. A
+        A handover is due after half a second of matching, plus a multiple of the time that the last handover took. A
         snapshot is due when matching the entries since the last snapshot again would cost about as much as reading the
         state.
         """
@@ -434,9 +432,9 @@ class HeldShards:
         return held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
 
     def _store(self, held: _Held, copy: _Copy, start_s: float) -> None:
-        """Store a copy of a state.
+        """Store a copy of a state in another thread, unless there is no such thread.
 
-        A state with files is stored in this thread, which also removes unneeded files.
+        If the state has files, this thread stores it, because it also removes unneeded files.
         """
         shard, names = copy.shard, held.state.files
         self._spilled.keep(shard, copy.position, names, is_durable=copy.is_saved)
@@ -452,8 +450,8 @@ class HeldShards:
     def _write(self, held: _Held, copy: _Copy, start_s: float) -> None:
         """Write a snapshot if it is due, and hand the state over to other processes.
 
-        The newest handed over state from before the step is kept for a retry. If another process has taken the shard
-        meanwhile, that process hands over its own state and removes all other files, including unfinished ones.
+        The newest state handed over before the step is kept for a retry. If another process has taken the shard
+        meanwhile, it hands over its own state and removes all other files, even unfinished ones.
         """
         shard, parts = copy.shard, seal(copy.parts)
         if copy.is_saved:
@@ -480,5 +478,5 @@ def _cost(entries: Sequence[StoredEntry]) -> int:
 
 @lru_cache(maxsize=1)
 def held_shards(options: HeldOptions) -> HeldShards:
-    """Return the held shards of this process, without states if the options have changed since the last call."""
+    """Return the held shards of this process. If ``options`` differ from those of the last call, no state is kept."""
     return HeldShards(options)

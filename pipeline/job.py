@@ -32,12 +32,13 @@ class JobOptions:
     """Options of a streaming query.
 
     Attributes:
-        checkpoint: Folder of offsets and commits, on the driver; belongs to one log with one number of shards.
-        handover: Folder on each machine for states that Spark's Python processes hand over; None: the processes
-            rebuild states from snapshots and the log.
+        checkpoint: Folder of offsets and commits, on the driver. It belongs to one log with one number of shards.
+        handover: Folder on each machine for states that Spark's Python processes hand over. If None, the processes
+        rebuild states from snapshots and the log.
         kinds: The kinds of operators that shards run.
-        trigger_interval_s: Least time between the starts of two micro-batches; 0: begin as soon as entries arrive.
-        is_bounded: Stop after the last entry that the log has at the start.
+        trigger_interval_s: Least time between the starts of two micro-batches. If 0, they start as soon as entries
+            arrive.
+        is_bounded: Whether to stop after the last entry that the log has at the start.
     """
 
     log: EventLogOptions
@@ -53,7 +54,7 @@ class JobOptions:
 
 
 class LogQuery(RunningQuery[OutputRow]):
-    """A running query over the event log, created by ``start_query``. Failures raise ``QueryFailed``."""
+    """A running query over the event log, created by ``start_query``. Its methods raise ``QueryFailed`` if it fails."""
 
     def __init__(self, session: SparkSession, sink: Sink, pulse: Pulse) -> None:
         super().__init__(session, from_table, sink, pulse)
@@ -77,8 +78,8 @@ def start_query(
 
     The sink is called on the driver with the rows and the number of each micro-batch, and again with the same rows
     after a crash. It must store rows by id, and have stored all of them when it returns. The heartbeat is called after
-    each micro-batch, and about once a second while no entries arrive, but not while the log does not answer or a
-    micro-batch is running. ``report`` receives the progress of each micro-batch after its commit.
+    each micro-batch, and about once a second while no entries arrive. It is not called while the log does not answer or
+    a micro-batch is running. ``report`` receives the progress of each micro-batch after its commit.
 
     Raise ``QueryFailed`` if the query cannot start, for example because the checkpoint belongs to another log.
     """

@@ -29,9 +29,9 @@ _MOST_OPERATORS = 200  # most operators of one host in a report
 
 @dataclass(slots=True)
 class Work:
-    """The work of a shard from a position on: entries, their bytes, and the seconds spent.
+    """The work of a shard since a position: entries, their bytes, and seconds.
 
-    The seconds are counted separately for getting the state, matching the entries, and saving the state.
+    The seconds have three parts: getting the state, matching the entries, and saving the state.
     """
 
     after: str
@@ -44,7 +44,8 @@ class Work:
     def add(self, entries: Sequence[StoredEntry], times_s: Sequence[float]) -> None:
         """Add the entries of a step to the work.
 
-        ``times_s`` has the times at which the step began, had the state, had matched, and had saved.
+        ``times_s`` are four times: when the step began, when it had the state, when it had matched, and when it had
+        saved.
         """
         self.entries += len(entries)
         self.bytes += sum(len(entry.body) for entry in entries)
@@ -55,7 +56,7 @@ class Work:
 
 
 class Costs:
-    """The costs of a state's hosts, reported about once a second. With each report, older costs are halved."""
+    """What a state's hosts cost, reported about once a second. Each report halves the earlier costs."""
 
     def __init__(self, state: ShardState) -> None:
         state.meter(Metering(time.thread_time_ns))
@@ -64,9 +65,9 @@ class Costs:
         self._seconds = 0.0
 
     def due(self) -> dict[str, Any] | None:
-        """Return the costs as plain JSON, and the seconds in which they arose.
+        """Return the costs and the seconds in which they arose, as plain JSON.
 
-        The costs are None if they were reported less than a second ago.
+        Return None if the last report is less than a second old.
         """
         now = time.monotonic()
         if now < self._reported + _COSTS_S:
@@ -97,7 +98,7 @@ def _costs(costs: Mapping[str, Mapping[str, tuple[Cost, Collection[str]]]]) -> d
 
 
 def stats_row(state: ShardState, work: Work, state_bytes: int, costs: Mapping[str, Any] | None = None) -> RowBlock:
-    """Return the row of the kind ``stats``, which describes one attempt at some steps and is never stored.
+    """Return the row of the kind ``stats`` about some steps. The row describes one attempt and is never stored.
 
     ``state`` is the state after these steps, ``costs`` is the result of ``Costs.due``.
     """

@@ -1,7 +1,7 @@
 """Progress of a micro-batch: its input, the time spent, and the contents of the shards.
 
-The progress merges three sources: the rows of the kind ``stats`` from the shards, the time that the sink took, and
-Spark's progress report after the commit. Nothing is estimated, and an unknown value is None.
+There are three sources: the rows of the kind ``stats`` from the shards, the time that the sink took, and Spark's report
+after the commit. Nothing is estimated, and an unknown value is None.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class BatchProgress:
         started_us: Start time, microseconds UTC.
         duration_ms: Time from the planning of the micro-batch to its commit.
         parts_ms: Parts of ``duration_ms`` by name, which add up to it. ``plan``: waiting for entries (up to the
-            source's waiting time) and planning; ``read``: reading the log, moving rows, Spark's own work on the tasks;
-            ``match``: the matcher; ``state``: finding and saving states; ``commit``: the sink and Spark's commit;
-            ``other``: the rest. Tasks run in parallel: if their times exceed the time of the job, they are scaled down
-            to it.
+        source's waiting time) and planning; ``read``: reading the log, moving rows, Spark's own work on the tasks;
+        ``match``: the matcher; ``state``: finding and saving states; ``commit``: the sink and Spark's commit;
+        ``other``: the rest. Tasks run in parallel. If their times add up to more than the time of the job, they
+        are scaled down to it.
         entries: Matched log entries, control records included.
-        events: Matched events; None in the first micro-batch of a shard in a process.
+        events: Matched events. None in the first micro-batch of a shard in a process.
         shards: Shards with new entries.
-        state_bytes: Bytes that these shards have written of their states; None if not reported.
-        open_traces: Open traces in these shards; None if not reported.
-        held: Bound events in these shards; None if not reported.
-        watermark_lag_s: By stream with a watermark, the time from the watermark of the slowest of these shards to the
-            end of the micro-batch.
+        state_bytes: Bytes that these shards have written of their states. None if not reported.
+        open_traces: Open traces in these shards. None if not reported.
+        held: Bound events in these shards. None if not reported.
+        watermark_lag_s: By stream with a watermark: the time from the watermark of the slowest of these shards to the
+        end of the micro-batch.
     """
 
     batch: int
@@ -68,7 +68,7 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTime:
-    """The driver's statistics of a micro-batch: bodies of ``stats`` rows, the sink's time, and the matched events."""
+    """What the driver knows of a micro-batch: bodies of ``stats`` rows, the sink's time, and the matched events."""
 
     reports: Sequence[Mapping[str, Any]]
     rows: Mapping[str, int]
@@ -77,7 +77,7 @@ class SinkTime:
 
 
 class BatchMeter:
-    """Wraps a sink to report each micro-batch after its commit, in the thread that runs the query."""
+    """Wraps a sink, and reports each micro-batch after its commit, in the thread that runs the query."""
 
     def __init__(self, sink: _Sink, report: BatchReport) -> None:
         self._sink = sink
@@ -97,7 +97,7 @@ class BatchMeter:
             del self._sink_times[next(iter(self._sink_times))]
 
     def _new_events(self, sink_time: SinkTime) -> int | None:
-        """Return the events that shards have matched since their last reports, or None for a shard's first report."""
+        """Return how many events shards have matched since their last reports, or None at a shard's first report."""
         new: int | None = 0
         for report in sink_time.reports:
             events = _streams_total(report, "events") or 0
@@ -107,7 +107,7 @@ class BatchMeter:
         return new
 
     def take(self, epoch_id: int) -> SinkTime:
-        """Remove and return the statistics of a batch that the sink has written."""
+        """Return the statistics of a batch that the sink has written, and forget them."""
         return self._sink_times.pop(epoch_id)
 
     def committed(self, spark_progress: str) -> None:
@@ -119,7 +119,7 @@ class BatchMeter:
 
 
 def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
-    """Extract the statistics in the rows of a micro-batch."""
+    """Return the statistics that the rows of a micro-batch contain."""
     counts: Counter[str] = Counter()
     for row in rows:
         kind = RESULT_KINDS.get(row.kind)
@@ -143,7 +143,7 @@ def merged(first: SinkTime, second: SinkTime) -> SinkTime:
 
 
 def _by_shard(reports: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Merge the reports of each shard: counts of work are added up, other members are from its last report."""
+    """Merge the reports of each shard. Counts of work are added up, and other members are those of the last report."""
     merged_reports: dict[int, Mapping[str, Any]] = {}
     for report in reports:
         before = merged_reports.get(report["shard"], {})
@@ -194,7 +194,6 @@ def _streams_total(report: Mapping[str, Any], name: str) -> int | None:
 
 
 def _total(values: Any) -> int | None:
-    """Return the sum of the known values, or None if all are unknown."""
     numbers = [value for value in values if value is not None]
     return sum(numbers) if numbers else None
 

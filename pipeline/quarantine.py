@@ -6,11 +6,11 @@ a micro-batch. After ``_TRIES`` attempts the micro-batch is matched entry by ent
 entry that reaches the same number of attempts is set aside. The record is stored beside the log, so a process that
 matches these entries again, after a crash or from an older snapshot, skips the same entries.
 
-A process that continues from its own last micro-batch neither counts attempts nor reads the record again, so a step
-that succeeds needs no call to Redis. If an entry ends such a process, the next process has not matched the micro-batch
-before and counts its attempts, so the entry is found one attempt later. The record is read together with the stops of
-the shard (``pipeline.records``). An entry is added to the record only while the results of its micro-batch are not
-written.
+A process that continues from its own last micro-batch neither counts attempts nor reads the record again. So a step
+that succeeds needs no call to Redis. If an entry ends such a process, the next process counts its attempts, because it
+has not matched the micro-batch before. The entry is then found one attempt later. The record is read together with the
+stops of the shard (``pipeline.records``). An entry is added to the record only while the results of its micro-batch are
+not written.
 """
 
 from __future__ import annotations
@@ -36,12 +36,10 @@ class Quarantine:
         self._counted: dict[int, str] = {}  # by shard: the start of the micro-batch whose attempt is counted
 
     def begin(self, shard: int, after: str, *, continues: bool) -> bool:
-        """Begin a micro-batch of a shard.
+        """Begin a micro-batch of a shard. Return True if too many attempts have failed, so that each entry is watched.
 
-        Return True if each entry must be watched, because too many attempts have failed.
-
-        ``continues``: this process has finished the micro-batch that ends at ``after``, and no attempt has failed
-        since.
+        ``continues`` says that this process has finished the micro-batch that ends at ``after``, and that no attempt
+        has failed since.
         """
         if continues:
             return False
@@ -54,7 +52,7 @@ class Quarantine:
         self._unwritten = {place: reason for place, reason in self._unwritten.items() if place[0] != shard}
 
     def done(self, shard: int) -> None:
-        """Note that the micro-batch is finished."""
+        """End the micro-batch. Its attempts are no longer counted."""
         if (after := self._counted.pop(shard, None)) is not None:
             self._server.hdel(_TRIES_KEY, _field(shard, after))
 
@@ -66,21 +64,21 @@ class Quarantine:
         return self._count(_field(shard, "", entry.position)) > _TRIES
 
     def unwatch(self, shard: int, entry: StoredEntry) -> None:
-        """Note that matching the entry has succeeded, so that its attempts are no longer counted."""
+        """End the attempt at an entry, because matching has succeeded. Its attempts are no longer counted."""
         self._server.hdel(_TRIES_KEY, _field(shard, "", entry.position))
 
     def set_aside(self, shard: int, after: str, entry: StoredEntry, reason: str) -> None:
-        """Record an entry of the micro-batch after a position as quarantined. An earlier reason is kept.
+        """Record an entry as quarantined. ``after`` is the beginning of its micro-batch. An earlier reason is kept.
 
-        If another process owns the shard, or the results are written, only this process skips the entry, and its own
-        results are not used.
+        If another process owns the shard, or the results are written, only this process skips the entry. Its own
+        results are then not used.
         """
         records = self._records.add(QUARANTINE_KEY, shard, after, {entry.position: reason})
         if entry.position not in records.quarantined:
             self._unwritten[shard, entry.position] = reason
 
     def screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """Return the entries, with quarantined ones replaced by notes."""
+        """Return the entries, with notes in place of the quarantined ones."""
         quarantined = self._records.of(shard).quarantined
         if not quarantined and not self._unwritten:
             return list(entries)

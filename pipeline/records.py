@@ -29,7 +29,7 @@ class RecordsOfShard:
 
     Attributes:
         wanted: Records of stops, by the position of the pause.
-        placed: Positions after which operators stop, by the position of the pause.
+        placed: Positions after which operators stop, by the position of the pause that demands the stop.
         quarantined: Reasons, by the position of the entry.
     """
 
@@ -39,7 +39,7 @@ class RecordsOfShard:
 
 
 class ShardRecords:
-    """The records of one log. ``results`` is the Redis hash with the positions up to which results are written."""
+    """The records of one log. ``results`` names the Redis hash of the positions up to which results are written."""
 
     def __init__(self, server: redis.Redis, results: str = "") -> None:
         self._server = server
@@ -64,16 +64,17 @@ class ShardRecords:
         return records
 
     def lease(self, shard: int, epoch: int | None) -> None:
-        """Set the epoch of a shard's lease (None: no leases). Records are added only while the lease has this epoch."""
+        """Set the epoch of a shard's lease, or None without leases. Records are added only under the lease's epoch."""
         if epoch is None:
             self._epochs.pop(shard, None)
         else:
             self._epochs[shard] = epoch
 
     def add(self, key: str, shard: int, after: str, facts: Mapping[str, str]) -> RecordsOfShard:
-        """Add records about entries after a position, each once, and return all records of the shard.
+        """Add records about entries after a position. Return all records of the shard.
 
-        The call adds nothing if results after the position are written, or if the lease is lost.
+        A record that exists is not changed. Nothing is added if results after the position are written, or if the lease
+        is lost.
         """
         script_inputs: dict[str, ScriptInput] = {
             "records": key.format(shard=shard),

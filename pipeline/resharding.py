@@ -24,7 +24,7 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
 
     The options are those of the log before the change. The whole log is matched. For each new shard, in any order, the
     function yields a row of the kind ``stats``: its number, the position after which its log begins, and its measures.
-    Raise ``LogDamaged`` if snapshots or entries that a state needs are gone.
+    Raise ``LogDamaged`` if snapshots or entries are gone that a state needs.
     """
     new = replace(options.log, shards=shards, generation=shards)
     forget_states(new)
@@ -45,7 +45,7 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
 
 
 def forget_states(options: EventLogOptions) -> None:
-    """Remove the snapshots of an old generation, or of an interrupted attempt at a new one."""
+    """Remove the snapshots of a generation: an old one, or a new one whose resharding was interrupted."""
     server = connect(options)
     try:
         store = open_snapshots(options.snapshots, server, options.generation)

@@ -1,9 +1,9 @@
 """Files of shard states that are partly on disk: where they are stored, and when they are removed.
 
-The files are beside the snapshots, in a folder for each shard, because every process or machine that continues from a
-saved state must reach the files that the state names. Before a state is stored as a snapshot or handed over, the list
-of its files is written. A file that is neither in such a list nor named by the current state is removed. Another
-process may still have an older state in memory. If this state lacks a file, the process continues from a stored state.
+The files are beside the snapshots, in a folder for each shard. So every process or machine that continues from a saved
+state can reach the files that the state names. Before a state is stored as a snapshot or handed over, the list of its
+files is written. If neither such a list nor the current state names a file, it is removed. Another process may still
+have an older state in memory. If this state lacks a file, the process continues from a stored state.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class SpilledStates:
         self._files: dict[int, SpilledFiles] = {}
 
     def kinds(self, shard: int, *, may_be_lost: bool = False) -> Mapping[str, Kind]:
-        """Return the kinds of operators by name, with the folder of a shard for their files.
+        """Return the kinds of operators by name. They keep their files in the folder of the shard.
 
-        With ``may_be_lost``, a missing file stops only the operators that need the file, instead of the shard.
+        With ``may_be_lost``, a missing file stops only the operators that need the file. Otherwise, it stops the shard.
         """
         folder = None if self._folder is None else self._folder / str(shard)
         files = self._files[shard] = SpilledFiles(folder, may_be_lost=may_be_lost)
         return {kind.name: kind.spilling_to(files) for kind in self._kinds}
 
     def keep(self, shard: int, position: str, names: Collection[str], *, is_durable: bool) -> None:
-        """List the files of a state before it is stored at a position.
+        """List the files of a state before the state is stored at a position, so that ``sweep`` keeps them.
 
         With ``is_durable``, the state is stored as a snapshot, so files are synced to disk. Raise ``StateLost`` if one
         is gone.
@@ -61,7 +61,10 @@ class SpilledStates:
         return self._folder is not None and self._lists(shard).is_dir()
 
     def sweep(self, shard: int, positions: Collection[str], current: Collection[str]) -> None:
-        """Remove the files that neither a state stored at the positions nor the current state (``current``) names."""
+        """Remove files of a shard. The states stored at ``positions`` keep theirs, and so does the current state.
+
+        ``current`` are the names of the current state's files.
+        """
         if self._folder is None:
             return
         needed = set(current)
@@ -77,10 +80,10 @@ class SpilledStates:
     def take_over(
         self, shard: int, before: SpilledStates, from_shard: int, position: str, names: Collection[str]
     ) -> None:
-        """Take over the files of a new state from ``from_shard`` of the layout ``before``.
+        """Link or copy the files of a new state from the folder of ``from_shard`` in the layout ``before``.
 
-        The state of ``from_shard`` included this shard's state. The new state, which names the files, is about to be
-        stored at the position.
+        The state of ``from_shard`` included this shard's state. The new state needs the files ``names``, and is about
+        to be stored at the position.
         """
         if self._folder is None or before._folder is None:
             return
@@ -105,10 +108,7 @@ class SpilledStates:
 
 
 def spill_folder(options: EventLogOptions) -> Path | None:
-    """Return the folder of the files, or None if snapshots are in Redis.
-
-    If snapshots are in Redis, no folder is shared by all machines.
-    """
+    """Return the folder of the files, or None if snapshots are in Redis, because then machines share no folder."""
     if options.snapshots == IN_REDIS:
         return None
     folder = Path(options.snapshots)

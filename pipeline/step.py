@@ -1,4 +1,4 @@
-"""The stateful step of the Spark job, which maps entries of shards to rows; states are stored outside Spark.
+"""The stateful step of the Spark job, which maps entries of shards to rows. States are stored outside Spark.
 
 A task reads its shards' entries and matches them in the same stage. There is no shuffle, and Spark's state stores are
 not used (ADR 15 gives the reasons and figures). A crash at any point changes nothing, for these reasons:
@@ -44,7 +44,7 @@ _MOST_ROWS, _MOST_BYTES = 10_000, 4_000_000  # in a batch that is passed to Spar
 
 
 def load_states(session: SparkSession, options: HeldOptions) -> None:
-    """Have the processes that will match load the state of each shard, after which the service is ready.
+    """Load the state of each shard in the processes that will match it. Afterwards the service is ready.
 
     The options are those of the following query. Raise ``QueryFailed`` with the reason if a state cannot be loaded.
     """
@@ -67,7 +67,10 @@ def _load(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator[p
 
 
 def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
-    """Match entries of the log, in the source's columns; return a frame of the rows (``OUTPUT_DDL``), in any order."""
+    """Match entries of the log, a frame with the source's columns. Return a frame of the rows (``OUTPUT_DDL``).
+
+    The rows are in any order.
+    """
     with matcher_workers(entries.sparkSession.sparkContext):
         return entries.mapInArrow(partial(advance, options=options), OUTPUT_DDL)
 
@@ -80,7 +83,10 @@ def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator
 
 
 def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[StoredEntry]]]:
-    """Yield the number, start position and entries of each shard in a partition, whose rows are contiguous by shard."""
+    """Yield the number, start position and entries of each shard in a partition.
+
+    Each shard's rows follow one another in the batches.
+    """
     current: tuple[int, str] | None = None
     entries: list[StoredEntry] = []
     for batch in batches:
@@ -115,7 +121,7 @@ def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
 
 
 def portions(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in portions for Spark: of ``_MOST_ROWS`` rows, or fewer if their bodies exceed ``_MOST_BYTES``."""
+    """Divide the rows into batches for Spark, each with limited numbers of rows and bytes."""
     ends = np.cumsum(pc.binary_length(rows.column("body")), dtype=np.int64)
     first = 0
     while first < len(rows):
@@ -131,7 +137,7 @@ def _columns(block: RowBlock) -> list[pa.Array]:
 
 
 def from_table(table: pa.Table) -> list[OutputRow]:
-    """Return rows of a collected micro-batch, by shard and position. Rows of one position keep their order."""
+    """Return the rows of a collected micro-batch, by shard and position. At one position, rows keep their order."""
     columns = (table.column(name).to_pylist() for name in OutputRow._fields)
     rows = list(map(OutputRow._make, zip(*columns, strict=True)))
     places = {position: position_order(position) for position in {row.position for row in rows}}

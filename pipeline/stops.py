@@ -2,10 +2,10 @@
 
 When the registry appends a pause to the log, it records which operators stop. Each shard then decides where they stop:
 at the position after which its next micro-batch begins, provided that no results of this micro-batch are written yet.
-The shard records the position before it matches the micro-batch. A process that matches the micro-batch again, after a
-crash or from an older snapshot, therefore stops the operators at the same position (``shards.stops``). If operators
-still run in a state between this position and the pause, the state is from an attempt that was not committed, and is
-not used.
+The shard records the position before it matches the micro-batch. If a process matches the micro-batch again, after a
+crash or from an older snapshot, it therefore stops the operators at the same position (``shards.stops``). A state
+between this position and the pause in which operators still run is from an attempt that was not committed. Such a state
+is not used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PlacedStops:
         self._records = records
 
     def place(self, shard: int, after: str, number: int | None = None) -> None:
-        """Place the shard's pending stops at the start of the next micro-batch.
+        """Decide that the shard's pending stops take effect at the start of the next micro-batch.
 
         ``number`` is the count of the shard's stops, or None if unknown. If the count is that of the last read, and all
         stops are placed or past, nothing is read, because stops are never removed.
@@ -47,7 +47,7 @@ class PlacedStops:
             self._records.add(PLACES_KEY, shard, after, dict.fromkeys(unplaced, after))
 
     def noted(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """Return the entries with a stop note before the first entry after each stop."""
+        """Return the entries with notes of stops. A note precedes the first entry after the stop."""
         records = self._records.of(shard)
         notes: list[tuple[int, StoredEntry]] = []
         for until, after in records.placed.items():
@@ -60,7 +60,7 @@ class PlacedStops:
         return noted_entries
 
     def check(self, shard: int, state: ShardState) -> None:
-        """Check that a state has the stops in force at its position, and raise ``StateLost`` if one is missing."""
+        """Check that a state contains all stops in force at its position. Raise ``StateLost`` if one is missing."""
         for until, after in self._records.of(shard).placed.items():
             is_between = is_before(after, state.position) and is_before(state.position, until)
             if is_between and until not in state.stops:
@@ -70,7 +70,7 @@ class PlacedStops:
                 )
 
     def _unplaced(self, shard: int, after: str) -> list[str]:
-        """Return the shard's stops after a position that have no place yet, as last read."""
+        """Return the shard's stops after a position that have no place yet. Nothing is read from Redis for this."""
         records = self._records.of(shard)
         return [until for until in records.wanted if until not in records.placed and is_before(after, until)]
 

@@ -17,7 +17,7 @@ from streams.compiling import CompileProgress, compile_kernels, compile_missing,
 
 @contextmanager
 def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress], None]) -> Iterator[None]:
-    """Compile the kernels of exercises while the block (usually the start of Spark) runs, and wait for both.
+    """Compile kernels while the block runs, and wait for both. The block usually starts Spark.
 
     ``report`` is called from another thread about once a second while kernels are compiled.
     """
@@ -43,7 +43,7 @@ def warm_up(context: SparkContext) -> None:
     """Have the Python workers that will match load the kernels of the pipeline, one worker per core.
 
     On a cluster the workers first compile the kernels. The workers of one machine share the work, and the result is
-    cached. Continuous tasks on one machine do not need a warm-up, because they load the kernels when they begin.
+    cached. Continuous tasks on one machine do not need this, because they load the kernels when they begin.
     """
     tasks = context.defaultParallelism
     with matcher_workers(context):

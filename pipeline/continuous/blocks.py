@@ -3,7 +3,7 @@
 A small block is a line of JSON that has the size of each body in place of the body, followed by the bodies, because
 columns would cost more for few rows. Any other block is an Arrow stream with the columns of
 ``pipeline.step.OUTPUT_DDL``. Only the script ``commit`` advances the position of a shard. The script first compares the
-lease's epoch and the position at which the step began, so only one attempt at a step is written.
+lease's epoch and the position at which the step began. So if a step is attempted several times, one attempt is written.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The results of one step as read from Redis by the indexer."""
+    """The results of one step, as the indexer reads them from Redis."""
 
     shard: int
     after: str
@@ -106,7 +106,7 @@ def to_bytes(blocks: Iterable[RowBlock]) -> bytes:
 class BlockWriter:
     """Writes the steps of a task. The task makes the next step only after the write.
 
-    The task itself writes, because a thread would wait for Python's lock while the task matches. This wait would be
+    The task itself writes. In a thread, the write would wait for Python's lock while the task matches, which takes
     longer than the write.
     """
 
@@ -118,7 +118,7 @@ class BlockWriter:
         self._run = server.register_script(self._script.text)
 
     def write(self, step: Step) -> bool:
-        """Write a step, after waiting while too many blocks of the shard are unindexed.
+        """Write a step. If too many blocks of the shard are not indexed yet, wait before.
 
         Return False if the write is refused, because another task owns the shard or the server has lost earlier steps.
         The task's state of the shard is then invalid. Raise ``QueryFailed`` if the log is being resharded, or was.
@@ -135,7 +135,7 @@ class BlockWriter:
                 self._await_room(step)
 
     def _await_room(self, step: Step) -> None:
-        """Wait while too many blocks of the shard are unindexed and the task still owns the lease."""
+        """Wait while too many blocks of the shard are not indexed. End the wait if the task loses the lease."""
         while self._server.xlen(blocks_key(step.shard)) >= _most_blocks(step):
             epoch = cast("bytes | None", self._server.hget(EPOCHS_KEY, str(step.shard)))
             if epoch is None or int(epoch) != step.epoch:
@@ -165,20 +165,20 @@ class BlockWriter:
 
 
 def _most_blocks(step: Step) -> int:
-    """Return the most unindexed blocks that a shard may have, assuming that all are as large as this step's block."""
+    """Return how many blocks of a shard may wait for the indexer, if all are as large as this step's block."""
     return min(MOST_BLOCKS, max(_LEAST_BLOCKS, _MOST_BYTES // max(1, len(step.rows))))
 
 
 def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
-    """Check whether an earlier attempt, whose reply was lost, wrote the step.
+    """Check whether an earlier attempt has written the step, although its reply was lost.
 
-    A position at or after the end of the step proves it, because only a shard's owner advances its position.
+    This is so if the position is at or after the end of the step, because only a shard's owner advances its position.
     """
     return outcome == b"moved" and at is not None and position_order(at.decode()) >= position_order(step.after)
 
 
 def positions(server: redis.Redis, shards: int) -> list[str]:
-    """Return the position of each shard up to which its results are written in blocks."""
+    """Return the position of each shard up to which blocks have its results."""
     fields = server.hmget(POSITIONS_KEY, [f"position:{shard}" for shard in range(shards)])
     return [START if position is None else position.decode() for position in cast("list[bytes | None]", fields)]
 
@@ -196,7 +196,7 @@ def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
 def read_blocks(
     server: redis.Redis, afters: Mapping[int, str], wait_ms: int | None, most: int = MOST_BLOCKS
 ) -> list[Block]:
-    """Read the blocks after a position of each shard, oldest first.
+    """Read the blocks of several shards, oldest first. ``afters`` are the positions after which to read.
 
     The result has at most ``most`` blocks of a shard, and about ``BATCH_BYTES`` in all. The call waits up to
     ``wait_ms`` for the first block, or not at all if ``wait_ms`` is None.

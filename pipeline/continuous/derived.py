@@ -1,7 +1,7 @@
 """The derived events and promises of a step, as input of the script ``commit``.
 
 Each derived event enters the log once, because the same script advances the step's position. Events that were derived
-before their stream was declared belong to a former stream of the same name, and are left out.
+before their stream was declared are left out, because they belong to a former stream of the same name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """Events and promises by derived stream. Each batch of events has the position of the entry that caused it."""
+    """Derived events and promises by stream. Each batch of events has the position of the entry that caused it."""
 
     events: Mapping[str, Sequence[tuple[str, EventBatch]]] = field(default_factory=lambda: MappingProxyType({}))
     promises: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
@@ -46,7 +46,7 @@ class Derived:
         return sum(batch.columns.nbytes for parts in self.events.values() for _, batch in parts)
 
     def script_inputs(self, shard: int, until: str, shards: int, sinces: Mapping[str, str]) -> dict[str, ScriptInput]:
-        """Return the script's arguments for a step of a shard that ends at the position ``until``.
+        """Return the arguments of ``commit`` for a step that ends at the position ``until``.
 
         ``shards`` is the number of shards. ``sinces`` has the time at which each stream was declared, in milliseconds.
         """
@@ -77,7 +77,7 @@ NOTHING = Derived()
 
 
 def _entries(events: EventBatch, shards: int) -> list[tuple[int, EventBatch]]:
-    """Sort the events by time and id, and encode them as one or more entries of each shard."""
+    """Sort the events by time, and divide them into one or more entries of each shard."""
     return [
         (shard, part)
         for shard, batch in events.take(events.order_by_time()).split_by_shard(shards).items()

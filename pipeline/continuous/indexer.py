@@ -1,9 +1,9 @@
-"""The indexer, which passes blocks on to the sink, in batches that are the same after a crash.
+"""The indexer, which passes blocks on to the sink in batches. After a crash, the batches are the same.
 
 Before the indexer writes a batch, it records the batch's number and the range of each shard in Redis. After a crash it
 writes the recorded batch again under the same number, and the sink recognises the rows that it has already stored. A
-batch has the blocks that arrived while the previous batch was written; under load, several blocks of each shard. The
-sink writes only the recorded batch, and batches are recorded in the order of their numbers. So a driver that was
+batch has the blocks that arrived while the previous batch was written. Under load, it has several blocks of each shard.
+The sink writes only the recorded batch, and batches are recorded in the order of their numbers. So a driver that was
 suspended while another driver took over writes nothing.
 
 If Redis does not answer, the indexer waits, and then writes the recorded batch again. A restarted server has another
@@ -37,7 +37,7 @@ _Sink = Callable[[Sequence[OutputRow], int], None]
 
 
 class IndexingSink(Protocol):
-    """A sink for micro-batches and for blocks. The derived events of blocks are already in the log."""
+    """A sink for micro-batches and for blocks. When it gets blocks, their derived events are in the log already."""
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int, /) -> None:
         """Write the rows of a micro-batch."""
@@ -96,11 +96,11 @@ class Indexer:
 
     @property
     def afters(self) -> Mapping[int, str]:
-        """Return the position of each shard up to which blocks are written to the sink."""
+        """Return the position of each shard up to which the sink has its blocks."""
         return self._afters
 
     def recover(self) -> None:
-        """Find where the last batch ended, and write this batch again in case it was interrupted."""
+        """Find where the last batch ended. Write this batch again, because a crash may have interrupted it."""
         self._run_id = self._server_run_id()
         noted = cast("bytes | None", self._server.get(RANGE_KEY))
         at = dict(enumerate(positions(self._server, self._options.shards)))
@@ -120,7 +120,7 @@ class Indexer:
                 self._afters[shard] = max(after, at[shard], key=position_order)
 
     def write_next(self, wait_ms: int) -> bool:
-        """Write the next blocks as one batch, or return False if no block arrived in time.
+        """Write the next blocks as one batch. Return False if no block arrived in time.
 
         If the batch had several blocks of a shard, the written blocks are removed at once. Otherwise the shard's steps
         might wait for room, and no further batch would arrive to remove the blocks.
@@ -152,10 +152,10 @@ class Indexer:
         return blocks
 
     def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
-        """Record the batch as the successor of the batch ``after``, or return False if the server has restarted.
+        """Record the batch that follows the batch ``after``. Return False if the server has restarted.
 
-        The call removes blocks of the batch's shards that were written earlier. If ``untils`` is empty, the call
-        removes the written blocks of all shards. Raise ``QueryFailed`` if another driver has recorded a batch since.
+        The call also removes written blocks: of the batch's shards, or of all shards if ``untils`` is empty. Raise
+        ``QueryFailed`` if another driver has recorded a batch since.
         """
         batch = {
             "number": self._batch,
@@ -196,10 +196,7 @@ class Indexer:
                     self.error = error
 
     def _turn(self) -> bool:
-        """Write the next batch, and sweep periodically.
-
-        Return False once the indexer is stopped and no blocks are left.
-        """
+        """Write the next batch, and call ``sweep`` periodically. Return False once stopped and without blocks."""
         is_over = self._over.is_set()
         is_found = self.write_next(1 if is_over else _WAIT_MS)
         if time.monotonic() > self._swept + _SWEPT_S:
@@ -207,7 +204,7 @@ class Indexer:
         return is_found or not is_over
 
     def sweep(self) -> None:
-        """Report the progress, remove log entries that no recovery needs, and detect a restart of the server."""
+        """Report the progress, remove log entries that no recovery needs, and notice if the server has restarted."""
         self._swept = time.monotonic()
         if self._sink_time is not None:
             self._report(fold(self._durations(self._sink_time), self._sink_time))
@@ -222,7 +219,7 @@ class Indexer:
         return str(self._server.info("server")["run_id"])
 
     def _begin_again(self) -> None:
-        """Continue at the server's positions after a restart of the server, which may have lost its last writes."""
+        """After a restart of the server, continue at its positions, because it may have lost its last writes."""
         log.warning("indexer-begins-again")
         self.recover()
 
@@ -232,7 +229,7 @@ class Indexer:
         self._sink_time = sink_time if self._sink_time is None else merged(self._sink_time, sink_time)
 
     def _durations(self, sink_time: SinkTime) -> dict[str, Any]:
-        """Return the time of all batches since the last report, in the form of Spark's progress of one micro-batch."""
+        """Return the duration of all batches since the last report, in the form in which Spark reports a batch."""
         spent_s = sum(report[name] for report in sink_time.reports for name in ("load_s", "match_s", "keep_s"))
         whole_ms = sink_time.sink_ms + 1_000 * spent_s
         durations = {"triggerExecution": whole_ms, "addBatch": whole_ms}
@@ -245,7 +242,7 @@ def _ends(blocks: Sequence[Block]) -> dict[int, str]:
 
 
 def is_passing(error: Exception) -> bool:
-    """Check whether an error is temporary: the server does not answer at present, and may answer later."""
+    """Check whether an error is temporary, because the server does not answer now but may answer later."""
     if isinstance(error, ForestallError):
         return error.is_retryable and error.fault == "external"
     return isinstance(error, redis.ConnectionError | redis.TimeoutError)

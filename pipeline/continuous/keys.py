@@ -19,5 +19,5 @@ RANGE_KEY = "forestall:log:indexing"
 
 
 def blocks_key(shard: int) -> str:
-    """Return the key of a shard's unindexed blocks. The id of a block is the position after its step."""
+    """Return the key of the blocks of a shard that are not indexed yet. A block's id is the position after its step."""
     return f"forestall:log:{shard}:blocks"

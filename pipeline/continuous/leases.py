@@ -28,7 +28,7 @@ _ENDED_S = 0.02
 
 
 class Leases:
-    """The leases of a task, the ``member``.
+    """The leases that a task (the ``member``) has on shards.
 
     ``server`` is a connection that has the member's name (``CLIENT SETNAME``).
     """
@@ -46,9 +46,9 @@ class Leases:
         self.member = member
 
     def renew(self, states: Mapping[int, int] = MappingProxyType({})) -> dict[int, int] | None:
-        """Renew the leases and return the epochs of the shards that the task now owns, or None if the job has to stop.
+        """Renew the leases. Return the epochs of the shards that the task now owns, or None if the job has to stop.
 
-        ``states`` has the epoch under which each loaded state of a shard was loaded.
+        ``states`` has, for each shard whose state the task has, the epoch under which it was loaded.
         """
         keys, args = self._script.bind(
             {
@@ -66,7 +66,7 @@ class Leases:
         return None if reply is None else dict(zip(reply[::2], reply[1::2], strict=True))
 
     def leave(self) -> None:
-        """End the membership and release the task's shards."""
+        """End the membership, so that other tasks take the shards."""
         self._server.zrem(MEMBERS_KEY, self.member)
         wake(self._server)
 
@@ -93,7 +93,7 @@ class Beats:
 
 
 def fence(server: redis.Redis, shards: int) -> None:
-    """End all jobs, and have the server refuse the steps that their tasks still write."""
+    """End all jobs. The server refuses the steps that their tasks still write."""
     server.delete(TASKS_JOB_KEY)
     raise_epochs(server, shards)
 
@@ -127,7 +127,7 @@ def wake(server: redis.Redis) -> None:
 
 
 def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list[str]:
-    """Remove and return the members without a connection to Redis, which releases their shards.
+    """Remove the members that have no connection to Redis, so that other tasks take their shards. Return them.
 
     No member is removed while the server's uptime is below ``least_uptime_s``, because members reconnect after a
     restart.
@@ -150,7 +150,7 @@ def has_begun(server: redis.Redis) -> bool:
 
 
 def await_end(server: redis.Redis, patience_s: float) -> None:
-    """Wait for a limited time until the job has no members."""
+    """Wait until the job has no members, or ``patience_s`` have passed."""
     deadline = time.monotonic() + patience_s
     while server.zcard(MEMBERS_KEY) and time.monotonic() < deadline:
         remove_unconnected(server)

@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 
 class ContinuousQuery:
-    """The running job, created by ``start_continuous``. Failures raise ``QueryFailed``."""
+    """The running job, created by ``start_continuous``. Its methods raise ``QueryFailed`` if it fails."""
 
     def __init__(self, context: SparkContext, options: JobOptions, indexer: Indexer, heartbeat: Heartbeat) -> None:
         self._context = context
@@ -80,7 +80,7 @@ class ContinuousQuery:
         return self._thread.is_alive()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Watch the job until it ends by ``request_stop``; return False after the time limit (None: no limit)."""
+        """Watch the job until ``request_stop`` ends it. Return False if ``timeout_s`` (None: no limit) have passed."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while deadline is None or time.monotonic() < deadline:
             if self._is_stop_requested:
@@ -103,7 +103,7 @@ class ContinuousQuery:
         self._is_stop_requested = True
 
     def drain(self) -> None:
-        """Wait until all entries that the log has at the time of the call have reached the sink. Raises as ``wait``."""
+        """Wait until all entries that the log has now have reached the sink. The errors are those of ``wait``."""
         ends = {int(shard): position_order(end) for shard, end in log_ends(self._options.log).items()}
         while any(position_order(self._indexer.afters[shard]) < end for shard, end in ends.items()):
             self.wait(timeout_s=0.01)
@@ -143,7 +143,7 @@ class ContinuousQuery:
         """Send a heartbeat if the job is healthy.
 
         At first the job is healthy only once all states are loaded. Later it is healthy as long as all shards have
-        living owners, even without a loaded state, because a step or the loading of a state may take minutes.
+        living owners. A loaded state is then not required, because a step or the loading of a state may take minutes.
         """
         is_owned = are_all_owned(self._server, self._options.log.shards, are_loaded=not self._is_ready)
         if is_owned and not self._progress.is_stalled():
@@ -167,7 +167,7 @@ class ContinuousQuery:
 
 
 class _Progress:
-    """Detects stalled shards, which have unread entries but make no step."""
+    """Notices if a shard is stalled: it has unread entries but makes no step."""
 
     def __init__(self, server: redis.Redis, options: JobOptions) -> None:
         self._server = server
@@ -177,7 +177,7 @@ class _Progress:
         self._is_stalled = False
 
     def is_stalled(self) -> bool:
-        """Check whether, at the last check, a shard with unread entries had made no step for too long."""
+        """Check whether a shard is stalled, by a look at all shards at most every ``_STALLS_S`` seconds."""
         if time.monotonic() > self._looked + _STALLS_S:
             self._looked = time.monotonic()
             self._is_stalled = self._has_stalled_shard()
@@ -205,7 +205,7 @@ def start_continuous(
     """Start matching in long-running tasks, and return at once.
 
     The sink is called on the driver with rows of blocks, as in ``pipeline.job.start_query``. Raise ``LogDamaged`` if
-    the log ends before the results, or if entries that no snapshot covers are gone.
+    the log ends before the results do, or if entries are gone that no snapshot covers.
     """
     sys.setswitchinterval(SWITCHED_S)  # the indexer waits for other threads
     options = take_over(options)
@@ -215,9 +215,9 @@ def start_continuous(
 
 
 def take_over(options: JobOptions) -> JobOptions:
-    """Set the positions of shards to where micro-batches or a resharding ended, and remove the checkpoint.
+    """Set the positions of shards to where micro-batches or a resharding ended. Remove the checkpoint.
 
-    Return the options for tasks, in which the results end at the positions of the written blocks.
+    Return the options for tasks. With these, results are written up to the positions of blocks.
     """
     server = connect(options.log)
     fence(server, options.log.shards)
@@ -237,7 +237,7 @@ def take_over(options: JobOptions) -> JobOptions:
 
 
 def finish_blocks(options: JobOptions, sink: IndexingSink) -> None:
-    """Write the blocks that continuous tasks left, before micro-batches begin."""
+    """Pass on to the sink the blocks that continuous tasks left, before micro-batches begin."""
     server = connect(options.log)
     fence(server, options.log.shards)
     indexer = Indexer(options.log, sink.index, lambda _: None)

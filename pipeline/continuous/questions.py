@@ -1,9 +1,8 @@
 """Questions to shards, which a task answers between two steps from the states in its memory.
 
-A question names the newest entry of its shard's log at the time of asking. The question is answered once the shard has
-matched this entry, so the answer covers everything that was acknowledged before. This also holds for a task that has
-lost its lease without noticing: if new entries were added since, the question waits for them, and otherwise the task's
-state is current.
+A question names the newest entry of its shard's log at the time of asking. The shard answers once it has matched this
+entry, so the answer covers everything that was acknowledged before. A task may have lost its lease without noticing. If
+new entries were added since, the question waits for them. Otherwise the task's state is current.
 
 A question is removed when it is answered. If a task dies, the next owner of its shard answers the remaining questions.
 If a question crashes its process, each later owner tries the question again until it expires, a few seconds after it
@@ -36,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """A question that was read, to be answered once its shard has matched the entry ``until``."""
+    """A question to a shard. The shard answers once it has matched the entry ``until``."""
 
     shard: int
     position: str
@@ -55,19 +54,19 @@ class Questions:
         self._waiting: list[_Question] = []
 
     def afters(self, held: Iterable[int]) -> dict[int, str]:
-        """Return the position up to which the questions of each owned shard are read, and forget other shards."""
+        """Return, for each owned shard, the position up to which questions are read. Forget the other shards."""
         self._read = {shard: self._read.get(shard, START) for shard in held}
         return self._read
 
     def take(self, shard: int, page: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
-        """Add the next questions to a shard, given by their positions and fields in Redis."""
+        """Add the next questions to a shard, as pairs of position and fields in Redis."""
         for position, fields in page:
             self._read[shard] = position.decode()
             until = text_of(fields, b"until") or START
             self._waiting.append(_Question(shard=shard, position=self._read[shard], fields=fields, until=until))
 
     def answer(self, at: Mapping[int, str]) -> bool:
-        """Answer the questions whose shards have matched the required entry, or return False if none can be answered.
+        """Answer the questions whose shards have matched the required entry. Return False if there are none.
 
         ``at`` has the position of each owned shard.
         """
@@ -95,7 +94,7 @@ class Questions:
         return True
 
     def _answered(self, question: _Question, at: str) -> tuple[str, bytes]:
-        """Return the id of a question, and the shard's answer as JSON."""
+        """Return the id of a question, and the shard's answer or the error as JSON."""
         stream, identity = text_of(question.fields, b"stream"), text_of(question.fields, b"id")
         try:
             ask = cast(Ask, decode_control(RecordKind.ASK, question.fields[b"body"]))
@@ -111,7 +110,7 @@ class Questions:
 
 
 def _divided(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
-    """Divide the questions into those whose shards have matched the required entry, and all other questions."""
+    """Divide questions in two: those whose shards have matched the required entry, and all others."""
     parts: tuple[list[_Question], list[_Question]] = [], []
     for question in questions:
         parts[position_order(question.until) > position_order(at[question.shard])].append(question)

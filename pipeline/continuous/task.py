@@ -38,8 +38,8 @@ class TaskOptions:
     """The options of a job's tasks.
 
     Attributes:
-        job: The identity of the job; a task stops when another job begins.
-        life_s: Age of a task's last heartbeat at which other tasks take its shards.
+        job: The identity of the job. A task stops when another job begins.
+        life_s: How old a task's last heartbeat must be for other tasks to take its shards.
         wait_ms: How long a task without entries waits for new entries before it renews its leases.
     """
 
@@ -50,7 +50,7 @@ class TaskOptions:
 
 
 class ShardTask:
-    """Advances shards by lease: reads their entries, matches them, and writes the results of each step as a block."""
+    """Advances the shards that it leases: reads entries, matches them, and writes the results of a step as a block."""
 
     def __init__(self, options: TaskOptions) -> None:
         source = options.held.log
@@ -87,10 +87,10 @@ class ShardTask:
             self.end()
 
     def step(self) -> bool:
-        """Advance each shard that has new entries once, or wait briefly for entries.
+        """Make a step of each shard that has new entries, or wait briefly for entries. Return False if the job is over.
 
-        Return False if the job is over. At least one shard is advanced, even if renewing the leases and reading took so
-        long that the next renewal is due. Afterwards, questions to the shards are answered.
+        At least one shard is advanced, even if renewing the leases and reading took so long that the next renewal is
+        due. Afterwards, questions to the shards are answered.
         """
         if not self._is_leased():
             return False
@@ -115,7 +115,7 @@ class ShardTask:
         self._server.close()
 
     def _is_leased(self) -> bool:
-        """Renew the leases if due, drop lost shards, and load at most one newly taken shard.
+        """Renew the leases if due. Then drop lost shards, and load at most one newly taken shard.
 
         Return False if the job ends.
         """
@@ -135,7 +135,7 @@ class ShardTask:
         return True
 
     def _load_next(self) -> None:
-        """Load the state of one newly taken shard. Between two loads, the task advances its loaded shards."""
+        """Load the state of one newly taken shard. Before the next load, the task advances its loaded shards."""
         for shard, (epoch, at) in list(self._taken.items())[:1]:
             self._shards.load(shard, epoch)
             del self._taken[shard]
@@ -147,7 +147,7 @@ class ShardTask:
         self._shards.forget(shard)
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
-        """Return the next entries of each shard that has any, after waiting up to ``wait_ms`` if no shard has any."""
+        """Return the next entries of the shards that have any. If none has, wait up to ``wait_ms`` for entries."""
         if self._held and ((next_entries := self._next(self._at)) or self._questions.answer(self._at)):
             return next_entries
         if self._taken:
@@ -161,14 +161,11 @@ class ShardTask:
         return self._next(self._at) if self._held and pages else {}
 
     def _wake(self, position: str) -> None:
-        """Note an entry of ``WAKE_KEY``, which means that shards or members have changed.
-
-        The next step then renews the leases.
-        """
+        """Note an entry of ``WAKE_KEY``, because of which the next step renews the leases."""
         self._woken, self._renewed = position, -_RENEWED_S
 
     def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
-        """Return the next entries of each given shard that has any, and note questions to the shards and a wake-up."""
+        """Return the next entries of those of the given shards that have any. Questions and a wake-up are noted."""
         source = self._options.held.log
         shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))
         question_positions = self._questions.afters(self._at)
@@ -218,7 +215,7 @@ class ShardTask:
         self._renewed = -_RENEWED_S
 
     def _is_too_large(self, step: Step, entries: int) -> bool:
-        """Check whether a step would write too much and must be repeated with half of its entries.
+        """Check whether a step would write too much. If so, the caller repeats it with half of its entries.
 
         The number of entries is doubled again after a step that writes at most 1/4 of the limit.
         """
@@ -233,14 +230,14 @@ class ShardTask:
 
 
 def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[int]]:
-    """Return the function that Spark runs on each partition of the job. A partition is one long-running task."""
+    """Return the function that Spark runs on each partition of the job. There it is one long-running task."""
     return partial(_run, options=options)
 
 
 def _run(_: int, slots: Iterable[int], options: TaskOptions) -> Iterator[int]:
-    """Run a task and report its error to the driver, because Spark would repeat a failed task for ever.
+    """Run a task. Report its error to the driver, because Spark would repeat a failed task for ever.
 
-    The task loads the kernels before it takes shards. Meanwhile, other tasks advance them.
+    The task loads the kernels before it takes shards. Meanwhile, other tasks advance these shards.
     """
     sys.setswitchinterval(SWITCHED_S)
     for slot in slots:

@@ -1,4 +1,4 @@
-"""The switch between micro-batches and continuous tasks: matching starts where the other runtime ended."""
+"""The switch between micro-batches and continuous tasks. Each begins to match where the other one ended."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def begin_continuous(
 ) -> ContinuousQuery:
     """Finish an interrupted micro-batch, and start the job of continuous tasks.
 
-    The arguments are those of ``begin_micro_batches``. A Spark session is created only for an interrupted micro-batch,
-    because creation takes seconds.
+    The arguments are those of ``begin_micro_batches``. A Spark session takes seconds to create, so it is created only
+    to finish a micro-batch.
     """
     if _is_interrupted(options.checkpoint):
         phase("finishing the last micro-batch")
@@ -60,7 +60,7 @@ def begin_continuous(
 
 
 def _is_interrupted(checkpoint: Path) -> bool:
-    """Check whether the last micro-batch of a checkpoint began and was not committed."""
+    """Check whether the last micro-batch of a checkpoint has begun but is not committed."""
     return _newest(checkpoint / "offsets") > _newest(checkpoint / "commits")
 
 

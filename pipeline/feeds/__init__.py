@@ -1,4 +1,4 @@
-"""Inputs besides the API, as streaming sources of Spark whose rows are passed to a sink that appends to the event log.
+"""Inputs besides the API, as streaming sources of Spark. Their rows go to a sink that appends to the event log.
 
 Purpose: a folder of event files, and Kafka topics. Promises: a range between two offsets always yields the same rows in
 the same places, so a sink that remembers its place stores every row once. Unreadable input becomes a row with a fault

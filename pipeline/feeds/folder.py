@@ -7,7 +7,7 @@ then.
 
 The feed reads only files directly in the folder, and skips names that begin with ``.`` or ``_`` or end in ``.tmp``. A
 writer uses such a name and renames the finished file. A file that changes while it is read is left for the next scan. A
-name is read once: if its file changes afterwards, the feed emits one row with a fault.
+name is read once. If its file changes afterwards, the feed emits one row with a fault.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class FolderOptions:
     """Options of a folder feed.
 
     Attributes:
-        state: The feed's own folder for journal and spool; on a cluster, all machines share it.
-        kind: Format of all files, one of ``FILE_KINDS``; None: the ending of each name decides.
-        max_rows: The most rows of a micro-batch, which has at least one block, however large.
-        max_bytes: The most bytes of a micro-batch, which has at least one block, however large.
+        state: The feed's own folder for journal and spool. On a cluster, all machines share it.
+        kind: Format of all files, one of ``FILE_KINDS``. If None, the ending of each name decides.
+        max_rows: The most rows of a micro-batch. It has at least one block, even if the block has more.
+        max_bytes: The most bytes of a micro-batch. It has at least one block, even if the block has more.
     """
 
     folder: Path
@@ -76,7 +76,7 @@ class FolderSource(DataSource):
 
 
 class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Accepts files as they appear, and plans and reads micro-batches over their blocks."""
+    """Accepts new files as they appear. Divides their blocks among micro-batches, and reads them."""
 
     def __init__(self, options: FolderOptions) -> None:
         self._options = options
@@ -90,9 +90,9 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Return the end of the next micro-batch, after accepting new files until the micro-batch is full.
+        """Return the end of the next micro-batch. New files are accepted until it is full.
 
-        Raise ``FeedFolderMissing`` if the folder cannot be listed, ``FeedDamaged`` if the journal ends before
+        Raise ``FeedFolderMissing`` if the folder cannot be listed, and ``FeedDamaged`` if the journal ends before
         ``start``.
         """
         journal = self._opened()
@@ -168,11 +168,11 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class _FileMoves(Exception):
-    """A file was changed or removed while it was read."""
+    """A file was changed or removed while the feed read it."""
 
 
 def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Iterator[FeedRow]:
-    """Yield the rows of a file; afterwards raise ``_FileMoves`` if the file has changed meanwhile."""
+    """Yield the rows of a file. After the last one, raise ``_FileMoves`` if the file has changed meanwhile."""
     yield from rows
     try:
         status = path.stat()

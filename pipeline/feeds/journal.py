@@ -1,7 +1,7 @@
 """The journal of a folder feed: the accepted files in order, cut into blocks of rows.
 
-A file is read once, when it is accepted. Its rows are unpacked into a spool file of Arrow batches, the blocks, and only
-then is the file recorded. Records never change, so a range of blocks always yields the same rows, whatever happens to
+A file is read once, when it is accepted. First its rows are unpacked into a spool file of Arrow batches, the blocks.
+Then the file is recorded. Records never change, so a range of blocks always yields the same rows, whatever happens to
 the file itself. Blocks are numbered over all files, from 0.
 
 On disk, the feed's own folder has ``journal.jsonl``, with a line per file, and ``spool/<number of the line>.arrow``.
@@ -48,7 +48,7 @@ class Block:
 
 @dataclass(frozen=True)
 class BlockPart(InputPartition):
-    """Consecutive blocks of one spool file, read by one task: from ``first`` up to, not including, ``until``.
+    """The input of one Spark task: consecutive blocks of one spool file, from ``first`` up to ``until`` (exclusive).
 
     ``place`` is the index of the part's first row within the micro-batch.
     """
@@ -79,11 +79,11 @@ class Journal:
         return len(self._blocks)
 
     def latest(self, name: str) -> FileVersion | None:
-        """Return the version of a file that was last accepted under a name, or None if no file was accepted."""
+        """Return the file that was last accepted under a name, or None if there was none."""
         return self._latest.get(name)
 
     def take(self, version: FileVersion, rows: Iterable[FeedRow]) -> None:
-        """Unpack a file and record it, or record nothing if ``rows`` raises."""
+        """Unpack the rows of a file and record the file. If ``rows`` raises, nothing is recorded."""
         number = len(self._starts)
         blocks = self._unpack(self._spool(number), rows)
         record = {"format": _FORMAT, **asdict(version), "blocks": [[block.rows, block.size_bytes] for block in blocks]}
@@ -97,7 +97,7 @@ class Journal:
     def end_of(self, start: int, max_rows: int | None, max_bytes: int | None) -> int:
         """Return the end of a micro-batch that begins at block ``start``.
 
-        The end is within both bounds, but at least one block later.
+        The micro-batch keeps both bounds, unless its first block alone exceeds them.
         """
         end, rows, size = start, 0, 0
         while end < len(self._blocks):
@@ -110,7 +110,7 @@ class Journal:
         return end
 
     def rows_from(self, start: int) -> int:
-        """Return the number of rows in a block and all later blocks."""
+        """Return the number of rows in block ``start`` and all later ones."""
         return sum(block.rows for block in self._blocks[start:])
 
     def parts(self, start: int, end: int) -> list[BlockPart]:

@@ -3,11 +3,11 @@
 An offset of the source holds the next offset of each partition of the topics. Each Spark task reads one range of a
 partition with a plain consumer, which is assigned the partition. The consumer joins no group and commits nothing to the
 brokers, because only the checkpoint records the progress. Records of aborted transactions are left out. A record's
-place in its micro-batch follows from its offset, so records that a compaction removes between two readings do not shift
-other records.
+place in its micro-batch follows from its offset. So if a compaction removes records between two readings, the places of
+other records do not change.
 
-If the checkpoint lacks a partition, for example because a topic has grown, the feed first records the offset of the
-partition's first record, and reads the partition from the next micro-batch on. A repeated micro-batch thus does not
+The checkpoint may lack a partition, for example because a topic has grown. Then the feed first records the offset of
+the partition's first record, and reads the partition from the next micro-batch on. A repeated micro-batch thus does not
 depend on what the brokers removed meanwhile.
 
 ``confluent-kafka`` is imported only when a client is created, because it is an optional extra.
@@ -57,10 +57,11 @@ class KafkaOptions:
     Attributes:
         servers: Bootstrap brokers, ``host:port``, joined by commas.
         begin: Where a new feed begins: at the first available record, or after the last one.
-        settings: Further settings of librdkafka, such as ``security.protocol``; may hold passwords, never logged.
+        settings: Further settings of librdkafka, such as ``security.protocol``. They may have passwords and are not
+            logged.
         max_rows: The most records in one micro-batch, shared among the partitions.
-        max_row_bytes: The largest size of a record; larger ones have a fault.
-        mapping: How plain JSON is read; CloudEvents are not affected. None: by the stream's mapping.
+        max_row_bytes: The largest size of a record. A larger record becomes a row with a fault.
+        mapping: How plain JSON is read. CloudEvents are not affected. None for the stream's mapping.
         key: Path of the stream's correlation key, if there is a mapping; optionally by event type.
     """
 
@@ -86,7 +87,7 @@ class KafkaOptions:
 
 @dataclass(frozen=True)
 class KafkaPart(InputPartition):
-    """The records of one partition from offset ``start`` up to, not including, ``end``, read by one task."""
+    """The input of one Spark task: the records of a partition from offset ``start`` up to ``end`` (exclusive)."""
 
     topic: str
     partition: int
@@ -129,8 +130,8 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Return the end of the next micro-batch.
 
-        The end of a new partition is the offset of its first record. Raise ``KafkaUnreachable`` if the brokers do not
-        answer, ``KafkaGap`` if records that must be read are gone.
+        If a partition is new, the end is the offset of its first record. Raise ``KafkaUnreachable`` if the brokers do
+        not answer, and ``KafkaGap`` if records that must be read are gone.
         """
         ends = self._ends()
         for name, begin in start.items():
@@ -157,7 +158,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a range of one topic partition by offset, in columns of ``FEED_DDL``.
+        """Yield the records of a range of one topic partition, in the order of offsets and in columns of ``FEED_DDL``.
 
         Raise ``KafkaGap`` if the range begins before the first remaining record.
         """
@@ -178,7 +179,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def connect(options: KafkaOptions) -> Consumer:
     """Create a consumer without assigned partitions.
 
-    Raise ``KafkaClientMissing`` without the package, ``SourceOptionError`` for a bad setting.
+    Raise ``KafkaClientMissing`` if the package is not installed, and ``SourceOptionError`` for a bad setting.
     """
     try:
         import confluent_kafka  # noqa: PLC0415 - an optional extra
@@ -202,9 +203,9 @@ def connect(options: KafkaOptions) -> Consumer:
 
 
 def cluster_of(options: KafkaOptions) -> str:
-    """Return the id of the brokers' cluster, or their addresses if the brokers name no cluster.
+    """Return the id of the brokers' cluster. Without an id, return the brokers' addresses.
 
-    Raises as ``connect``.
+    The errors are those of ``connect`` and ``offsets_of``.
     """
     consumer = connect(options)
     try:
@@ -217,8 +218,8 @@ def cluster_of(options: KafkaOptions) -> str:
 def offsets_of(consumer: Consumer, options: KafkaOptions) -> dict[str, tuple[int, int]]:
     """Return the first and end offset of every partition by ``topic:partition``.
 
-    The end offset follows the last record. Raise ``KafkaUnreachable`` if the brokers do not answer, or a topic does not
-    exist.
+    The end offset follows the last record. Raise ``KafkaUnreachable`` if the brokers do not answer, or if a topic does
+    not exist.
     """
     from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415 - an optional extra
 
@@ -262,7 +263,7 @@ def _headers(message: Message) -> list[tuple[str, bytes | None]]:
 
 
 def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
-    """Yield the records of a range, up to the end of the range or of the topic partition."""
+    """Yield the records of a range. The end of the topic partition ends the range as well."""
     from confluent_kafka import TopicPartition  # noqa: PLC0415 - an optional extra
 
     consumer = connect(options)
@@ -291,9 +292,9 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
 
 
 def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
-    """Check whether an error marks the end of the partition. Transient errors do not.
+    """Check whether an error means the end of the partition. Return False for transient errors.
 
-    Raise ``KafkaGap`` if the offset is gone, ``KafkaUnreachable`` for other errors.
+    Raise ``KafkaGap`` if the offset is gone, and ``KafkaUnreachable`` for other errors.
     """
     from confluent_kafka import KafkaError as Codes  # noqa: PLC0415 - an optional extra
 
@@ -323,7 +324,7 @@ def _check_range(name: str, begin: int, ends: tuple[int, int] | None) -> None:
 
 
 def _shared_out(start: Offset, highs: Offset, max_rows: int | None) -> Offset:
-    """Return end offsets within ``highs`` that give each partition a fair share of ``max_rows``."""
+    """Return end offsets that give each partition a fair share of ``max_rows``, and none more than in ``highs``."""
     if max_rows is None:
         return {**start, **highs}
     ends = dict(start)

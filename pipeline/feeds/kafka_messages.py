@@ -23,9 +23,10 @@ _EXCERPT_BYTES = 4_000
 
 
 def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple[bytes, str | None]:
-    """Return the event of a record as an unchecked JSON object and None, or the start of its value and the fault.
+    """Return the event of a record as JSON text, and None. For a record with a fault, return an excerpt and the fault.
 
-    If several headers have one name, the last one counts. A value larger than ``max_bytes`` is a fault.
+    The text is not checked. If several headers have one name, the last one counts. A value of more than ``max_bytes``
+    is a fault.
     """
     if value is not None and len(value) > max_bytes:
         return value[:_EXCERPT_BYTES], f"the value has more than {max_bytes} bytes; send smaller events"
@@ -40,8 +41,9 @@ def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple
 def read_plain(body: bytes, place: str, mapping: ReaderOptions, key: KeyForm) -> tuple[bytes, str | None]:
     """Read the event of a plain JSON record by a mapping. The result has the form of ``read_message``.
 
-    A CloudEvent is returned unchanged. An event without an id gets ``place`` as its id: topic, partition and offset,
-    joined by colons. ``key`` is the path of the stream's correlation key.
+    A CloudEvent is returned unchanged, and so is a body that is not a JSON object. An event without an id gets
+    ``place`` as its id: topic, partition and offset, joined by colons. ``key`` is the path of the stream's correlation
+    key.
     """
     try:
         value = orjson.loads(body)
@@ -76,5 +78,5 @@ def _attribute(header: str) -> str:
 
 
 def _is_json(content_type: object) -> bool:
-    """Check whether the data of a CloudEvent is read as JSON. The rules for CloudEvents reject other types later."""
+    """Check whether the data of a CloudEvent are read as JSON. Other types are rejected when events are checked."""
     return content_type is None or "json" in str(content_type).lower()

@@ -1,9 +1,9 @@
 """The streaming query of a feed, from its source to the sink on the driver, with a checkpoint of its own.
 
-The sink is called with the number of the micro-batch and its rows, and after a crash again with the same number and
-rows. The sink must store its progress together with the rows that it keeps. Then every row is stored once, because
-Spark writes the offsets of a micro-batch before its rows are read, and the sources yield the same rows for the same
-offsets.
+The sink is called with the number of the micro-batch and its rows. After a crash, it is called again with the same
+number and rows. The sink must store its progress together with the rows that it keeps. Then every row is stored once,
+because Spark writes the offsets of a micro-batch before its rows are read, and the sources yield the same rows for the
+same offsets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FeedOptions:
     Attributes:
         state: The feed's own folder, which contains Spark's checkpoint.
         interval_s: Least time between the starts of two micro-batches.
-        is_bounded: Stop after the input that is available at the start.
+        is_bounded: Whether to stop after the input that is available at the start.
     """
 
     source: FolderOptions | KafkaOptions
@@ -47,7 +47,7 @@ class FeedOptions:
 
 
 class FeedQuery(RunningQuery[FeedRow]):
-    """A running feed, created by ``start_feed``. Errors of this project that the sink raises are raised unchanged."""
+    """A running feed, created by ``start_feed``. If the sink raises an error of this project, callers get it."""
 
     def __init__(self, session: SparkSession, sink: FeedSink) -> None:
         super().__init__(session, from_table, sink)
@@ -72,7 +72,7 @@ class FeedQuery(RunningQuery[FeedRow]):
 
 
 def start_feed(session: SparkSession, options: FeedOptions, sink: FeedSink) -> FeedQuery:
-    """Start the query of a feed and return at once. The module describes how the sink is called."""
+    """Start the query of a feed and return at once. The docstring of the module says how the sink is called."""
     kind = FolderSource if isinstance(options.source, FolderOptions) else KafkaSource
     session.dataSource.register(with_options(kind, options.source))
     frame = session.readStream.format(kind.name()).load()

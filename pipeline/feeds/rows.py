@@ -18,11 +18,11 @@ class FeedRow:
     """One event on its way to the sink.
 
     Attributes:
-        place: Index of the row in the micro-batch: ascending, possibly with gaps, and the same whenever the same range
-            is read.
-        body: An unchecked JSON object; for a row with a fault, the beginning of the input.
+        place: Index of the row in the micro-batch. It rises, possibly with gaps, and is the same at each reading of a
+            range.
+        body: A JSON object, which is not checked. For a row with a fault, the beginning of the input.
         origin: Source of the row as plain JSON: file and row, or topic, partition and offset.
-        fault: Why the input is not an event; None for an event.
+        fault: Why the input is not an event. None for an event.
     """
 
     place: int

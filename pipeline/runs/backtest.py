@@ -1,9 +1,9 @@
 """The backtest, which matches a history with the operators of the live pipeline, partitioned by key, round by round.
 
 A round first reads the history and sends its events to shards in order, together with facts about the whole history.
-Then a ``ShardRound`` matches each shard, and all variants see the same events in one task. Events that a round derives
-for other keys are the input of a later round. If lateness or finished keys are measured, a task reads the observed
-streams before the rounds and makes the decisions (``shards.runs.decisions``).
+Then a ``ShardRound`` matches each shard, and all variants see the same events in one task. If a round derives events
+for other keys, they are the input of a later round. If lateness or finished keys are measured, a task reads the
+observed streams before the rounds and makes the decisions (``shards.runs.decisions``).
 
 An executor runs the tasks of a round: ``InProcess`` one after the other in this process, ``InSpark`` on all cores of a
 machine or a cluster. Both give equal results.
@@ -37,13 +37,13 @@ class BacktestResult:
 
     Attributes:
         events: Events of the history.
-        first_us: Time of the earliest event; None without events.
+        first_us: Time of the earliest event. None without events.
         last_us: Time of the newest event.
         variants: Counts by name of the variant, the first variant first.
         comparisons: Counts by name of the variant that the first one was compared with.
-        rows: Rows of the first variant by kind, up to the limit, each as plain JSON. The ``added`` and ``lost``
-            results and the suspensions of the other variants are under ``<label>.<variant>``. The order is by round,
-            then by shard, then as found. Suspensions are listed even beyond the limit.
+        rows: Rows of the first variant by kind, up to the limit, each as plain JSON. The ``added`` and ``lost`` results
+        and the suspensions of another variant are under ``<label>.<variant>``. The order is by round, then by shard,
+        then as found. Suspensions have no limit.
         decisions: The decisions about the streams.
         deciders: The states of the deciders after the events.
         read_s: Wall-clock seconds for reading and distributing.
@@ -115,7 +115,7 @@ def _share(progress: Progress, number: int, rounds: int, share: float) -> None:
 
 
 def _reports(executor: InProcess | InSpark, task: RoundTask, progress: Progress, ends: _Ends) -> Iterable[Reported]:
-    """Return the reports of a round, after repeating it until derived streams end at the same time in all shards.
+    """Return the reports of a round. It is repeated until derived streams end at the same time in all shards.
 
     One run usually suffices. The round is repeated if only the end of the input decides the newest events (timeouts),
     and results of operators that read these events depend on the time at the end.
@@ -136,7 +136,7 @@ def _done(progress: Progress, _: float) -> None:
 
 
 class _Ends:
-    """The times of the newest events of derived streams over all shards, as far as the rounds have found them."""
+    """The time of the newest event of each derived stream over all shards, as far as the rounds have found it."""
 
     def __init__(self, variants: int) -> None:
         self._newest_us: tuple[dict[str, int], ...] = tuple({} for _ in range(variants))
@@ -147,9 +147,9 @@ class _Ends:
         return tuple(map(dict, self._newest_us))
 
     def note(self, ends: Sequence[Sequence[Mapping[str, tuple[int, int]]]]) -> bool:
-        """Note the ends of streams in each shard, by variant; return whether each shard has reached the newest times.
+        """Note where streams end in each shard, by variant. Return whether each shard has reached the newest times.
 
-        An end has the time of the newest event in the shard, and the time that the shard has reached.
+        An end is a pair: the time of the newest event in the shard, and the time that the shard has reached.
         """
         for variant, known_us in enumerate(self._newest_us):
             found_us = _newest((stream, end[0]) for shard_ends in ends for stream, end in shard_ends[variant].items())
@@ -162,9 +162,9 @@ class _Ends:
         )
 
     def add_handed_on(self, batches: Iterable[tuple[int, str, int]]) -> None:
-        """Add the times of batches of events for later rounds.
+        """Add the times of events that are handed on to later rounds.
 
-        Each batch has a variant, a stream, and the time of its newest event.
+        Each batch of such events has a variant, a stream, and the time of its newest event.
         """
         for variant, stream, time_us in batches:
             known_us = self._newest_us[variant]
@@ -172,7 +172,6 @@ class _Ends:
 
 
 def _newest(times: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return the newest time of each stream."""
     newest_us: dict[str, int] = {}
     for stream, time_us in times:
         newest_us[stream] = max(time_us, newest_us.get(stream, time_us))
@@ -180,7 +179,7 @@ def _newest(times: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 class _Collected:
-    """Collects the rows of all shards on the driver: counts of all rows, and bodies up to a limit."""
+    """Collects the rows of all shards on the driver. All rows are counted, but bodies are kept up to a limit only."""
 
     def __init__(self, plan: RoundPlan, limit: int) -> None:
         self._plan = plan
@@ -205,7 +204,7 @@ class _Collected:
         return times_us
 
     def result(self, begin_s: float, total_s: float) -> BacktestResult:
-        """Return the result, given the time at which the work began and the time that it took."""
+        """Return the result. ``begin_s`` is when the work began, and ``total_s`` how long it took."""
         read_s = min(max(self.facts.get("began_s", begin_s) - begin_s, 0.0), total_s)
         return BacktestResult(
             events=self.facts.get("events", 0),
@@ -222,7 +221,10 @@ class _Collected:
         )
 
     def take(self, label: str, variant: int, bodies: Sequence[bytes], *, is_first: bool) -> None:
-        """Collect rows, add counts, or note facts about the history (in the first round), depending on the label."""
+        """Collect what a task reports under a label: rows, counts, or facts about the history.
+
+        Every round reads facts again, so only those of the first round count.
+        """
         documents = map(orjson.loads, bodies)
         if label == FACTS:
             for document in documents if is_first else ():

@@ -1,4 +1,4 @@
-"""The decisions of a run, made by a task that reads the observed streams before the rounds."""
+"""The decisions of a run. A task makes them before the rounds, and reads the observed streams for this."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams import EventBatch, EventFileError
 
 
 def observing_variants(histories: Mapping[str, History], plan: RoundPlan) -> list[tuple[int, Variant]]:
-    """Return the variants with deciders, and their indices."""
+    """Return the variants that need decisions about one of the histories, each with its index."""
     return [
         (number, variant)
         for number, variant in enumerate(plan.variants)

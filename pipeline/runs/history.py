@@ -1,12 +1,12 @@
 """The history of a backtest: event files, read as portions of events by shard and in order.
 
-The usual readers read the files, divided into parts if possible. One task reads a part and holds a batch of its events
-at a time, or all events of a CSV or XES file. A reading error does not fail the task but becomes a fact with the
-reason, so that users see the reader's own words.
+The usual readers read the files, which are divided into parts if possible. One task reads a part and holds a batch of
+its events at a time, or all events of a CSV or XES file. If reading fails, the task does not fail. It reports a fact
+with the reason, so that users see the reader's own words.
 
 A portion is a batch of many events, because an executor moves and sorts portions at little cost. A shard's task then
 sorts their events (``merging``). The facts of all files reach every shard before its portions. Event numbers rise in
-the order of the files, so that events derived from events of equal time have an order.
+the order of the files. So if events are derived from events of equal time, they have an order too.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class History:
     Attributes:
         files: Absolute paths, in order.
         options: How the files are read.
-        declaration: The stream of the events; None: events are read as ``forestall match`` reads them.
-        is_ordered: Whether events are matched in the order of the files, whatever their times, as in a log; otherwise
-            in the order of their times, ties in the order of the files.
+        declaration: The stream of the events. If None, events are read as ``forestall match`` reads them.
+        is_ordered: Whether events are matched in the order of the files, whatever their times, as in a log. Otherwise,
+        they are matched in the order of their times, and ties in the order of the files.
         routes: Paths of the further keys by which operators read the events, by key name.
-        changes: For each file, the number of its events that precede each change of the tables (``RoundPlan.changes``);
-            empty: there are none.
+        changes: For each file, the number of its events before each change of the tables (``RoundPlan.changes``). Empty
+        if tables do not change.
     """
 
     files: tuple[Path, ...]
@@ -62,12 +62,12 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts about a history that was read. The facts of its parts are added up in order.
+    """Facts about a history that was read. Facts of several parts can be added up, in the order of the parts.
 
     Attributes:
-        first_us: Time of the earliest event; None without events.
+        first_us: Time of the earliest event. None without events.
         newest_us: Time of the newest event of each stream with events.
-        error: Why the history cannot be read.
+        error: Why the history cannot be read. None if it can.
     """
 
     events: int = 0
@@ -91,11 +91,11 @@ class Source(NamedTuple):
     """The origin of events that are sent to shards.
 
     Attributes:
-        variant: Index of the variant that derived the events; ``POSTED``: they come from files.
+        variant: Index of the variant that derived the events, or ``POSTED`` if they come from files.
         number: Index of the stream in the run.
-        changes: Count of the changes of the tables before the events.
-        epoch: Count of the cuts of the stream (``RoundPlan.cuts``) before the events.
-        route: The further key by which the events are keyed; empty for the correlation key.
+        changes: How often the tables changed before the events.
+        epoch: How many cuts of the stream (``RoundPlan.cuts``) are before the events.
+        route: The further key by which the events are keyed. Empty for the correlation key.
     """
 
     variant: int = POSTED
@@ -107,13 +107,13 @@ class Source(NamedTuple):
 
 
 class HistoryPlace(NamedTuple):
-    """Sort key of portions and facts that are sent to shards.
+    """Where portions and facts are sent. Executors sort them by this key.
 
     Attributes:
         shard: Target shard.
         is_portion: False for facts, which come first.
-        source: The stream; empty for facts.
-        first_us: Time of a portion's earliest event; 0 for facts, and for events matched in the order of the files.
+        source: The stream. Empty for facts.
+        first_us: Time of a portion's earliest event. 0 for facts, and for events matched in the order of the files.
         begin: Offset of the part in the file, in bytes.
         row: Row of the portion's first event in the part.
     """
@@ -159,7 +159,7 @@ def history_files(path: Path) -> tuple[Path, ...]:
 
 
 def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
-    """Return the parts that can be read in parallel: about ``parts`` in all, divided equally among the files.
+    """Return the parts of all files that can be read in parallel: about ``parts``, shared equally among the files.
 
     A file is one part if repeated events are dropped, or if tables change during the run.
     """
@@ -177,7 +177,7 @@ def _is_divided(history: History) -> bool:
 
 
 def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[tuple[Source, Iterator[Portion]]]]:
-    """Return the input of one shard: the shard's index, the facts of all files, and the portions of each source."""
+    """Return the input of a shard from what it was sent: its index, the facts, and the portions of each source."""
     entries = iter(dealt)
     shard, facts = 0, Facts()
     for place, content in entries:
@@ -197,7 +197,7 @@ def _portion(dealt: Dealt) -> Portion:
 
 
 def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-    """Return the function by which a task reads its parts and sends facts and portions of events to shards."""
+    """Return the function with which a task reads its parts, and sends facts and portions of events to shards."""
     numbers = {stream: number for number, stream in enumerate(histories)}
 
     def read(parts: Iterable[Part]) -> Iterator[Dealt]:
@@ -224,10 +224,10 @@ def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callab
 def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
     """Yield the events of a part, with event numbers.
 
-    ``done`` is the number of events in earlier parts. It is added to event times if these are line numbers.
+    Earlier parts have ``done`` events. If event times are line numbers, they are counted from there.
 
     Raises:
-        EventFileError: The file cannot be read; places in the message refer to the whole file.
+        EventFileError: The file cannot be read. Places in the message refer to the whole file.
     """
     path, row = history.files[part.file], (part.file << _FILE_BITS) + (part.span or (0, 0))[0]
     options = replace(history.options, span=part.span)
@@ -247,7 +247,7 @@ def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
 
 
 def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> Iterator[Dealt]:
-    """Yield portions of events that a shard derived for a later round.
+    """Yield portions of events that a shard has derived for a later round.
 
     ``origin`` is the number of the shard, counted over all rounds.
     """
@@ -261,17 +261,14 @@ def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> It
 def _divided(
     batch: EventBatch, source: Source, changes: Sequence[int], cuts: Cuts
 ) -> Iterator[tuple[Source, EventBatch]]:
-    """Divide the events of a batch where tables change and at cuts of the stream.
-
-    Yield the source and the events of each part.
-    """
+    """Divide the events of a batch wherever tables change or the stream is cut. Yield each part with its source."""
     for number, between in _epochs(batch, changes):
         for epoch, events in _epochs(between, cuts.get(source.stream, ())):
             yield source._replace(changes=number, epoch=epoch), events
 
 
 def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, EventBatch]]:
-    """Divide the events at cuts, and yield each part with the number of cuts before it."""
+    """Divide the events at cuts. Yield each part with the number of cuts before it."""
     if not cuts or batch.arrivals is None:
         yield 0, batch
         return
@@ -282,7 +279,7 @@ def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, Event
 
 
 def _portions(batch: EventBatch, place: HistoryPlace, history: History, shards: int) -> Iterator[Dealt]:
-    """Yield, for the correlation key and each further key, a portion for every shard that has any of the events."""
+    """Yield a portion for each shard that has any of the events. Events are sent once for each key."""
     for route, path in {"": None, **history.routes}.items():
         keyed = batch if path is None else batch.keyed_by(path)
         for shard, events in keyed.split_by_shard(shards).items():

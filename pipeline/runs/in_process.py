@@ -24,7 +24,7 @@ _PACKED = {".gz": 8, ".parquet": 8}  # assumed bytes of text per compressed byte
 
 
 def is_small(histories: Mapping[str, History]) -> bool:
-    """Check whether histories are small enough to be matched in this process."""
+    """Check whether histories are so small that matching in this process is quicker than Spark."""
     files = [file for history in histories.values() for file in history.files]
     try:
         return sum(file.stat().st_size * _PACKED.get(file.suffix.lower(), 1) for file in files) < SMALL_BYTES
@@ -49,7 +49,7 @@ class InProcess:
         return outcomes
 
     def run(self, task: RoundTask, progress: Progress) -> Iterator[Reported]:
-        """Yield the reports of all tasks of a round, which may have run before."""
+        """Yield the reports of all tasks of a round. The round may have run before, and is then repeated."""
         earlier = [output for number in range(task.number) for output in self._handed_on[number]]
         self._handed_on[task.number] = []
         dealt = [
@@ -67,7 +67,7 @@ class InProcess:
             progress(READING_SHARE + (1.0 - READING_SHARE) * (shard + 1) / task.options.shards)
 
     def close(self) -> None:
-        """Release the output of earlier rounds."""
+        """Forget the output of earlier rounds."""
         self._handed_on.clear()
 
 

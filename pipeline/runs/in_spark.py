@@ -47,7 +47,7 @@ class InSpark:
         return _SparkWork(self._context, progress).run(tasks.collect)
 
     def run(self, task: RoundTask, progress: Progress) -> Iterable[Reported]:
-        """Return the reports of all tasks of a round, which may have run before."""
+        """Return the reports of all tasks of a round. The round may have run before, and is then repeated."""
         parts = parts_of(task.histories, _PARTS_PER_CORE * self._context.defaultParallelism)
         tasks = 1 if task.reads_lines else max(len(parts), 1)
         dealt = [self._context.parallelize(parts, tasks).mapPartitions(task.reader())]
@@ -62,7 +62,7 @@ class InSpark:
         return _SparkWork(self._context, progress).run(reported.collect)
 
     def close(self) -> None:
-        """Release the output of earlier rounds."""
+        """Forget the output of earlier rounds."""
         for output in self._outputs.values():
             output.unpersist()
 
@@ -80,7 +80,7 @@ class _SparkWork:
         self._share_done = 0.0
 
     def run(self, action: Callable[[], _Answer]) -> _Answer:
-        """Return the result of ``action``, or raise ``BacktestFailed`` if Spark gave up."""
+        """Run ``action`` in the thread and return its result. Raise ``BacktestFailed`` if Spark gave up."""
         group = f"backtest-{uuid.uuid4().hex}"
 
         def work() -> _Answer:

@@ -27,7 +27,7 @@ class Portion:
 
 
 def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
-    """Yield the events of portions by time, ties by their places, about ``BATCH_ROWS`` at a time.
+    """Yield the events of portions by time, about ``BATCH_ROWS`` at a time. Ties are in the order of places.
 
     Portions that overlap in time, such as the portions of an unsorted file, are in memory while they overlap. Portions
     are given in the order of ``first_us``. If ``is_ordered``, they are given in the order of their places, and times

@@ -1,6 +1,6 @@
 """One round of a backtest as a task: its input, and how the events of a shard are matched.
 
-A shard's task returns its rows up to a limit. If a folder is given, the task also writes all rows to files there.
+A shard's task returns its rows up to a limit. If a folder is given, the task writes all rows to files there.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class BacktestOptions:
     """Options of a backtest.
 
     Attributes:
-        shards: Number of parts into which keys are divided; more parts give finer progress, fewer give larger batches.
-        limit: The most rows that are returned of each kind, except the kinds of ``UNLIMITED``.
-        output: A folder for all rows, JSON lines by kind and shard; every task must reach it.
+        shards: Number of parts into which keys are divided. More parts give finer progress, fewer give larger batches.
+        limit: The most rows that are returned of each kind. The kinds of ``UNLIMITED`` have no limit.
+        output: A folder for all rows, as JSON lines by kind and shard. Every task must reach it.
     """
 
     shards: int
@@ -62,16 +62,16 @@ class BacktestOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundTask:
-    """One round of a backtest, sent to the processes that run parts of this round.
+    """One round of a backtest. It is sent to the processes that run parts of the round.
 
     Attributes:
         number: Index of the round.
         options: Options of the backtest.
         histories: The histories that the round reads, by stream.
         ordered: Streams whose events are matched in the order of the files.
-        newest_us: Time of the newest event of each posted stream; empty in the first round.
+        newest_us: Time of the newest event of each posted stream. Empty in the first round.
         ends_us: For each variant, the times of the newest events of derived streams in all shards, as far as an earlier
-            run of this round, or an earlier round, has found them; empty if none are known.
+        round, or an earlier run of this round, has found them. Empty if none are known.
     """
 
     plan: RoundPlan
@@ -92,17 +92,17 @@ class RoundTask:
         return any(history.options.times == "line" for history in self.histories.values())
 
     def reader(self) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-        """Return the function that reads parts of the histories, which works without the engine's modules."""
+        """Return the function that reads parts of the histories. It works without the engine's modules."""
         return reading(self.histories, self.options.shards, self.plan.cuts)
 
     def handed_to(self, reported: Reported) -> Iterator[Dealt]:
-        """Yield the derived events that this round reads from the output of an earlier round."""
+        """Yield the derived events that this round reads, from the output of an earlier round (``reported``)."""
         label, _, entries = reported
         streams = self.plan.reads(self.number)
         return (entry for entry in entries if label == HANDED_ON and entry[0].source.stream in streams)
 
     def matched(self, dealt: Iterable[Dealt]) -> Iterator[Reported]:
-        """Match the input of one shard; yield facts, rows, counts, and derived events for later rounds."""
+        """Match the input of one shard. Yield facts, rows, counts, and derived events for later rounds."""
         began_s = time.time()
         shard, facts, sources = received(dealt)
         yield FACTS, 0, [orjson.dumps(asdict(facts) | {"began_s": began_s})]
@@ -146,7 +146,7 @@ class ShardRows:
     _sent: Counter[str] = field(default_factory=Counter)
 
     def of(self, round_rows: Iterable[RoundRows]) -> Iterator[RoundRows]:
-        """Return the rows within the limit for the driver, and write all rows to files if a folder is given."""
+        """Yield the rows within the limit, for the driver. If a folder is given, write all rows to files there."""
         for rows in round_rows:
             place = f"{rows.label}.{self.names[rows.variant]}" if rows.variant else rows.label
             if self.options.output is not None:
@@ -164,7 +164,7 @@ class ShardRows:
         return self._open[place]
 
     def publish(self, *, is_repeated: bool) -> None:
-        """Rename the finished files to their final names. In a repeated round, remove files of the earlier run."""
+        """Rename the finished files to their final names. In a repeated round, remove old files of the earlier run."""
         for place, file in self._open.items():
             file.close()
             Path(file.name).replace(self._final(place))
@@ -195,6 +195,6 @@ def _fed_rows(
 
 @cache
 def _load(exercises: Sequence[str]) -> None:
-    """Load kernels once per process, so that a comparison does not count their loading as the first variant's work."""
+    """Load kernels once per process. Otherwise, a comparison would count loading as work of the first variant."""
     for exercise in exercises:
         run_exercise(exercise)

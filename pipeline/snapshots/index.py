@@ -20,7 +20,7 @@ _KEY = "forestall:snapshots:{shard}"
 class SnapshotIndex:
     """Positions of the snapshots of every shard, with an index for each generation of the log's layout.
 
-    A snapshot is entered after it is written, and its entry is removed before the snapshot is deleted.
+    An entry is made after its snapshot is written, and removed before the snapshot is deleted.
     """
 
     def __init__(self, server: redis.Redis, generation: int = 0) -> None:
@@ -28,11 +28,11 @@ class SnapshotIndex:
         self._generation = generation
 
     def enter(self, shard: int, position: str, size: int, place: str = "") -> None:
-        """Enter a snapshot of ``size`` bytes with its place, in the form of the option ``snapshots``."""
+        """Enter a snapshot of ``size`` bytes. ``place`` says where it is, in the form of the option ``snapshots``."""
         self._server.hset(self._key(shard), position, f"{size} {place}".rstrip())
 
     def place(self, shard: int, position: str) -> str:
-        """Return the place where a snapshot was written, or an empty text if an earlier release wrote the snapshot."""
+        """Return the place where a snapshot was written. Earlier releases noted no place, which gives an empty text."""
         entry = cast("bytes | None", self._server.hget(self._key(shard), position))
         return "" if entry is None else entry.decode().partition(" ")[2]
 
@@ -62,9 +62,9 @@ def latest(positions: Iterable[str], until: str) -> str | None:
 
 
 def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: int = 0) -> Iterator[LogDamaged]:
-    """Return an error for each shard whose newest snapshot is missing.
+    """Yield an error for each shard whose newest snapshot is missing.
 
-    The snapshots are sought at a place in the form of the option ``snapshots``.
+    Snapshots are looked for at ``place``, which has the form of the option ``snapshots``.
     """
     index, store = SnapshotIndex(server, generation), open_snapshots(place, server, generation)
     for shard in range(shards):
@@ -74,7 +74,7 @@ def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: 
 
 
 def missing_snapshot(index: SnapshotIndex, place: str, shard: int, position: str) -> LogDamaged:
-    """Return the error for a missing snapshot. The message names the place where it was written."""
+    """Return the error for a missing snapshot. Its message names the place where the snapshot was written."""
     origin = index.place(shard, position)
     if origin and origin != place:
         reason = (

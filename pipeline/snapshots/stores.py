@@ -15,7 +15,7 @@ _KEY = "forestall:snapshot:{shard}:{position}"
 
 
 class FolderSnapshots:
-    """Snapshots as files ``<shard>/<position>.state``, which are written atomically.
+    """Snapshots as files ``<shard>/<position>.state``. A file is written as a whole or not at all.
 
     The folder is created on the first write. With ``is_durable``, files are synced to disk. Otherwise a crash of the
     machine may lose or damage files.
@@ -62,8 +62,7 @@ class FolderSnapshots:
 class RedisSnapshots:
     """Snapshots as values in Redis, for clusters whose machines share no folder.
 
-    Each snapshot has a key of its own. Redis limits a value, and so a state, to 512 MB; more shards make states
-    smaller.
+    Each snapshot has a key of its own. Redis limits a value to 512 MB, and so a state. More shards make states smaller.
     """
 
     def __init__(self, server: redis.Redis, generation: int = 0) -> None:
@@ -87,14 +86,14 @@ class RedisSnapshots:
 
 
 class FormerlyInRedis(FolderSnapshots):
-    """A folder of snapshots that has replaced Redis. Older snapshots are still read from Redis."""
+    """A folder of snapshots that has replaced Redis. Redis is read too, because it may have older snapshots."""
 
     def __init__(self, folder: Path, before: RedisSnapshots) -> None:
         super().__init__(folder, is_durable=True)
         self._before = before
 
     def read(self, shard: int, position: str) -> bytes | None:
-        """Return the bytes of a snapshot, if it exists in either store."""
+        """Return the bytes of a snapshot from the store that has it, or None if neither has."""
         body = super().read(shard, position)
         return self._before.read(shard, position) if body is None else body
 
@@ -121,5 +120,5 @@ def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> Fold
 
 
 def place_of(generation: int, shard: int) -> str:
-    """Return the part of a snapshot's key that names generation and shard."""
+    """Return the part of a snapshot's key that names the generation and the shard."""
     return f"{generation}:{shard}" if generation else str(shard)

@@ -45,7 +45,7 @@ Offset = dict[str, str]
 
 @dataclass(frozen=True)
 class ShardRanges(InputPartition):
-    """The ranges of some shards in a micro-batch, read by one task, as (shard, after, until) with stored positions."""
+    """The input of one Spark task: ranges of some shards, as (shard, after, until) with positions of the log."""
 
     ranges: tuple[tuple[int, str, str], ...]
 
@@ -62,10 +62,9 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._written: Offset = {}
 
     def initialOffset(self) -> dict[str, str]:
-        """Return the positions after which reading starts.
+        """Return the positions after which a new query reads: by default, the start of the log.
 
-        These are the start of the log, the position of the last resharding, or the end of the continuous runtime's
-        steps.
+        After a resharding, they are its positions. After the continuous runtime, they are the end of its steps.
         """
         starts = beginnings(self._connection(), self._options)
         stepped = cast(
@@ -81,10 +80,10 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_entries * self._options.shards)
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
-        """Return the end of the next micro-batch, after waiting up to ``wait_ms`` for entries.
+        """Return the end of the next micro-batch. If no entries are there, wait up to ``wait_ms`` for some.
 
-        Raise ``LogUnreachable`` if the server did not answer in all retries, and ``LogDamaged`` if the checkpoint is
-        new and the log's beginning is gone, or the checkpoint is ahead of the log or of the results. Raise
+        Raise ``LogUnreachable`` if the server did not answer in all retries. Raise ``LogDamaged`` if the checkpoint is
+        new and the log's beginning is gone, or if the checkpoint is ahead of the log or of the results. Raise
         ``SourceOptionError`` if the checkpoint or the log has another number of shards.
         """
         self._check_shards(start)
@@ -146,7 +145,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     server.xtrim(key, minid=floor, approximate=True, limit=surplus)
 
     def _drop_snapshots(self, shard: int, committed: str) -> str | None:
-        """Remove snapshots older than the newest committed one, and return the position of the latter."""
+        """Remove snapshots older than the newest committed one. Return the position of the newest committed one."""
         index = SnapshotIndex(self._connection(), self._options.generation)
         floor = index.latest(shard, committed)
         if floor is not None:
@@ -176,7 +175,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def check(self, start: Offset) -> None:
-        """Check that the log can be read from these positions on, and raise ``LogDamaged`` otherwise.
+        """Check that the log can be read from these positions on. Raise ``LogDamaged`` otherwise.
 
         If entries at the beginning of a shard are gone, the shard cannot be read from its beginning, because
         declarations would be missing.
@@ -221,7 +220,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _check_start(self, shard: int, start: str) -> None:
-        """Refuse to start at a resharding position whose snapshot is gone, because entries after it may be trimmed."""
+        """Refuse to start at a resharding position whose snapshot is gone, because later entries may be trimmed."""
         if SnapshotIndex(self._connection(), self._options.generation).latest(shard, start) is None:
             raise LogDamaged(
                 f"shard {shard} of the event log is to be read from {start} on, where the log was divided into "
@@ -232,7 +231,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _ends(self, start: Offset, entries: int) -> Offset:
-        """Return, for each shard, the last position among at most ``entries`` (0: all) entries after ``start``."""
+        """Return the end of a range of each shard: the last of at most ``entries`` (0: all) entries after ``start``."""
         afters = [start[str(shard)] for shard in range(self._options.shards)]
         script = read_script("pipeline.sources", "ends")
         keys, args = script.bind(
@@ -256,7 +255,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {str(shard): position.decode() for shard, position in enumerate(positions)}
 
     def _wait(self, start: Offset) -> bool:
-        """Wait up to ``wait_ms`` for an entry; return True if one arrived."""
+        """Wait up to ``wait_ms`` for an entry. Return whether one arrived."""
         if not self._options.wait_ms:
             return False
         afters: dict[Any, Any] = {key: start[str(shard)] for shard, key in enumerate(self._keys)}
@@ -265,7 +264,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def log_ends(options: EventLogOptions) -> Offset:
-    """Return the last position of each shard, or the start position of a shard without entries.
+    """Return the last position of each shard. A shard without entries has the start position.
 
     Raise ``SourceOptionError`` if the log has another number of shards.
     """
@@ -292,16 +291,16 @@ def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
 
 
 def _up_to(written: str, start: str, end: str) -> str:
-    """Return the end of a range, or an earlier end if results are already written for a first part of the range.
+    """Return the end of a range. If results are written for a first part of the range, return the end of this part.
 
-    The earlier end is that of the written part. So the results of a range are written completely or not at all, even if
-    a new checkpoint reads the log again. Derived events of a written range are ignored.
+    So the results of a range are written completely or not at all, even if a new checkpoint reads the log again. If a
+    range is written, its derived events are ignored.
     """
     is_within = position_order(start) < position_order(written) < position_order(end)
     return written if is_within else end
 
 
 def _earlier(end: Offset, target: Offset, start: Offset) -> Offset:
-    """Return, for each shard, the earlier of ``end`` and ``target``, but never a position before ``start``."""
+    """Return the earlier of ``end`` and ``target`` for each shard. It is never before ``start``."""
     bounded = {shard: min(position, target[shard], key=position_order) for shard, position in end.items()}
     return {shard: max(position, start[shard], key=position_order) for shard, position in bounded.items()}

@@ -27,7 +27,7 @@ Page: TypeAlias = "Sequence[tuple[bytes, Mapping[bytes, bytes]]]"
 
 
 def connect(options: EventLogOptions, name: str | None = None) -> redis.Redis:
-    """Open a connection that retries while the server does not answer, with growing pauses up to a limit.
+    """Open a connection. While the server does not answer, it retries, with growing pauses up to a limit.
 
     ``name`` is the connection's name in Redis' list of clients.
     """
@@ -42,9 +42,9 @@ def connect(options: EventLogOptions, name: str | None = None) -> redis.Redis:
 
 
 def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[Page]:
-    """Yield entries of a shard after ``after``, up to and including ``until``, as Redis returns them.
+    """Yield the entries of a shard after ``after``, up to and including ``until``, in pages as Redis returns them.
 
-    Raise ``LogUnreachable`` if the server did not answer in all retries, ``LogDamaged`` if entries are gone.
+    Raise ``LogUnreachable`` if the server did not answer in all retries, and ``LogDamaged`` if entries are gone.
     """
     reached = after
     while reached != until:
@@ -67,7 +67,7 @@ def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Itera
 
 
 def read_entries(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[list[StoredEntry]]:
-    """Yield decoded entries, otherwise as ``read_pages``."""
+    """Yield the decoded entries of a shard. Range and errors are those of ``read_pages``."""
     for page in read_pages(server, shard, after, until):
         yield [stored_entry(position, fields) for position, fields in page]
 
@@ -90,7 +90,7 @@ def text_of(fields: Mapping[bytes, bytes], name: bytes) -> str:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Raise ``LogUnreachable`` if the server does not answer in the block."""
+    """Raise ``LogUnreachable`` if the server does not answer a call in the block."""
     try:
         yield
     except (redis.ConnectionError, redis.TimeoutError) as error:
@@ -116,7 +116,7 @@ def _facts(server: redis.Redis, key: str) -> Any:
 def last_position(server: redis.Redis, key: str, position: str) -> str:
     """Return the position of the last entry of a shard at or before ``position``.
 
-    If all such entries were removed, the result is ``position``, or the last position ever used if it is earlier.
+    If all such entries were removed, return ``position``, but no later position than the shard has ever used.
     """
     facts = _facts(server, key)
     if facts is None:
@@ -130,7 +130,7 @@ def last_position(server: redis.Redis, key: str, position: str) -> str:
 
 
 def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
-    """Return the position after which each shard's log begins: its start, or the position of the last resharding."""
+    """Return the position after which each shard's log begins: the start, or the position of the last resharding."""
     if not options.generation:
         return dict.fromkeys(range(options.shards), START)
     with reaching():
@@ -140,7 +140,7 @@ def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
 
 
 def written_up_to(server: redis.Redis, options: EventLogOptions, shard: int) -> str:
-    """Return the position in a shard's log up to which results are written, by any checkpoint."""
+    """Return the position in a shard's log up to which results are written, whatever checkpoint led to them."""
     noted = server.hget(options.results, f"position:{shard}") if options.results else None
     return START if noted is None else cast("bytes", noted).decode()
 

@@ -27,20 +27,21 @@ class EventLogOptions:
     """The options for reading the log, and for the place of the saved states.
 
     Attributes:
-        shards: Number of shards; fixed for the life of a checkpoint.
+        shards: Number of shards. It is fixed for the life of a checkpoint.
         snapshots: Place of snapshots: ``redis``, or a folder that every worker reaches by this path.
         max_entries: The most entries of one shard in one micro-batch.
-        max_bytes: The most bytes of one shard in one micro-batch, but always at least one entry.
-        retain_entries: Entries of a shard that are retained before the committed offset, for replays.
+        max_bytes: The most bytes of one shard in one micro-batch. A single entry may have more.
+        retain_entries: How many entries of a shard before the committed offset are retained for replays.
         tasks: The most Spark tasks that read shards with new entries.
         wait_ms: How long planning waits for entries before it plans an empty micro-batch.
         retries: Attempts after a lost connection, with growing pauses of at most 2 seconds.
-        snapshot_bytes: The least bytes of entries that a shard matches between two snapshots; never less than the size
-            of its state.
+        snapshot_bytes: The least bytes of entries that a shard matches between two snapshots. If its state is larger,
+            the
+        size of the state counts.
         generation: Generation of the log's layout: 0 for the original shards, otherwise the number of shards after the
-            last resharding; each generation has its own snapshots.
-        results: Redis hash in which the sink notes, under ``position:`` and the shard, up to which entry results are
-            written; empty: the sink notes nothing.
+        last resharding. Each generation has its own snapshots.
+        results: Redis hash in which the sink notes up to which entry results are written, under ``position:`` and the
+        shard. Empty if the sink notes nothing.
     """
 
     redis_url: str
@@ -71,5 +72,5 @@ class EventLogOptions:
 
 
 def with_options(source: type[_Source], options: Any) -> type[_Source]:
-    """Return a source class with the options as attribute ``source_options``, which Spark sends to its processes."""
+    """Return a source class with the attribute ``source_options``. Spark sends the class to its processes."""
     return type(source.__name__, (source,), {"source_options": options})

@@ -17,13 +17,13 @@ _GONE = ("java.io.EOFException", "java.net.SocketException", "java.net.SocketTim
 
 
 def lost_source(error: Exception) -> bool:
-    """Check whether the Python process in which Spark plans micro-batches died without reporting an error."""
+    """Check whether Spark lost a Python process that planned micro-batches, and the process reported no error."""
     stacks = str(getattr(error, "_stackTrace", ""))  # of the exception and its causes in the JVM
     return any(name in stacks for name in _OF_SOURCE) and any(name in stacks for name in _GONE)
 
 
 def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
-    """Call a function, and repeat the call if the Python process in which Spark plans micro-batches has died."""
+    """Call a function. Repeat the call if Spark lost the Python process that plans micro-batches."""
     for _ in range(_TRIES - 1):
         try:
             return call()
@@ -36,7 +36,7 @@ def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
 def summary_of(error: Exception) -> str:
     """Return a failure in one line, without stacks.
 
-    The line is the last one with an error of this project, or else the last line.
+    The line is the last one with an error of this project. Without such a line, it is the last line.
     """
     if lost_source(error):
         return "the Python process in which Spark plans micro-batches died, or was killed as memory is short"

@@ -1,7 +1,7 @@
 """Spark on a cluster: the packages sent to its machines, the required packages there, and the number of cores.
 
-The project's own packages travel with the job, so that the machines run the driver's code. Third-party packages are
-compiled for a machine. They do not travel and must be installed in the machine's Python.
+The project's own packages travel with the job, so that the machines run the driver's code. Third-party packages do not
+travel, because they are compiled for a machine. They must be installed in the machine's Python.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ Report = tuple[str, str, dict[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Options for driver and machines of a cluster, which are ignored for a local master.
+    """Options for driver and machines of a cluster. A local master ignores them.
 
     Attributes:
-        python: Interpreter on every machine, the driver's included; empty: the path of the current interpreter.
-        driver_host: Name or address by which the machines reach the driver; empty: Spark finds one.
-        bind_address: Address on which the driver listens; empty: the value of ``driver_host``.
+        python: Interpreter on every machine, the driver's included. If empty, the path of the current interpreter.
+        driver_host: Name or address by which the machines reach the driver. If empty, Spark finds one.
+        bind_address: Address on which the driver listens. If empty, the value of ``driver_host``.
         worker_folder: Folder on each machine for compiled kernels, and for states that one process hands over to the
-            next.
+        next.
         patience_s: Longest wait for the first machine.
-        steady_s: Waiting for more machines ends after this time without a new one.
+        steady_s: If no machine has arrived for so long, no more are awaited.
     """
 
     python: str = ""
@@ -62,7 +62,7 @@ class ClusterOptions:
         return self.python or sys.executable
 
     def handover(self, log_identity: str) -> Path:
-        """Return the folder on each machine for the states of one log."""
+        """Return the folder on each machine for the states of one log that processes hand over."""
         return self.worker_folder / "handover" / log_identity
 
 
@@ -124,10 +124,10 @@ def starting_on(master: str) -> Iterator[None]:
 
 
 def await_machines(context: SparkContext, options: ClusterOptions) -> int:
-    """Wait for the machines of a cluster, check their Python packages, and return the number of cores.
+    """Wait for the machines of a cluster, and check their Python packages. Return the number of cores.
 
-    For a local master, the function does nothing. Raise ``ClusterUnready``, with the details, if no machine registered
-    or a machine lacks a package.
+    A local master has nothing to wait for. Raise ``ClusterUnready``, with the details, if no machine registered or a
+    machine lacks a package.
     """
     master = context.master or ""
     if is_local(master):
@@ -157,7 +157,7 @@ class ExecutorWatch:
         self._most: Counter[str] = Counter()  # the most executors at one time, by machine
 
     def look(self) -> tuple[int, list[str]]:
-        """Return the number of executors, and the machine of each missing executor."""
+        """Return the number of executors, and for each missing executor its machine."""
         now = Counter(_executors(self._context))
         self._most |= now
         return now.total(), sorted((self._most - now).elements())
@@ -212,10 +212,10 @@ def _check_python(context: SparkContext) -> None:
 
 
 def faults_of(reports: Iterable[Report], needed: Mapping[str, str]) -> list[str]:
-    """Return sentences about machines whose packages are missing or differ from the driver's (``needed``).
+    """Return sentences about machines whose packages are missing, or differ from the driver's (``needed``).
 
     A report has a machine's host name, its interpreter, and the version of each package (empty: not installed). Major
-    versions must be equal; for Spark, also minor versions.
+    versions must be equal. For Spark, the minor versions must be equal too.
     """
     faults: set[str] = set()
     for host, python, versions in reports:

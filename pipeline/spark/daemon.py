@@ -1,8 +1,8 @@
 """Spark's Python daemon, which imports the pipeline's modules once for all workers forked from it.
 
-The daemon of continuous tasks has also loaded the kernels, so that a task that replaces a dead task matches at once.
-The daemon may have been prepared while Java started (``prepared``). Spark starts this daemon instead of
-``pyspark.daemon`` on local masters only, because a cluster's machines lack the packages before a task begins.
+For continuous tasks, the daemon loads the kernels as well. So a task that replaces a dead task matches at once. The
+daemon may have been prepared while Java started (``prepared``). Spark starts this daemon in place of
+``pyspark.daemon``, but only on local masters, because a cluster's machines lack the packages before a task begins.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _matcher_modules() -> Iterator[str]:
-    """Return the modules that only matching needs. Hosts of operators would otherwise be imported on first use."""
+    """Yield the modules that only matching needs. Hosts of operators would otherwise be imported on first use."""
     yield from ("pipeline.runs.in_spark", "pipeline.job", "pipeline.warmup", "shards.place")
     kinds = import_module("shards.kinds")
     yield from (module.name for module in walk_packages(kinds.__path__, f"{kinds.__name__}."))

@@ -70,8 +70,8 @@ def archive_options(java: str, *, writes: bool) -> str:
 
     A process can write its loaded classes to an archive when it ends. Later processes map the archive and start in
     little more than half the time. The archive is in the ``kept_folder``. Its name depends on everything that
-    determines its content, such as ``java``, the output of ``java -version``. The JVM ignores an archive that does not
-    fit. With ``writes``, the process may write a missing archive at its end, which takes some seconds.
+    determines its content, such as ``java``, the output of ``java -version``. If an archive does not fit, the JVM
+    ignores it. With ``writes``, the process may write a missing archive at its end, which takes some seconds.
     """
     if _OTHER_MACHINE in java:
         return ""

@@ -30,12 +30,12 @@ _PIECE = 65_536
 
 
 def is_prepared() -> bool:
-    """Check whether this process is a prepared daemon, started in advance of Spark's daemon."""
+    """Check whether this process is a prepared daemon, which was started before Spark's own daemon."""
     return sys.argv[-1].startswith(LISTENING)
 
 
 def await_turn() -> None:
-    """Wait in a prepared daemon for the daemon that Java starts and take over its work, or exit if none connects."""
+    """Wait in a prepared daemon for the daemon that Java starts, and take over its work. Exit if none comes."""
     with socket.socket(fileno=int(sys.argv[-1].removeprefix(LISTENING))) as listening:
         ready, _, _ = select.select([listening, sys.stdin], [], [])
         _remove(Path(listening.getsockname()))
@@ -67,9 +67,9 @@ def _remove(place: Path) -> None:
 
 
 def is_passed_on() -> bool:
-    """Pass the work of this daemon on to a prepared daemon and wait for its end.
+    """Pass the work of this daemon on to a prepared daemon, and wait until it ends.
 
-    Return False if no prepared daemon is listening.
+    Return False if there is no prepared daemon to take the work.
     """
     # house: allow environment: Spark passes it to its processes
     environment = dict(os.environ)

@@ -22,7 +22,7 @@ Heartbeat = Callable[[], None]
 class Pulse(StreamingQueryListener):
     """The heartbeat of a query, sent after each micro-batch, and about once a second while no entries arrive.
 
-    Spark calls the listener in the thread that runs the query, so there is no heartbeat while this thread waits.
+    Spark calls the listener in the thread that runs the query. So while this thread waits, there is no heartbeat.
     ``committed`` receives Spark's JSON about each micro-batch.
     """
 
@@ -31,13 +31,13 @@ class Pulse(StreamingQueryListener):
         self._committed = committed
 
     def pass_on(self, jprogress: Any) -> None:
-        """Pass on Spark's report of a micro-batch, fetched as text by one call to the JVM."""
+        """Give Spark's report of a micro-batch to ``committed``, as a text that one call to the JVM fetches."""
         if self._committed is not None:
             self._committed(str(jprogress.json()))
 
     @cached_property
     def _jlistener(self) -> Any:
-        """The listener for Spark, because PySpark's own listener copies each event to Python: 80 ms per micro-batch."""
+        """The listener for Spark. PySpark's own one copies each event to Python, which takes 80 ms per micro-batch."""
         return SparkContext._jvm.PythonStreamingQueryListenerWrapper(_Receiver(self))  # type: ignore[union-attr]
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name

@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 
 class RunningQuery(ABC, Generic[_Row]):
-    """A query from a source to a sink on the driver; subclasses define the errors for failures.
+    """A query from a source to a sink on the driver. Subclasses define the errors for failures.
 
     ``read_rows`` converts a collected micro-batch to rows. The sink is called on the driver with the rows and the
     number of each micro-batch, and after a crash again with the same rows and number. If the sink ended the query by an
@@ -84,7 +84,7 @@ class RunningQuery(ABC, Generic[_Row]):
             self._query = self._begin()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Wait until the query ends or ``request_stop`` is called; return False after the time limit (None: no limit).
+        """Wait until the query ends or ``request_stop`` is called. Return False if ``timeout_s`` have passed before.
 
         ``look`` is called regularly. The method raises if the query failed or Spark's process is gone.
         """
@@ -105,9 +105,9 @@ class RunningQuery(ABC, Generic[_Row]):
         self._is_stop_requested = True
 
     def drain(self) -> None:
-        """Wait until all input that is available at the time of the call has reached the sink.
+        """Wait until all input that is available now has reached the sink.
 
-        The method restarts the query and raises as ``wait`` does.
+        Errors are those of ``wait``. If a process of the source dies, the query is restarted.
         """
         with self._failures():
             while not self._is_drained():
@@ -121,7 +121,7 @@ class RunningQuery(ABC, Generic[_Row]):
 
     @abstractmethod
     def _fail(self, error: Exception) -> NoReturn:
-        """Raise the subclass's error for a failure of the query, whose cause may be ``sink_error``.
+        """Raise the subclass's error for a failure of the query. Its cause may be ``sink_error``.
 
         If ``error`` is not a ``PySparkException``, Spark's process has ended.
         """
@@ -136,7 +136,7 @@ class RunningQuery(ABC, Generic[_Row]):
             raise
 
     def _is_drained(self) -> bool:
-        """Process all available input; return False if the query was restarted, so that input remains."""
+        """Process all available input. Return False if the query was restarted, because then input is left."""
         try:
             self._started().processAllAvailable()
         except PySparkException:
@@ -146,7 +146,7 @@ class RunningQuery(ABC, Generic[_Row]):
     def _is_restarted(self) -> bool:
         """Restart an ended query if only a Python process of its source died, for example for lack of memory.
 
-        Return whether the query was restarted, and raise the error of any other failure.
+        Return whether the query was restarted. If it failed for another reason, raise its error.
         """
         try:
             self._started().awaitTermination()

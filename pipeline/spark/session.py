@@ -58,9 +58,9 @@ class SessionOptions:
         data_folder: Spark's scratch files, warehouse and log settings are below ``<data_folder>/spark``.
         master: Spark master: ``local[*]`` for processes of this machine, or a cluster, such as ``spark://HOST:PORT``.
         writes_archive: Whether Spark's Java process may take some seconds at its end to write its archive of classes.
-        settings: More settings of Spark, such as ``spark.driver.memory``; they override all others.
-        task_attempts: Attempts at a task before the job fails, for example after its Python process was killed; 1 is
-            Spark's own setting on a cluster, and attempts that ``master`` names take precedence.
+        settings: More settings of Spark, such as ``spark.driver.memory``. They override all others.
+        task_attempts: Attempts at a task before the job fails, for example because its Python process was killed. 1
+        means Spark's own setting on a cluster. If ``master`` names attempts, they take precedence.
     """
 
     data_folder: Path
@@ -72,13 +72,13 @@ class SessionOptions:
 
 
 def build_session(options: SessionOptions) -> SparkSession:
-    """Return the session of this process, which is started on first use. See ``build_context``."""
+    """Return the session of this process. It is started at the first call, with ``build_context``."""
     build_context(options)
     return SparkSession.builder.getOrCreate()
 
 
 def build_context(options: SessionOptions) -> SparkContext:
-    """Return the Spark context of this process, which is started on first use.
+    """Return the Spark context of this process. It is started at the first call.
 
     Jobs without frames need nothing else.
     """
@@ -97,9 +97,9 @@ def build_context(options: SessionOptions) -> SparkContext:
 
 @contextmanager
 def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
-    """Start a Python daemon for continuous tasks, while the block starts Java on this machine with the yielded options.
+    """Start a Python daemon for continuous tasks, beside Java on this machine.
 
-    The daemon ends with the block, or with this process.
+    The block starts Java, with the options that it gets. The daemon ends with the block, or with this process.
     """
     with TemporaryDirectory(prefix="forestall-", ignore_cleanup_errors=True) as folder:
         place = str(Path(folder) / "daemon")
@@ -131,7 +131,7 @@ def end_session(session: SparkSession | SparkContext) -> None:
 
 
 def end_with_process(context: SparkContext) -> None:
-    """Stop Spark's Java side. Its Python side ends with this process, or with the next context."""
+    """Stop Spark's Java side. Its Python side remains until this process ends, or the next context begins."""
     with suppress(OSError, Py4JError):
         context._jsc.stop()  # the only way to skip the wait
 
@@ -157,10 +157,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _master_of(options: SessionOptions) -> str:
-    """Return the master.
-
-    A local master includes the attempts at a task, because Spark reads them only from there.
-    """
+    """Return the master. If it is local, the attempts at a task are part of it, where alone Spark reads them."""
     threads = _LOCAL_THREADS.fullmatch(options.master)
     return options.master if threads is None else f"local[{threads[1] or 1},{options.task_attempts}]"
 
@@ -168,7 +165,7 @@ def _master_of(options: SessionOptions) -> str:
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
     """Return the environment of Spark's Python processes.
 
-    It has the folder of kernels, and a ban on imports from the working folder.
+    It names the folder of kernels, and forbids imports from the working folder.
     """
     # house: allow environment: numba's own variable, set by builds and by hand, wins
     kernel_folder = os.environ.get("NUMBA_CACHE_DIR", "")

@@ -1,6 +1,6 @@
 """Spark's Python workers by role: workers that match are separate from workers that read the log.
 
-Workers with the same environment form one pool of Spark, forked from one daemon.
+Workers with the same environment are one pool of Spark, and one daemon forks them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ TASK_ENVIRONMENT = {_ROLE: _TASK}
 
 @contextmanager
 def matcher_workers(context: SparkContext, *, are_tasks: bool = False) -> Iterator[None]:
-    """Reserve Python workers of Spark for the steps that are planned in the block.
+    """Use separate Python workers for the steps that are planned in the block.
 
-    A reserved worker keeps its kernels and the states of its shards. Otherwise workers would read in one micro-batch
-    and match in the next. With ``are_tasks``, the workers run continuous tasks, and their daemon has loaded the
-    kernels.
+    They keep their kernels and the states of their shards. Otherwise, a worker would read in one micro-batch and match
+    in the next. With ``are_tasks``, they run continuous tasks, and their daemon has loaded the kernels.
     """
     context.environment[_ROLE] = _TASK if are_tasks else _MATCHER
     try:
