@@ -1,4 +1,4 @@
-"""The console's application: routes, access, and error pages."""
+"""The console's application: its routes, who may see them, and error pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
-    """Create the application for the service at ``url``. It answers to the names ``hosts`` and to IP addresses."""
+    """Create the console of the service at ``url``. It answers requests to the names ``hosts`` and to IP addresses."""
     sessions = Sessions()
 
     @asynccontextmanager
@@ -52,9 +52,9 @@ def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
 
 
 def _endpoint(view: View) -> Any:
-    """Return the endpoint of a view, which redirects browsers without a session to the login.
+    """Return the endpoint of a view. It renders failures as error pages.
 
-    Failures are rendered as error pages.
+    Browsers without a session are redirected to the login.
     """
 
     async def show(request: Request) -> Response:

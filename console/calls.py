@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 def at(*parts: str) -> str:
-    """Build a path of the API from parts, each quoted."""
+    """Build a path of the API from its parts. Each part is quoted."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
 class Api:
-    """Calls one service with one API key (None: no key), without retries, so that pages report an outage at once."""
+    """Calls one service with one API key (None: no key). Nothing is retried, so that pages report an outage at once."""
 
     def __init__(self, url: str, key: str | None) -> None:
         self._client = AsyncClient(url, key, patience_s=0.0, overload_patience_s=0.0)
@@ -37,29 +37,29 @@ class Api:
         await self._client.aclose()
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path, without empty parameters.
+        """GET a path and return JSON. Parameters without a value are not sent.
 
-        Return JSON, possibly from an equal call at most ``age_s`` seconds ago.
+        If an equal call is at most ``age_s`` seconds old, its answer is returned again.
         """
         query = _query_of(parameters)
         call = (path, tuple(sorted(query.items())))
         return await self.shared(call, age_s, lambda: self._client.request("GET", path, query=query))
 
     async def tagged(self, path: str) -> tuple[Any, str]:
-        """GET a path and return JSON with its ETag (empty: none), never from an earlier call."""
+        """GET a path. Return JSON, never of an earlier call, and its ETag, which may be empty."""
         tagged = await self._client.find(path)
         return tagged or (await self._client.request("GET", path), "")  # the second call raises the error
 
     async def ask(self, path: str, question: Any, *, age_s: float = 0.0) -> Any:
-        """POST a question, which changes nothing.
+        """POST a question and return JSON. A question changes nothing.
 
-        Return JSON, possibly from an equal call at most ``age_s`` seconds ago.
+        If an equal call is at most ``age_s`` seconds old, its answer is returned again.
         """
         call = (path, orjson.dumps(question))
         return await self.shared(call, age_s, lambda: self._client.request("POST", path, body=question))
 
     async def shared(self, name: Hashable, age_s: float, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return the result of ``ask``, or a result under the same ``name`` that is at most ``age_s`` seconds old."""
+        """Return the result of ``ask``. A result under the same ``name`` is used again for ``age_s`` seconds."""
         if not age_s:
             return await ask()
         asked_at, answer = self._kept.get(name, (0.0, None))

@@ -18,7 +18,7 @@ HEIGHT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a histogram; ``top`` and ``height`` are in units of the drawing. A bar is 10 units wide."""
+    """A bar of a histogram. ``top`` and ``height`` are in units of the drawing, in which each bar is 10 units wide."""
 
     x: int
     top: float
@@ -28,7 +28,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A histogram of results over time. ``width`` is the duration of a bar as a text, ``most`` the highest count."""
+    """A histogram of results over time. ``width`` is the time of a bar, as a text. ``most`` is the highest count."""
 
     bars: Sequence[Bar]
     width: str
@@ -44,7 +44,10 @@ class Histogram:
 
 
 def histogram(times: Iterable[str], noun: str) -> Histogram | None:
-    """Count times in bars of the shortest round duration that gives at most 48 bars; return None without times."""
+    """Count times in bars, or return None without times.
+
+    Bars have the shortest round duration with which there are at most 48.
+    """
     seconds = sorted(moment.timestamp() for moment in map(parse, times) if moment is not None)
     if not seconds:
         return None
@@ -57,7 +60,7 @@ def histogram(times: Iterable[str], noun: str) -> Histogram | None:
 def hourly(counts: Mapping[int, int], noun: str, newest: int) -> Histogram | None:
     """Return the histogram of the 48 hours up to ``newest``, or None without results.
 
-    ``counts`` are by hour, in hours since 1970.
+    ``counts`` has the number of results by hour. Hours are counted from 1970.
     """
     first = newest - _MOST_BARS + 1
     shown_counts = {hour: count for hour, count in counts.items() if hour >= first}

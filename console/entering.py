@@ -32,7 +32,7 @@ def _login(request: Request, path: str, error: str = "", status: int = 200) -> R
 
 
 async def _log_in(request: Request) -> Response:
-    """Check a key by asking the API for its rights, and begin a session."""
+    """Begin a session for a key, if the API accepts the key when asked for its rights."""
     try:
         form = await read_form(request)
     except FormRefused:
@@ -71,7 +71,7 @@ async def _log_out(request: Request) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """Return the path if it is one of this console, or ``/`` for any other text."""
+    """Return ``path`` if it is in this console, so that a login redirects nowhere else. Otherwise return ``/``."""
     parts = urlsplit(path)
     is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and not parts.scheme
     return path if is_own else "/"

@@ -30,7 +30,7 @@ def parse(time: str | None) -> datetime | None:
 
 
 def when(time: str | None) -> Markup:
-    """Format a time as HTML, in UTC and to the second, with the time as the API gave it as tooltip."""
+    """Format a time as HTML, in UTC and to the second. The tooltip has the time as the API gave it."""
     parsed = parse(time)
     if parsed is None:
         return _NONE
@@ -39,7 +39,7 @@ def when(time: str | None) -> Markup:
 
 
 def ago(time: str | None) -> str:
-    """Format the age of a time, by this machine's clock."""
+    """Format how long ago a time was, by this machine's clock."""
     parsed = parse(time)
     if parsed is None:
         return "never"
@@ -76,7 +76,7 @@ def number(value: float | None, digits: int = 0) -> str:
 
 
 def figure(value: float) -> str:
-    """Format a computed number: whole, with two decimals, or below 1 with three significant digits."""
+    """Format a number that was computed: 3, 3.14, or 0.00314. Whole numbers have no decimals."""
     if value == round(value, 0):
         return number(value)
     return number(value, 2) if abs(value) >= 1 else f"{value:.3g}"
@@ -104,12 +104,12 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
 
 
 def early(summary: Mapping[str, Any] | None) -> int:
-    """Count the early terminations in a summary, without partial matches that ended with their transactions."""
+    """Count the early terminations in a summary. Partial matches that ended with their transactions are left out."""
     return 0 if summary is None else int(summary["total"] - summary["by_form"].get("end", 0))
 
 
 def as_json(value: Any, *, is_indented: bool = False) -> str:
-    """Format a value as JSON. A text is returned unchanged unless ``is_indented``."""
+    """Format a value as JSON. If ``is_indented`` is false, a text is returned unchanged."""
     if isinstance(value, str) and not is_indented:
         return value
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 if is_indented else None).decode()

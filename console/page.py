@@ -67,16 +67,16 @@ class Page:
         return self.session.api
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path of the API; return JSON, possibly from an equal call at most ``age_s`` seconds ago.
+        """GET a path of the API and return JSON. If an equal call is at most ``age_s`` seconds old, its answer is used.
 
-        A refresh also reuses answers to other pages with the same key, so that many open pages do not load the API.
+        A refresh also uses answers that other pages got with the same key, so that many open pages do not load the API.
         """
         async with self._calls:
             return await self.api.get(path, age_s=max(age_s, self.shared_s), **parameters)
 
     @property
     def shared_s(self) -> float:
-        """The greatest age, in seconds, of reused answers: 0 for a click, most of the refresh period for a refresh."""
+        """How old a reused answer may be, in seconds: 0 after a click, and most of the refresh period for a refresh."""
         try:
             period_s = float(self.request.headers.get("x-refresh", 0))
         except ValueError:
@@ -93,9 +93,9 @@ class Page:
         return self.parameter(name) or (self.only_stream if name == "stream" else None)
 
     def parameter(self, name: str) -> str | None:
-        """Return a parameter of the address, also ``stream``, or None if missing or empty.
+        """Return a parameter of the address, or None if missing or empty. ``stream`` has no default here.
 
-        Use this method for lists that show only what the key may access, because they need no stream.
+        Use this method for lists that need no stream, because they show only what the key may access.
         """
         return self.request.query_params.get(name) or None
 
@@ -109,7 +109,7 @@ class Page:
         return str(self.request.path_params[name])
 
     async def form(self) -> dict[str, str]:
-        """Return the members of a sent form; raise ``FormRefused`` unless the form has this session's token."""
+        """Return the members of a sent form. Raise ``FormRefused`` unless it has this session's token."""
         members = await read_form(self.request)
         sent_token = members.pop("token", "") or self.request.headers.get("x-console-token", "")
         if not is_own_change(self.request, self.session.token, sent_token):
@@ -138,7 +138,7 @@ class Page:
         return self._unless_known(answer) if self.is_refresh and status == 200 else answer
 
     def _unless_known(self, answer: Response) -> Response:
-        """Answer a refresh with 304 and no body if the browser already shows the same content."""
+        """Return the answer, or to a refresh 304 without a body, if the browser already shows the same content."""
         tag = f'"{hashlib.blake2b(answer.body, digest_size=12).hexdigest()}"'
         if self.request.headers.get("if-none-match") == tag:
             return Response(status_code=304)
@@ -147,18 +147,18 @@ class Page:
 
     @property
     def is_refresh(self) -> bool:
-        """Whether a script requests the page in order to refresh parts of it."""
+        """Whether a script requests the page, in order to refresh parts of it."""
         return "x-refresh" in self.request.headers
 
     def go(self, path: str, notice: str = "", **query: str | None) -> Response:
-        """Redirect to another page, which shows ``notice``."""
+        """Redirect to another page. It shows ``notice``."""
         if notice:
             self.session.notify(notice)
         parameters = {name: value for name, value in query.items() if value}
         return RedirectResponse(path + (f"?{urlencode(parameters)}" if parameters else ""), status_code=303)
 
     async def change(self, call: Awaitable[Any], path: str, done: str) -> Response:
-        """Make a change and redirect to a page, which shows ``done`` or the refusal."""
+        """Make a change and redirect to a page. It shows ``done``, or why the change was refused."""
         try:
             await call
         except ApiError as refusal:
@@ -177,7 +177,7 @@ class Page:
         return [pattern["name"] for pattern in listed["items"]]
 
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:
-        """Return the chosen stream, by default the first, and the names of all streams.
+        """Return the stream that the user has chosen, or the first one, and the names of all streams.
 
         Derived streams are included only with ``is_derived``.
         """
@@ -186,14 +186,14 @@ class Page:
         return self.query("stream") or next(iter(names), None), names
 
     def _with_query(self, **changes: str | int | None) -> str:
-        """Return the address of this page with some parameters changed; None removes a parameter."""
+        """Return the address of this page with other parameters. A parameter that is None is removed."""
         query = {**self.request.query_params, **changes}
         parameters = {name: value for name, value in query.items() if value not in (None, "")}
         return self.request.url.path + (f"?{urlencode(parameters)}" if parameters else "")
 
 
 async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
-    """Await a call of the API; return ``otherwise`` if the key may not make the call or the resource does not exist."""
+    """Await a call of the API. Return ``otherwise`` if the key may not make it, or the resource does not exist."""
     try:
         return await call
     except ApiError as refusal:
@@ -203,7 +203,7 @@ async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
 
 
 async def all_of(*calls: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Await calls concurrently. The first error cancels all other calls."""
+    """Await calls concurrently and return their results. The first error cancels all other calls."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
@@ -213,7 +213,7 @@ async def all_of(*calls: Coroutine[Any, Any, Any]) -> list[Any]:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Return the members of a form. A repeated member keeps its last value."""
+    """Return the members of a form. If a member is repeated, its last value counts."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -256,15 +256,12 @@ def templates() -> Environment:
 
 
 def static(name: str) -> str:
-    """Return the address of a static file. It changes when any static file changes."""
+    """Return the address of a static file. It changes with any static file, so that browsers load the file again."""
     return f"/static/{_digest()}/{name}"
 
 
 @cache
 def _digest() -> str:
-    """Return a digest of all static files.
-
-    The address of each file has the same digest, because scripts import each other by path.
-    """
+    """Return one digest of all static files. They share it, because scripts import each other by path."""
     static_files = sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name)
     return hashlib.sha256(b"".join(file.read_bytes() for file in static_files)).hexdigest()[:12]

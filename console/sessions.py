@@ -31,9 +31,9 @@ class Session:
     """A logged-in browser.
 
     Attributes:
-        scopes: What the key may do; ``admin`` includes all others.
-        streams: The only streams that the key may access; None: all.
-        token: A secret that each form of this session sends back.
+        scopes: What the key may do. ``admin`` includes all others.
+        streams: The only streams that the key may access. None for all.
+        token: A secret. Each form of this session sends it back.
     """
 
     api: Api
@@ -53,13 +53,13 @@ class Session:
         self.notices = [*self.notices, Notice(text, is_error)][-_MOST_NOTICES:]
 
     def take_notices(self) -> list[Notice]:
-        """Remove and return the messages, so that only this page shows them."""
+        """Return the messages and remove them, so that no other page shows them."""
         notices, self.notices = self.notices, []
         return notices
 
 
 class Sessions:
-    """The open sessions, by digest of the session name, so that the table itself is useless to an attacker.
+    """The open sessions. They are found by a digest of the session name, so an attacker could not use a stolen table.
 
     A session ends after twelve hours without a request. ``now`` gives seconds on a monotonic clock.
     """
@@ -77,13 +77,13 @@ class Sessions:
         return self._apis[digest]
 
     async def release(self, api: Api) -> None:
-        """Close the connections of a key that no session uses any more."""
+        """Close the connections of ``api`` if no session uses its key any more."""
         if api.users == 0:
             self._apis = {digest: other_api for digest, other_api in self._apis.items() if other_api is not api}
             await api.close()
 
     async def open(self, api: Api, caller: Mapping[str, Any]) -> str:
-        """Open a session for a key that the API describes as ``caller``; return the session name for the cookie."""
+        """Open a session for a key, whose rights are in ``caller``. Return the session name for the cookie."""
         api.users += 1
         cookie = secrets.token_urlsafe(32)
         self._sessions[_digest(cookie)] = Session(
@@ -99,7 +99,7 @@ class Sessions:
         return cookie
 
     def find(self, cookie: str) -> Session | None:
-        """Find the session of a cookie; return None if the session has ended."""
+        """Return the session of a cookie, or None if it has ended."""
         digest = _digest(cookie)
         session = self._sessions.get(digest)
         if session is None or self._is_over(session):

@@ -28,7 +28,7 @@ _BADGE_HEIGHT: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A count at an event type. ``kind`` determines colour and corner, ``title`` explains the count."""
+    """A count at an event type. ``kind`` determines colour and corner. ``title`` explains the count."""
 
     count: int
     kind: str
@@ -36,7 +36,7 @@ class Badge:
 
 
 def inline(picture: bytes, badges: Mapping[str, Sequence[Badge]] | None = None) -> Markup:
-    """Return an SVG as markup, reduced to its drawing elements, with the badges of each event type."""
+    """Return an SVG picture as markup, reduced to its drawing elements. ``badges`` are added at their event types."""
     drawn = _cleaned(fromstring(picture))
     if drawn is None or drawn.tag != "svg":
         return Markup("")

@@ -1,4 +1,4 @@
-"""The public Python front: everything that programs and notebooks import; nothing else is public.
+"""The public Python front. Programs and notebooks import this package only, and nothing else is public.
 
 Purpose: matching over tables in memory and over DataFrames, SQL row patterns, and the typed client of the HTTP API,
 under one name. Promises: names load on demand, so ``import forestall`` is quick. Exported names follow semantic

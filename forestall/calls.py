@@ -1,4 +1,4 @@
-"""A call of ``forestall.match``, which checks the arguments and matches a table of events."""
+"""A call of ``forestall.match``. It checks the arguments, and then matches a table of events."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class CallArguments:
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """A checked call of ``match``, before its events are read.
+    """A call of ``match`` whose arguments are checked, before its events are read.
 
     Attributes:
         names: The columns of the events.
         rules: The patterns, the stream and the constraints.
         use: How a model is followed.
-        model: The followed model, if any.
+        model: The followed model, or None.
         outputs: The lists of results that are kept.
         notices: Probable mistakes, in words.
     """
@@ -120,12 +120,12 @@ class Matching:
 
 
 def _stranger_notices(patterns: Sequence[Pattern], batch: EventBatch) -> Iterator[str]:
-    """Return notices of types and attributes that patterns name but no event has."""
+    """Return a notice for each type or attribute that patterns name but no event has."""
     return (f"{pattern.name}: {notice.placed}" for pattern, notice in strangers(patterns, batch))
 
 
 def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> StreamDeclaration:
-    """Return the declaration of the stream of events."""
+    """Return the declaration of the stream that the events are read as."""
     members = dict(stream or {})
     if "key" in members and key is not None:
         raise FrameRefused("the key is given twice: as key, and as a member of stream; give it once")
@@ -135,7 +135,7 @@ def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> Strea
 def _followed(
     arguments: CallArguments,
 ) -> tuple[ConstraintSet | None, tuple[WorkflowUse, WorkflowModel] | None, list[str]]:
-    """Join the constraints with those of the model, and return the joined set, the model with its use, and notices."""
+    """Return the constraints, joined with those of the model, the model with its use or None, and notices."""
     notices: list[str] = []
     constraint_set = constraints_of(arguments.constraints, notices)
     if arguments.workflow is None:

@@ -11,7 +11,7 @@ _REFUSED = 2
 
 
 def main() -> None:
-    """Run the command line; if a package is missing, name the extra that brings the package."""
+    """Run the command line. If a package is missing, name the extra that installs it."""
     try:
         cli.main()
     except ModuleNotFoundError as error:

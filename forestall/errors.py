@@ -1,4 +1,4 @@
-"""Errors of the public front, whose base is ``streams.errors.ForestallError``."""
+"""Errors of the public front. Their base is ``streams.errors.ForestallError``."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class FrameRefused(ForestallError, code="frame-refused", fault="caller"):
 
 
 class ResultsNotKept(ForestallError, code="results-not-kept", fault="caller"):
-    """A list of results was not kept, because it is not among the ``outputs`` of the call."""
+    """A list of results was not kept, because the call did not name it in ``outputs``."""

@@ -1,4 +1,4 @@
-"""The distribution's extras, and the search for the extra that brings a missing package."""
+"""The distribution's extras, and which of them installs a missing package."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def advice_on(error: ModuleNotFoundError) -> str | None:
-    """Return advice on installing a missing module, or None if no extra brings it."""
+    """Return how to install a missing module, or None if no extra installs it."""
     missing = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in MODULES.items() if missing in modules), None)
     if extra is None:

@@ -24,7 +24,7 @@ def read(
 ) -> pa.Table:
     """Read an event file as an Arrow table: id, type, time, key, and a column for each attribute.
 
-    An attribute named like another column gets an underscore: ``time_``.
+    If an attribute has the name of another column, its column gets an underscore: ``time_``.
 
     Args:
         path: The file: ``.jsonl``, ``.csv`` or ``.xes``, each also ``.gz``.

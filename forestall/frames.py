@@ -55,7 +55,7 @@ def read_frame(events: Any, chosen: Chosen = list, time: str | None = None) -> F
 
     Args:
         events: The table.
-        chosen: Picks the needed columns from all columns; other columns may be left unread.
+        chosen: Returns the needed columns, given all columns. Other columns may be left unread.
         time: The column of the events' times. If only some of its values have a zone, it becomes a column of texts.
 
     Raises:
@@ -97,7 +97,7 @@ def _no_table(events: object) -> FrameRefused:
 
 
 def _of_rows(events: Any, _: Chosen, time: str | None) -> Frame:
-    """Return the columns of a list of dictionaries. A name that a row lacks is null in the row."""
+    """Return the columns of a list of dictionaries. If a row lacks a name, its value is null."""
     if not isinstance(events, Iterable) or isinstance(events, str | bytes | Mapping):
         raise _no_table(events)
     rows = list(events)
@@ -121,7 +121,7 @@ def _column(name: str, values: Any, *, is_time: bool = False, from_pandas: bool 
 
 
 def _is_mixed(values: Any) -> bool:
-    """Check whether some times have a zone and others have none, which Arrow would read as times of one zone."""
+    """Check whether some times have a zone and others have none. Arrow would read them as times of one zone."""
     if getattr(getattr(values, "dtype", None), "kind", "O") != "O":  # a column of one type
         return False
     return len({value.tzinfo is None for value in values if _is_datetime(value)}) > 1
@@ -132,7 +132,7 @@ def _is_datetime(value: object) -> bool:
 
 
 def _time_texts(values: Any) -> pa.Array:
-    """Return texts of times, in UTC if they have a zone and in local time otherwise; null for other values."""
+    """Return times as texts: in UTC if they have a zone, otherwise in local time. Other values become null."""
     times = (value if _is_datetime(value) else None for value in values)
     return pa.array(
         [time and (time if time.tzinfo is None else time.astimezone(UTC)).isoformat() for time in times], pa.string()
@@ -140,7 +140,7 @@ def _time_texts(values: Any) -> pa.Array:
 
 
 def _of_pandas(events: Any, chosen: Chosen, time: str | None) -> Frame:
-    """Return the columns of a pandas DataFrame, and the named levels of its index."""
+    """Return the columns of a pandas DataFrame. Named levels of its index are columns too."""
     pandas, index = sys.modules["pandas"], events.index
     levels = [(name, index.get_level_values(level)) for level, name in enumerate(index.names)]
     columns = [(str(name), level) for name, level in levels if name is not None and name not in events.columns]
@@ -177,7 +177,7 @@ def _of_series(name: str, series: Any, *, is_time: bool) -> pa.Array:
 
 
 def _texts(coded: pa.ChunkedArray) -> NDArray[np.object_]:
-    """Return the values of a dictionary column as objects, one object per distinct value, or None for null."""
+    """Return the values of a dictionary column, with None for null. Equal values are one object."""
     column = coded.unify_dictionaries().combine_chunks()
     places = pc.fill_null(column.indices.cast(pa.int64()), -1)
     texts: NDArray[np.object_] = np.array([*column.dictionary.to_pylist(), None], object)[numbers_of(places)]
@@ -191,14 +191,14 @@ def _of_polars(events: Any, chosen: Chosen, _: str | None) -> Frame:
 
 
 def _of_arrow(events: Any, chosen: Chosen, _: str | None) -> Frame:
-    """Return the columns of an Arrow table, record batch, reader or dataset; of a dataset, read only chosen columns."""
+    """Return the columns of an Arrow table, record batch, reader or dataset. Of a dataset, read only chosen columns."""
     if hasattr(events, "scanner"):
         return Frame(events.to_table(columns=chosen(events.schema.names)), _plain)
     return Frame(events.to_table() if hasattr(events, "to_table") else pa.table(events), _plain)
 
 
 def _of_duckdb(events: Any, _: Chosen, _time: str | None) -> Frame:
-    """Return the columns of a DuckDB relation. Results are relations of the same connection."""
+    """Return the columns of a DuckDB relation, and the way back: results become relations of the same connection."""
 
     def back(table: pa.Table) -> Any:
         converted = _plain(table)  # DuckDB reads the local variable by its name

@@ -45,13 +45,13 @@ _TYPES: Mapping[ValueKind, pa.DataType] = {
 class MatchForm:
     """The columns of the matches of the given patterns: ``FIXED``, the columns of RETURN, and a column for each alias.
 
-    If the name of a RETURN column or alias is taken, the column gets a trailing underscore.
+    If two columns would have one name, a column of RETURN or of an alias gets a trailing underscore.
 
     Attributes:
         returns: The names in RETURN, in the order of the schema.
         aliases: The aliases, in the order of the schema.
         event: The type of event ids.
-        has_rows: Whether matches name their row of FOR EACH ROW.
+        has_rows: Whether a pattern has FOR EACH ROW, so that matches name their row.
     """
 
     schema: pa.Schema
@@ -96,7 +96,7 @@ class MatchForm:
         return pa.table(columns, names=self.schema.names)
 
     def _row(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """Return the FOR EACH ROW column, if any pattern has one. The column is null for matches of other patterns."""
+        """Yield the column of rows, if any pattern has FOR EACH ROW. It is null for matches of other patterns."""
         if self.has_rows and matches.rows is not None:
             yield pc.if_else(pc.equal(matches.rows, ""), pa.scalar(None, pa.string()), matches.rows)
         elif self.has_rows:
@@ -110,7 +110,7 @@ class MatchForm:
             yield typed_column([returned.get(name) for returned in values], self.schema.field(place).type)
 
     def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """Return, for each alias, the ids of bound events by match.
+        """Yield a column for each alias: the ids of the events that a match binds to it.
 
         The value is null if the match binds no event to the alias.
         """
@@ -152,7 +152,7 @@ def _fixed(matches: MatchColumns) -> Iterator[pa.Array]:
 
 
 def typed_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Convert plain values to a column. In a text column, values of other types become JSON."""
+    """Convert plain values to a column. A text column has JSON for values of other types."""
     if pa.types.is_string(kind):
         values = [
             value if value is None or isinstance(value, str) else orjson.dumps(value).decode() for value in values

@@ -28,7 +28,7 @@ FrameT = TypeVar("FrameT")
 
 
 class ResultLists(ABC, Generic[FrameT]):
-    """The lists of results of a run, each as a frame."""
+    """The results of a run as lists, each of which is a frame."""
 
     @cached_property
     def matches(self) -> FrameT:
@@ -52,12 +52,12 @@ class ResultLists(ABC, Generic[FrameT]):
 
     @cached_property
     def corrections(self) -> FrameT:
-        """A row per retracted match, which had been emitted early."""
+        """A row per match that was emitted early and retracted later."""
         return self._kept("corrections")
 
     @abstractmethod
     def _kept(self, output: str) -> FrameT:
-        """Return the list of results named ``output``, as a frame; refuse a list that was not kept."""
+        """Return the list of results named ``output``, as a frame. A list that was not kept is an error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +75,18 @@ class MatchResult(ResultLists[FrameT]):
     @property
     @abstractmethod
     def stats(self) -> Mapping[str, int]:
-        """The counts of ``forestall match``: events, matches, early terminations and more."""
+        """What ``forestall match`` counts: events, matches, early terminations and more."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document of ``forestall match --output json``, for a run in this process only."""
+        """Return the document of ``forestall match --output json``. On Spark, this is an error."""
         raise _elsewhere()
 
     def table(self, output: str) -> pa.Table:
-        """Return a list of results as an Arrow table, for a run in this process only."""
+        """Return a list of results as an Arrow table. On Spark, this is an error."""
         raise _elsewhere()
 
     def timeline(self, key: str) -> Picture:
-        """Return the time line of a transaction, with its bound events, for a run in this process only.
+        """Return the time line of a transaction, with its bound events. On Spark, this is an error.
 
         Raises:
             FrameRefused: No event has the key.
@@ -94,7 +94,7 @@ class MatchResult(ResultLists[FrameT]):
         raise _elsewhere()
 
     def picture(self) -> Picture:
-        """Return the followed model, with the number of events of each type, for a run in this process only.
+        """Return the followed model, with the number of events of each type. On Spark, this is an error.
 
         Raises:
             FrameRefused: The call had no ``workflow``.

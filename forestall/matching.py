@@ -39,7 +39,7 @@ def match(
 
     Args:
         events: A list of dictionaries, a DataFrame of pandas, polars or Spark, a table or dataset of Arrow, or a
-            relation of DuckDB: a row for each event, in any order.
+        relation of DuckDB. There is a row for each event, in any order.
         pattern: A pattern or several: text, a ``Path``, or the JSON form as a dictionary.
         key: Column of the correlation key, or a column by event type (default: ``key``).
         time: Column of the time (default: ``time``).
@@ -51,13 +51,13 @@ def match(
         follow: How the model is followed: by its automaton (``exact``), its constraints (``tables``), or ``auto``.
         prune: Pruning of partial matches that cannot complete (default: as in the constraints).
         stream: Further members of a stream's document, such as ``end_events``, ``ties``, ``lateness`` or ``keys``.
-        tables: Reference tables by name, as frames or as paths of files; the first column is the key, unless the table
-            is given with its key, as in ``(frame, "sensor")``.
-        outputs: The lists of results that are kept; results of all lists are counted.
+        tables: Reference tables by name, as frames or as paths of files. The first column is the key, unless the table
+        is given with its key, as in ``(frame, "sensor")``.
+        outputs: The lists of results that are kept. Results of all lists are counted.
         is_open: Whether transactions continue after the last event (default: they end with it).
 
     Raises:
-        ForestallError: A pattern, the constraints, the model or the table is refused; the message says why.
+        ForestallError: A pattern, the constraints, the model or the table is refused. The message says why.
     """
     names = ColumnNames(key=key, time=time, type=type, id=id, zone=zone)
     arguments = CallArguments(

@@ -90,12 +90,12 @@ def discover(
         type: Column of the event type (default: ``type``).
         zone: Time zone of times that name no zone (default: UTC).
         end_events: Types that end a transaction.
-        min_support: Least number of transactions that activate a constraint; below 1: their share.
-        min_confidence: Least share of the activating transactions that keep the constraint.
+        min_support: How many transactions must activate a constraint. Below 1, which share of them.
+        min_confidence: Which share of the activating transactions must keep the constraint.
         rules: Whether rules of DECLARE, such as response, are discovered too.
 
     Raises:
-        ForestallError: The table is refused; the message says why.
+        ForestallError: The table is refused. The message says why.
     """
     frame, log = _past(events, ColumnNames(key=key, time=time, type=type, zone=zone), end_events)
     settings = MiningSettings(min_support=min_support, min_confidence=min_confidence, has_rules=rules)
@@ -202,7 +202,7 @@ class Discovery(Generic[FrameT]):
 
     @cached_property
     def constraints(self) -> FrameT:
-        """A row per constraint that does not follow from others: support, confidence, violations."""
+        """A row per constraint: support, confidence, violations. Constraints that follow from others are left out."""
         mined_constraints = self.found.useful
         columns = {
             "constraint": pa.array([str(mined.part) for mined in mined_constraints], _TEXT),
@@ -223,7 +223,7 @@ class Discovery(Generic[FrameT]):
 
 
 def _past(events: Any, names: ColumnNames, end_events: Collection[str]) -> tuple[Frame, PastLog]:
-    """Read a table, and return the frame and its past transactions."""
+    """Read a table. Return it as a frame, and the past transactions in it."""
     options = names.options(StreamDeclaration(name="file", key=names.key or "key"))
     frame = read_frame(events, time=options.columns.time or "time")
     batch = batch_of_table(frame.table, options, ())

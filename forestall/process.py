@@ -1,6 +1,6 @@
 """The entry point of one process, ``python -m forestall.process NAME``: api, pipeline, deliverer, backtests or console.
 
-``forestall serve`` runs all of them. A container runs one process, with the settings of its environment.
+``forestall serve`` runs all of them. A container runs one, with the settings of its environment.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from service import CHILDREN, CONSOLE
 
 
 def main() -> int:
-    """Run the named process until it ends, and return its exit status, or 2 for an unknown name."""
+    """Run the named process until it ends. Return its exit status, or 2 if the name is unknown."""
     modules = {**CHILDREN, **CONSOLE}
     names = sys.argv[1:]
     if len(names) != 1 or names[0] not in modules:

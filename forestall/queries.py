@@ -18,15 +18,17 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
 
     Args:
         query: ``SELECT … FROM name MATCH_RECOGNIZE (…)``, with WHERE, ORDER BY and LIMIT of the result.
-        max_steps: Steps that the search may take in one partition (default: a billion); with more, the call fails.
+        max_steps: Steps that the search may take in one partition (default: a billion). If it needs more, the call
+            fails.
         tables: Tables by their name in the query: lists of dictionaries, DataFrames of pandas, polars
-            or Spark, tables or datasets of Arrow, relations of DuckDB.
+        or Spark, tables or datasets of Arrow, relations of DuckDB.
 
     Returns:
         The result, as a frame of the same kind as the table that the query reads.
 
     Raises:
-        ForestallError: The query or table is refused, with its faulty place; or the search takes too many steps.
+        ForestallError: The query or table is refused, and the message names the faulty place. Or the search takes too
+        many steps.
     """
     shape = query_shape(query)
     table_name = next((name for name in tables if name.lower() == shape.table.lower()), None)
@@ -58,7 +60,7 @@ def _on_spark(rows: Any, query: str, shape: QueryShape, max_steps: int | None) -
 
 
 def _search(query: str, max_steps: int | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run the query over the rows of a task."""
+    """Search the rows of a task's partitions by the query."""
     parts = list(batches)
     if sum(map(len, parts)):
         table = pa.Table.from_batches(parts)

@@ -17,7 +17,7 @@ from streams.tables import Lookup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnNames:
-    """The columns from which the members of events are read; None means the column in the stream's declaration.
+    """The columns from which the members of events are read. None means the column in the stream's declaration.
 
     Attributes:
         key: Column of the correlation key, or columns by event type.
@@ -34,7 +34,7 @@ class ColumnNames:
     zone: str | None = None
 
     def options(self, declaration: StreamDeclaration) -> ReaderOptions:
-        """Return the options for reading a table of a stream's events."""
+        """Return the options for reading a table as events of the declared stream."""
         usual = reading_of(declaration)
         identity = self.id if self.id is None or isinstance(self.id, str) else tuple(self.id)
         return replace(
@@ -51,15 +51,15 @@ class ColumnNames:
 
 
 def event_type_of(table: pa.Table, options: ReaderOptions) -> pa.DataType:
-    """Return the type of a table's event ids: text, or row numbers if there is no column of ids."""
+    """Return the type of event ids: text, or if no column has ids, the type of row numbers."""
     has_ids = bool(options.columns.ids) or "id" in table.schema.names
     return pa.string() if has_ids else pa.int64()
 
 
 def kinds_in(batch: EventBatch, rules: RunRules) -> KindOf:
-    """Return a function that gives the kind of an attribute or a lookup.
+    """Return a function that says which kind the values of an attribute or of a lookup have.
 
-    Columns of lists or objects have kind ``any``.
+    Columns of lists or objects have the kind ``any``.
     """
     tests: Sequence[tuple[Callable[[pa.DataType], bool], ValueKind]] = (
         (pa.types.is_boolean, "boolean"),

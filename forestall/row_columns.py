@@ -50,7 +50,7 @@ OUTPUTS: Mapping[str, str] = MappingProxyType(
 
 
 def table_of_results(report: StreamReport, output: str, form: MatchForm) -> pa.Table:
-    """Return a list of a run's results as an Arrow table. ``output`` names the list and is one of ``OUTPUTS``."""
+    """Return the list of a run's results named ``output`` as an Arrow table. ``OUTPUTS`` has the names."""
     if output == "matches":
         return form.table(report.lanes)
     return table_of_rows(report.bodies(OUTPUTS[output]), OUTPUTS[output], form)
@@ -64,7 +64,7 @@ def table_of_rows(
     Args:
         rows: The results, as runs list them.
         output: The list's name in a run.
-        form: The columns of matches; the results may have its RETURN columns and aliases.
+        form: The columns of matches. The results may have its RETURN columns and aliases.
         has_stream: Whether the results name their stream.
     """
     kinds = {**({_STREAM: _TEXT} if has_stream else {}), **_COLUMNS[output]}
@@ -83,7 +83,7 @@ def table_of_rows(
 
 
 def value_column(values: Sequence[Any]) -> pa.Array:
-    """Convert plain JSON values to a column of their type. Values of several types become JSON text."""
+    """Convert plain JSON values to a column of their type. If they have several types, they become JSON text."""
     try:
         column = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

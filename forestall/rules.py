@@ -60,7 +60,7 @@ def _patterns_in(pattern_like: object) -> Sequence[Pattern]:
 
 
 def constraints_of(argument: ConstraintsLike | None, notices: list[str]) -> ConstraintSet | None:
-    """Read the constraints of an argument, and append notices about them.
+    """Read the constraints of an argument. Notices about them are appended to ``notices``.
 
     Raises:
         ConstraintError: The document is refused.
@@ -100,11 +100,7 @@ def model_of(argument: ModelLike, mapping: Mapping[str, str] | None = None) -> t
 
 
 def tables_of(argument: Mapping[str, Any] | None) -> Tables:
-    """Read the tables of an argument: frames or file paths by name, each optionally with its key columns.
-
-    Raises:
-        ForestallError: A table is refused.
-    """
+    """Read the tables of an argument. It has frames or file paths by name, and for some of them the key columns."""
     loaded = Tables()
     for name, table_argument in (argument or {}).items():
         rows, key = table_argument if isinstance(table_argument, tuple) else (table_argument, None)

@@ -38,12 +38,12 @@ def run(
 
     Args:
         project: Folder of the project's documents.
-        events: Tables of events, as for ``match``, by stream; the stream's ``key`` and ``mapping`` name the columns.
+        events: Tables of events, as for ``match``, by stream. The stream's ``key`` and ``mapping`` name the columns.
         outputs: Derived streams whose events are kept (default: all).
         is_open: Whether transactions continue after the last event (default: they end with it).
 
     Raises:
-        ForestallError: A document or a table is refused; the message says why.
+        ForestallError: A document or a table is refused. The message says why.
     """
     folder = Path(project)
     local = LocalProject.of(read_project(folder), folder)
@@ -125,7 +125,7 @@ class RunResult(ResultLists[Any]):
 
 
 def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, ...]:
-    """Return the derived streams whose events are kept; refuse unknown names."""
+    """Return the derived streams whose events are kept. An unknown name is an error."""
     derived = project.derived()
     for name in outputs or ():
         if name not in derived:
@@ -144,7 +144,7 @@ def _form(project: LocalProject) -> MatchForm:
 
 
 def _notices(inline_run: InlineRun, *by_operator: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return notices about operators and lost events of streams, each prefixed with the operator's or stream's name."""
+    """Return notices about operators and about lost events of streams. Each begins with a name."""
     sentences = [(name, sentence) for by_name in by_operator for name, all_of in by_name.items() for sentence in all_of]
     return tuple(f"{name}: {sentence}" for name, sentence in [*sentences, *inline_run.losses.items()])
 

@@ -1,4 +1,4 @@
-"""Results in a notebook, as HTML without scripts; every text is escaped."""
+"""Results in a notebook, as HTML without scripts. Every text is escaped."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
 
 
 def result_html(summary: str, name: str, table: pa.Table | None, notices: Sequence[str], extra: str = "") -> str:
-    """Render a result: a sentence, optional HTML (``extra``), the first rows of a list (``name``), and notices.
+    """Render a result: ``summary`` as a sentence, ``extra`` as HTML, the first rows of a list, and notices.
 
-    ``table`` is the list, or None if the list was not kept.
+    ``name`` is the list's name. ``table`` is the list, or None if it was not kept.
     """
     parts = [f"<p>{escape(summary)}</p>", extra]
     if table is not None:
@@ -93,7 +93,7 @@ def result_html(summary: str, name: str, table: pa.Table | None, notices: Sequen
 
 
 def table_html(name: str, table: pa.Table) -> str:
-    """Render the first rows of a table. Columns that are null or false in all of these rows are left out."""
+    """Render the first rows of a table. A column is left out if it is null or false in all of these rows."""
     first_rows = table.slice(0, _MOST_ROWS)
     columns = {column_name: first_rows.column(column_name).to_pylist() for column_name in first_rows.schema.names}
     columns = {

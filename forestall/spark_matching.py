@@ -1,6 +1,6 @@
 """``forestall.match`` over Spark DataFrames: a partition holds whole transactions, and one task matches a partition.
 
-Rules are sent to tasks as plain JSON. Wherever a Spark DataFrame exists, Spark is already imported.
+Rules are sent to tasks as plain JSON. If there is a Spark DataFrame, Spark is already imported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SparkMatchResult(MatchResult[Any]):
 
     @property
     def stats(self) -> Mapping[str, int]:
-        """The counts of ``forestall match`` over all partitions, for which a Spark job runs."""
+        """What ``forestall match`` counts, added up over all partitions. A Spark job runs for this."""
         rows = (
             self.events.mapInArrow(partial(_counted, self.rules), _ddl(_STATS)).groupBy("name").sum("count").collect()
         )
@@ -63,7 +63,7 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
     """Match the events of a Spark DataFrame, partitioned by key.
 
     Raises:
-        FrameRefused: The stream has further keys, as partitions need a single key, or patterns read tables.
+        FrameRefused: The stream has further keys, although partitions need a single key. Or patterns read tables.
     """
     rules = matching.rules
     options, column_names = matching.names.options(rules.declaration), events.columns
@@ -86,13 +86,13 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
 
 
 def _types(events: Any) -> pa.Schema:
-    """Return the Arrow schema of a Spark DataFrame, found without a Spark job."""
+    """Return the Arrow schema of a Spark DataFrame. No Spark job runs for this."""
     schema: pa.Schema = import_module("pyspark.sql.pandas.types").to_arrow_schema(events.schema, timezone="UTC")
     return schema
 
 
 def _by_key(events: Any, options: ReaderOptions) -> Any:
-    """Repartition the events, so that events with the same key share a partition."""
+    """Divide the events into partitions, so that events with the same key are in one."""
     key = options.key or "key"
     if not isinstance(key, Mapping):
         return events.repartition(key)
@@ -106,10 +106,7 @@ def _by_key(events: Any, options: ReaderOptions) -> Any:
 
 
 def _quoted(place: str) -> str:
-    """Return SQL that reads a column, or a member of a struct, as text.
-
-    ``place`` is ``column`` or ``column.member``.
-    """
+    """Return SQL that reads ``place`` as text. It is a column, or a member of a struct: ``column.member``."""
     parts = (f"`{part.replace('`', '``')}`" for part in place.split("."))
     return f"CAST({'.'.join(parts)} AS STRING)"
 
@@ -140,7 +137,7 @@ def _written(matching: Matching, event: pa.DataType) -> bytes:
 
 @lru_cache(maxsize=16)
 def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.DataType]:
-    """Read the rules of a call. A Python worker caches them for later partitions."""
+    """Read the rules of a call. A Python worker keeps them for its next partitions."""
     call = orjson.loads(written)
     constraint_set = None
     if call["constraints"] is not None:
@@ -159,7 +156,7 @@ def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.
 
 
 def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamReport, MatchForm] | None:
-    """Match a partition; return the report and the columns of matches, or None for a partition without rows."""
+    """Match a partition. Return the report and the columns of matches, or None for a partition without rows."""
     rules, names, read, event = _rules(written)
     parts = list(batches)
     if not sum(map(len, parts)):

@@ -1,4 +1,4 @@
-"""A pytest plugin: documents of the kind ``test`` of a project become tests, which run as in ``forestall test``.
+"""A pytest plugin. It makes a test of each document of the kind ``test`` of a project, as ``forestall test`` runs it.
 
 ``pytest_plugins = ["forestall.testing"]`` in ``conftest.py``, or ``-p forestall.testing``, enables the plugin. The
 pytest option ``forestall_projects`` names the folders of projects.
@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a file with documents of a project, below the project's folder."""
+    """Collect a file of documents if it is in the folder of a project."""
     if file_path.suffix not in _SUFFIXES:
         return None
     folders = [Path(path).resolve() for path in parent.config.getini(_OPTION)]
@@ -37,7 +37,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class _DocumentFile(pytest.File):
-    """A file with documents of a project, among them test documents."""
+    """A file with documents of a project. Some of them are test documents."""
 
     def __init__(self, *, folder: Path, **options: Any) -> None:
         super().__init__(**options)
@@ -74,7 +74,7 @@ class _CaseItem(pytest.Item):
             raise _Differs("\n".join([f"at {self._case.document.place()}", *outcome.side_by_side(), *losses]))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the text of a failure: the differing results, or pytest's usual report for other errors."""
+        """Return the text of a failure. It has the results that differ, or for another error, pytest's usual report."""
         return str(excinfo.value) if isinstance(excinfo.value, _Differs) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -83,7 +83,7 @@ class _CaseItem(pytest.Item):
 
 @cache
 def _project(folder: Path) -> tuple[LocalProject, list[Case]]:
-    """Read a project and its tests once, and compile its kernels."""
+    """Read a project and its tests, and compile its kernels. This is done once for each folder."""
     documents = read_project(folder)
     project = LocalProject.of(documents, folder)
     compile_kernels(project.exercises())

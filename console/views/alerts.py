@@ -1,4 +1,4 @@
-"""Alerts: the list, which grows as alerts arrive, and single alerts with their history."""
+"""Alerts: the list, which grows while alerts arrive, and single alerts with their history."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def _trace(page: Page, alert: Any) -> dict[str, Any]:
 
 
 def _why_unknown(trace: Mapping[str, Any]) -> str:
-    """Return the reason why the time line lacks events of the alert."""
+    """Return why the time line lacks events of the alert."""
     refusal, event_count = trace.get("refusal"), len(trace["newest_events"])
     if refusal is not None:
         return "No longer in the log" if refusal.status == 404 else f"No time line, because {refusal.detail}"
@@ -104,7 +104,7 @@ async def add_note(page: Page) -> Response:
 
 
 async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
-    """Return the attempts to deliver an alert, each with its receiver."""
+    """Return the attempts to deliver an alert. Each has its receiver."""
     candidates = await receivers_of(page, None, _MOST_RECEIVERS, 1.0)
     receivers = [candidate for candidate in candidates if candidate["stream"] in (None, alert["stream"])]
     attempts = await all_of(

@@ -63,7 +63,7 @@ def _ask_attributes(aggregate: Mapping[str, Any]) -> list[str]:
 
 
 def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the question in the form, and an error message about its filter (empty: no error)."""
+    """Return the question in the form. Also return an error message about its filter, or an empty text."""
     attributes = _ask_attributes(aggregate)
     by = [name for name in page.request.query_params.getlist("by") if name in attributes]
     if "by" not in page.request.query_params and attributes:
@@ -76,10 +76,9 @@ def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 
 def read_filter(text: str) -> tuple[dict[str, Any], str]:
-    """Read a filter such as ``region=north, level=2``.
+    """Read a filter such as ``region=north, level=2``. Return the values by attribute, and an error message or "".
 
-    Return its values by attribute, and an error message (empty: none). A JSON number, true and false have their type,
-    as in the command; any other value is a text.
+    A value is a JSON number or boolean if it looks like one, as in the command. Any other value is a text.
     """
     where: dict[str, Any] = {}
     error = ""
@@ -101,7 +100,7 @@ def _constant(text: str) -> Any:
 
 
 def _ranked(groups: Sequence[Mapping[str, Any]], value: str | None) -> list[dict[str, Any]]:
-    """Return groups in descending order of a value, each with its share of the largest absolute value."""
+    """Return groups in descending order of a value. Each has its share of the largest absolute value."""
     numbers = [group.get(value or "") for group in groups]
     largest = max((abs(amount) for amount in numbers if isinstance(amount, int | float)), default=0) or 1
     ranked = [

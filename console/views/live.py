@@ -1,4 +1,4 @@
-"""Alerts as they arrive: server-sent events with rendered rows, once a second while alerts arrive.
+"""Alerts as they arrive: while there are any, pages get their rows once a second, as server-sent events.
 
 Pages with the same filters and key share one feed. So twenty pages ask the API as often as one page, and never for more
 alerts than a page shows.
@@ -27,7 +27,7 @@ _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
 
 
 class Feed:
-    """A feed of new alerts for all pages with the same filters, which polls the API while at least one page follows."""
+    """Polls the API for new alerts, for all pages with the same filters, as long as there is such a page."""
 
     def __init__(self, api: Api, filters: dict[str, Any]) -> None:
         self._api = api
@@ -37,7 +37,7 @@ class Feed:
 
     @classmethod
     def of(cls, api: Api, filters: dict[str, Any]) -> Feed:
-        """Return the feed of the pages with these filters, or a new feed if no page follows one."""
+        """Return the feed of the pages with these filters. If no page follows one, return a new feed."""
         feed: Feed | None = api.feeds.get(tuple(filters.values()))
         return feed or cls(api, filters)
 
@@ -47,7 +47,7 @@ class Feed:
         return self._task is not None
 
     def join(self, cursor: str) -> asyncio.Queue[bytes | None]:
-        """Add a page; return its queue of server-sent events, in which None marks the end if the API fails."""
+        """Add a page. Return its queue of server-sent events. None in the queue means that the API has failed."""
         self._api.feeds[tuple(self._wanted.values())] = self
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._queues.add(queue)
@@ -69,7 +69,7 @@ class Feed:
     async def newer(self, cursor: str) -> tuple[str, bytes | None]:
         """Return the newest cursor, and the newest alerts after ``cursor`` as a server-sent event.
 
-        The event is None if there are no new alerts.
+        Without new alerts, the event is None.
         """
         listed = await self._api.get("/alerts", **self._wanted, after=cursor, limit=_MOST_ROWS)
         is_cut = listed["next"] is not None
@@ -103,7 +103,7 @@ def _event(items: list[Any], cursor: str, *, is_cut: bool) -> bytes:
 
 
 async def follow_alerts(page: Page) -> Response:
-    """Stream new alerts that match the list's filters: the newest rows, and their number."""
+    """Stream new alerts that match the list's filters. An event has the newest rows, and the number of alerts."""
     cursor = page.request.headers.get("last-event-id") or page.query("after") or "0"
     filters: dict[str, Any] = {name: page.query(name) for name in FILTERS}
     try:
@@ -116,10 +116,10 @@ async def follow_alerts(page: Page) -> Response:
 
 
 async def _events(api: Api, filters: dict[str, Any], cursor: str, missed: bytes | None) -> AsyncIterator[bytes]:
-    """Yield the alerts that the page has missed, then the feed's batches. A comment keeps a quiet connection open.
+    """Yield the alerts that the page has missed, then those of the feed. A comment keeps a quiet connection open.
 
-    A running feed may be past ``cursor``, so the alerts after ``cursor`` are read again once the page has joined. The
-    page shows an alert only once, even if it arrives twice.
+    A running feed may be past ``cursor``, so the alerts after ``cursor`` are read again once the page has joined. If an
+    alert arrives twice, the page shows it once.
     """
     feed = Feed.of(api, filters)
     is_shared, queue = feed.is_running, feed.join(cursor)

@@ -122,7 +122,7 @@ def _of_receiver(receiver: Any) -> Sentence:
 
 
 def _by_pattern(counts: Sequence[Any]) -> dict[str, Counter[int]]:
-    """Return counts by pattern and hour, in hours since 1970."""
+    """Return counts by pattern and hour. Hours are counted from 1970."""
     by_pattern: dict[str, Counter[int]] = defaultdict(Counter)
     for count in counts:
         by_pattern[count["pattern"] or ""][int(datetime.fromisoformat(count["hour"]).timestamp()) // 3_600] += count[
@@ -139,7 +139,7 @@ def _rows(
     counted: Mapping[str, float] | None,
     latest: int,
 ) -> list[dict[str, Any]]:
-    """Return a row per pattern: alerts and early terminations, in total and by hour up to ``latest``."""
+    """Return a row for each pattern: its alerts and early terminations, in total and by hour up to ``latest``."""
     ended = {item["pattern"]: item for item in summary}
     return [
         {
@@ -156,10 +156,10 @@ def _rows(
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures from the metrics: alerts by pattern since its registration, and the latency of alerts.
+    """What the overview shows from the metrics: alerts by pattern since its registration, and how late alerts are.
 
-    ``alerts`` is None if the key may not read the metrics. ``latency`` is the least bucket bound, in seconds, within
-    which nine of ten alerts are found; None without alerts.
+    ``alerts`` is None if the key may not read the metrics. Nine of ten alerts are found within ``latency`` seconds, a
+    bound of a bucket. It is None without alerts.
     """
 
     alerts: Mapping[str, float] | None

@@ -95,7 +95,7 @@ async def show(page: Page) -> Response:
 
 
 def _difference(old: str, new: str) -> list[tuple[str, str]]:
-    """Return the lines of two versions, each marked as added, lost or same."""
+    """Return the lines of two versions. Each is marked as added, lost or same."""
     kinds = {"+": "added", "-": "lost", " ": "same"}
     lines = ndiff(old.splitlines()[:_MOST_DRAWN], new.splitlines()[:_MOST_DRAWN])
     return [(kinds[line[0]], line[2:]) for line in lines if line[0] in kinds]
@@ -152,9 +152,9 @@ async def show_draft(page: Page, name: str | None, form: Mapping[str, str], erro
 
 
 async def _past(page: Page, stream: str | None) -> dict[str, Any]:
-    """Return the oldest and newest kept events of a stream, and the event types in a sample of new events.
+    """Return what the editor shows of past events: the oldest and the newest kept event, and the event types.
 
-    Each event type has its attributes.
+    The types and their attributes are those in a sample of new events.
     """
     if not stream:
         return {"oldest": None, "newest": None, "vocabulary": {}}
@@ -176,7 +176,7 @@ async def _past(page: Page, stream: str | None) -> dict[str, Any]:
 
 
 async def save(page: Page) -> Response:
-    """Register the pattern in the editor; if it is refused, show the editor again with the reason."""
+    """Register the pattern in the editor. If it is refused, show the editor again with the reason."""
     form = await page.form()
     name = page.query("pattern")
     body = {member: form.get(member, "") for member in ("stream", "text", "severity", "constraints", "state")}

@@ -23,7 +23,7 @@ _AGE_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A pair of consecutive event types in transactions, and the time between them, in seconds."""
+    """Two event types that follow each other in transactions, and the time between them, in seconds."""
 
     first: str
     second: str
@@ -34,7 +34,7 @@ class Step:
 
     @property
     def total_s(self) -> float:
-        """The estimated total time of a step in all transactions (count times median), by which steps are ranked."""
+        """The estimated time that all transactions spend in a step: count times median. Steps are ranked by it."""
         return self.count * self.median_s
 
 
@@ -97,7 +97,7 @@ def _badges(
 
 
 def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
-    """Return the steps of transactions, the largest total time first."""
+    """Return the steps of transactions, in descending order of their total time."""
     steps = [
         Step(first, second, len(times), median(time for time, _ in times), *max(times))
         for (first, second), times in _gaps(events).items()
@@ -116,7 +116,7 @@ def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 def _gaps(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[tuple[float, str]]]:
     """Return the times between consecutive events, in seconds, by pair of event types.
 
-    Each time has the transaction's key.
+    Each time has the key of its transaction.
     """
     latest: dict[str, tuple[str, float]] = {}
     gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)

@@ -78,7 +78,7 @@ async def show(page: Page) -> Response:
 
 
 def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Sort engines by descending processor use, then by cost per event (0 for engines without events)."""
+    """Sort engines by processor use, the highest first, then by cost per event. Without events, that cost is 0."""
     return sorted(engines, key=lambda engine: (-engine["cores"], -(engine["cost_us"] or 0.0)))
 
 
@@ -96,7 +96,7 @@ async def _tail(page: Page, stream: Mapping[str, Any] | None) -> list[Any]:
 
 
 async def _sentences(page: Page, operators: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return sentences that explain how joins, aggregates and taps run."""
+    """Return the sentences that explain how each join, aggregate and tap runs. Patterns have none here."""
     paths = [
         at(operator["plural"], operator["name"], "explanation")
         for operator in operators
@@ -122,7 +122,7 @@ async def _operators(page: Page) -> dict[str, dict[str, Any]]:
 
 
 def _rates(plan: Mapping[str, Any] | None) -> dict[str, float]:
-    """Return rates per second: events by stream, results by operator."""
+    """Return rates per second by name: of a stream its events, of an operator its results."""
     rates: dict[str, float] = {}
     for engine in plan["engines"] if plan else ():
         rates[engine["stream"]] = max(rates.get(engine["stream"], 0.0), engine["events_per_s"])
@@ -163,7 +163,7 @@ def _query(name: str) -> str:
 
 
 def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the titles of boxes that show a stream's patterns without INTO as one group, such as ``3 patterns``."""
+    """Return texts such as ``3 patterns`` for boxes. Such a box shows all patterns of a stream that have no INTO."""
     counts: dict[str, int] = defaultdict(int)
     for stream in streams:
         for reader in stream["consumers"]:

@@ -59,14 +59,14 @@ async def show_list(page: Page) -> Response:
 
 
 def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
-    """Add ``quiet_s`` to a case: seconds of event time since its newest event; None if the stream's time is unknown."""
+    """Return a case with ``quiet_s``, the seconds of event time since its newest event. None if ``time`` is unknown."""
     if time is None:
         return {**case, "quiet_s": None}
     return {**case, "quiet_s": max(0.0, (_time(time) - _time(case["newest"])).total_seconds())}
 
 
 def _quietest(cases: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return, by type of newest event, the listed case that has been quiet longest."""
+    """Return the case that has been quiet longest, for each type of newest event."""
     return {case["last_type"] or "": case for case in sorted(cases, key=lambda case: case["quiet_s"] or 0.0)}
 
 
@@ -75,7 +75,7 @@ def _time(text: str) -> datetime:
 
 
 async def find(page: Page) -> Response:
-    """Find the transaction of a key, or of a value of a further key, in any stream, and show the transaction."""
+    """Find a transaction in any stream, by its key or by a value of a further key, and show it."""
     key = page.query("key")
     if key is None:
         return page.go("/transactions")
@@ -92,7 +92,7 @@ async def find(page: Page) -> Response:
 
 
 async def _has_events(page: Page, stream: str, key: str, by: str | None) -> bool:
-    """Check whether the log has events of a transaction, even if it has too many events to be shown."""
+    """Check whether the log has events of a transaction. It may have too many for the page to show them."""
     try:
         story = await allowed(page.get(at("traces", stream, key), by=by))
     except ApiError as refusal:
@@ -155,9 +155,9 @@ async def show(page: Page) -> Response:
 
 
 async def _open_case(page: Page, stream: str, key: str) -> Any:
-    """Return the open transaction, with the steps that patterns wait for.
+    """Return the open transaction with the steps that patterns wait for, or None if it is over.
 
-    Return None if the transaction is over, or the shards do not answer.
+    The result is also None if the shards do not answer.
     """
     try:
         listed = await page.get("/traces", stream=stream, key=key, limit=1)
@@ -167,7 +167,7 @@ async def _open_case(page: Page, stream: str, key: str) -> Any:
 
 
 def _values(ended: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str:
-    """Return the attributes that a reason mentions, with their values in the terminating event, such as a low price."""
+    """Return the attributes that a reason mentions, with their values in the event that ended the pattern."""
     data = next((event["data"] for event in events if event["id"] == ended["event"]), None) or {}
     mentioned = set(_NAME.findall(ended["reason"]))
     values = ", ".join(f"{name} {as_json(value)}" for name, value in data.items() if name in mentioned)

@@ -19,7 +19,7 @@ _OF_THE_SAMPLE: Final = "in these events"  # ends warnings about the sample, whi
 
 
 async def check(page: Page) -> Response:
-    """Check the editor's text; return the error with line and column, or warnings, as JSON."""
+    """Check the editor's text. Return JSON: the error with line and column, or warnings."""
     form = await page.form()
     try:
         trial = await _dry_run(page, form, 1)
@@ -76,7 +76,7 @@ async def begin_backtest(page: Page) -> Response:
 
 
 async def show_backtest(page: Page) -> Response:
-    """Render a backtest: its progress, then the alerts that the pattern adds and loses."""
+    """Render a backtest: its progress, then the alerts that the new pattern adds and loses."""
     backtest = await page.get(at("backtests", page.place("id")))
     alerts: list[Any] = []
     if backtest["state"] == "done":

@@ -48,7 +48,7 @@ async def show_list(page: Page) -> Response:
 
 
 async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) -> list[Any]:
-    """Return webhooks and other sinks with the state of their deliveries. Each has its path."""
+    """Return webhooks and other sinks with the state of their deliveries, each with its path."""
     calls = (page.get(path, stream=stream, limit=most, age_s=age_s) for path in RECEIVERS)
     lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
     return [
@@ -59,7 +59,7 @@ async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) 
 
 
 def health(receiver: Any) -> tuple[str, str]:
-    """Return the health of a receiver: a level and a word."""
+    """Return how a receiver is doing: a level, and a word."""
     if not receiver["enabled"]:
         return "warn", "off"
     if receiver["failing_since"]:
@@ -120,7 +120,7 @@ async def show(page: Page) -> Response:
 
 
 def _path(page: Page) -> str:
-    """Return the path of a receiver, which is the same in the API and the console."""
+    """Return the path of a receiver. It is the same in the API and in the console."""
     return at(page.request.url.path.split("/")[1], page.place("id"))
 
 
