@@ -90,8 +90,8 @@ class EventColumns:
         arguments: One column for each of ``AggregateBody.arguments``.
         clocks_us: The newest time of the batch up to each event, including events that the aggregate does not read.
         newest_us: The newest time of the batch, including those events.
-        ops: The meaning of each row, as flags; None: all rows are events.
-        retracted: For a retraction, the id of the retracted event; empty: there are no retractions.
+        ops: The meaning of each row, as flags. None if all rows are events.
+        retracted: For a retraction, the id of the retracted event. Empty without retractions.
         shown: If the aggregate has ``events``: the members of each event, as derived events list it.
         asked: One column for each attribute in ``ask``.
         arrivals: Arrival numbers of the events, if known.
@@ -136,7 +136,7 @@ class EventColumns:
 
     @property
     def counting(self) -> EventColumns:
-        """Return the events that count, without retractions and ends of transactions."""
+        """Return only the rows that are events. Retractions and ends of transactions are left out."""
         return self if self.ops is None else self.at(np.flatnonzero(self.ops & COUNTS))
 
     def groups_at(self, rows: NDArray[np.int64]) -> list[tuple[Scalar, ...]]:

@@ -33,15 +33,16 @@ class AggregateBody:
 
     Attributes:
         of: The stream whose events are aggregated.
-        where: The condition of the events that count; None: all count.
-        by: The attributes that form groups (``key`` is the correlation key, ``type`` the event type); empty: one group.
+        where: The condition of the events that count. None if all count.
+        by: The attributes that form groups (``key`` is the correlation key, ``type`` the event type). Empty for one
+            group.
         having: The condition by which a group is reported. None: windows that end are reported at their end, other
             windows after each event.
         clear: Whether an event is emitted when the condition becomes false.
         events: The greatest number of a group's newest events that a derived event lists.
-        event_type: Type of the derived events; None: the name of the aggregate.
+        event_type: Type of the derived events. None for the name of the aggregate.
         most_rows: The most events that are held in one shard.
-        ask: The attributes by which questions at any time may group and filter; empty: no questions are answered.
+        ask: The attributes by which questions at any time may group and filter. If empty, there are no questions.
         rows_of: The table whose rows are the groups. Then ``by`` is ``ROW``, followed by columns of the table; if rows
             have windows of their own, the last of these columns has the lengths of the windows.
     """
@@ -91,7 +92,7 @@ def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
     """Read the document of an aggregate.
 
     Raises:
-        AggregateRefused: A member is missing, unknown or wrong; the message names it.
+        AggregateRefused: A member is missing, unknown or wrong. The message names it.
     """
     if strangers := sorted(map(str, document.keys() - set(MEMBERS))):
         raise AggregateRefused(f"an aggregate has no {listed(strangers)}; it takes {', '.join(MEMBERS)}")

@@ -18,7 +18,7 @@ AGGREGATE_EXERCISE = "aggregates.exercises:aggregated"
 
 
 def aggregated() -> int:
-    """Run small aggregates and ask a small index, so that all kernels are compiled; return the number of results."""
+    """Run small aggregates and ask a small index, so that all kernels are compiled. Return the number of results."""
     values = {"n": "count()", "mean": "avg(x)", "least": "min(x)"}
     body = read_aggregate({"of": "x", "by": ["g"], "values": values, "window": "5 us"})
     run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
@@ -49,7 +49,7 @@ def _events(first_us: int) -> EventColumns:
 
 
 def check_questions() -> int:
-    """Fill and reconfigure an index and ask questions, to compile their kernels; return the number of groups."""
+    """Fill and reconfigure an index and ask questions, to compile their kernels. Return the number of groups."""
     index = QuestionIndex(HeldWindow(attributes=("a", "b"), measures=("c",), span_us=1_000), is_tuned=False)
     times_us = np.arange(200)
     for first in (100, 0):

@@ -35,7 +35,7 @@ class DistinctSketch:
     """A sketch that estimates the number of distinct arguments.
 
     Attributes:
-        error: The relative standard error of the value; None: no bound is known.
+        error: The relative standard error of the value. None if no bound is known.
     """
 
     error = -hll_sketch.get_rel_err(True, False, _HLL_BITS, 1)

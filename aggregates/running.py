@@ -436,7 +436,7 @@ class AggregateRun:
     def _begin(
         self, head: Mapping[str, Any], sections: Mapping[str, bytes], is_kept: NDArray[np.bool_] | None = None
     ) -> None:
-        """Restore a saved state, or only its groups that are kept."""
+        """Restore those groups of a saved state that ``is_kept`` selects, or all groups."""
         self._clear(head["digits"], head["texts"])
         groups = orjson.loads(sections["groups"])
         is_kept = np.ones(len(groups), np.bool_) if is_kept is None else is_kept

@@ -16,7 +16,7 @@ _EXACT = 2**53
 def canonical(value: object) -> Scalar:
     """Return a value of an attribute in canonical form.
 
-    Whole numbers are ``int``; NaN, lists and objects are null.
+    Whole numbers are ``int``. NaN, lists and objects are null.
     """
     if isinstance(value, float):
         if isnan(value):

@@ -26,7 +26,7 @@ class AggregateValue:
 
     Attributes:
         name: The member of derived events, and the name in ``having``.
-        argument: An expression over an event, in the language of conditions; empty for ``count()``.
+        argument: An expression over an event, in the language of conditions. Empty for ``count()``.
         share: For ``quantile``, the share of the values that are at most the result.
     """
 

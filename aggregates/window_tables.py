@@ -107,7 +107,7 @@ class WindowTables:
         bounds: The ranges of values outside which the condition cannot be true.
         modes: The modes of the kernel ``slide``.
         ordered: The indexes of minima and maxima that need all values in sorted order.
-        digits: The number of digits in sums, by numeric argument; empty: the fewest.
+        digits: The number of digits in sums, by numeric argument. If empty, all have the fewest.
         texts: The texts that occur as arguments.
     """
 
@@ -324,7 +324,7 @@ class WindowTables:
         return scalar_of(kind, integer, real, self.texts.text(integer) if kind == kernel.TEXT else None)
 
     def are_texts_many(self, groups: int) -> bool:
-        """Check whether so much text may be unused that rebuilding the tables without it pays."""
+        """Check whether there are many unused texts, so that it pays to rebuild the tables without them."""
         return len(self.texts) > 2 * self._texts_kept + _LEAST + groups + self.held
 
     def _texts_in(

@@ -1,4 +1,4 @@
-"""Windows of aggregates, which decide the events of a group that count at a time."""
+"""Windows of aggregates: which events of a group count at a time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Window:
         return self.is_fixed or self.kind in ("session", "transaction")
 
     def of_row(self, duration: object) -> Window:
-        """Return the window of a row whose ``column`` has the value ``duration``; null means the longest window."""
+        """Return the window of a row whose ``column`` has the value ``duration``. Null means the longest window."""
         return replace(self, size=min(self.size, duration_of(duration) or self.size), column="")
 
     @property

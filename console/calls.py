@@ -75,7 +75,7 @@ class Api:
     async def send(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, **parameters: Value
     ) -> Any:
-        """Send a change; return JSON, or None if the answer has no body."""
+        """Send a change. Return JSON, or None if the answer has no body."""
         try:
             return await self._client.request(method, path, query=_query_of(parameters), body=body, headers=headers)
         finally:

@@ -226,7 +226,7 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def rendered(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """Render a template; every value is escaped."""
+    """Render a template. Every value is escaped."""
     theme = request.cookies.get("forestall_theme")
     html = (
         templates()

@@ -62,7 +62,7 @@ def conformance(
         mapping: Event types by the names of tasks.
 
     Raises:
-        ForestallError: The model or the table is refused; the message says why.
+        ForestallError: The model or the table is refused. The message says why.
     """
     compiled = compile_workflow(model_of(model, mapping)[0])
     frame, log = _past(events, ColumnNames(key=key, time=time, type=type, zone=zone), end_events)
@@ -122,7 +122,7 @@ def simulate(
         mapping: Event types by the names of tasks.
 
     Raises:
-        ForestallError: The model is refused; the message says why.
+        ForestallError: The model is refused. The message says why.
     """
     settings = SimulationSettings(
         traces=transactions, concurrent=concurrent, interval_us=parse_duration_us(interval), key_prefix="trace-"

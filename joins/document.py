@@ -100,9 +100,9 @@ class JoinBody:
         outer: Aliases of inputs whose absence is reported.
         columns: Values of combinations or totals, from which the members of derived events are made.
         members: The members of derived events, made of the columns.
-        event_type: Type of the derived events; None: the name of the join.
-        memory_rows: If events are spilled to disk, the most events per shard in memory; None: all are in memory.
-        most_rows: If nothing is spilled, the most events per shard that the join may hold; None: any number.
+        event_type: Type of the derived events. None for the name of the join.
+        memory_rows: If events are spilled to disk, the most events per shard in memory. None if all are in memory.
+        most_rows: If nothing is spilled, the most events per shard that the join may hold. None for any number.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -155,7 +155,7 @@ class JoinBody:
 
 
 def read_join(document: Mapping[str, Any], expressions: Expressions = no_expressions) -> JoinBody:
-    """Read the document of a join; raise ``JoinRefused`` if it is wrong or its memory is unbounded.
+    """Read the document of a join. Raise ``JoinRefused`` if it is wrong or its memory is unbounded.
 
     ``expressions`` reads the members of ``return`` that are more than a column.
     """

@@ -93,7 +93,7 @@ class FinishedKeys:
             self.ranges.prune(keys())
 
     def items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """Convert merged events to items; return the items, and the row of each item."""
+        """Convert merged events to items. Return the items, and the row of each item."""
         marked_inputs = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # rows have only these types
         inputs = np.array([number for number, _ in marked_inputs], np.uint8)[batch.type_codes]
         is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in marked_inputs])[batch.type_codes]

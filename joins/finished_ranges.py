@@ -74,7 +74,7 @@ class FinishedRanges:
         return len(self._closed[number]) > 0
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Remember the numbers of a join's keys (strings); return the mask of whole numbers, and the numbers."""
+        """Remember the numbers of a join's keys (strings). Return the mask of whole numbers, and the numbers."""
         is_whole, numbers = whole_numbers(keys)
         self._hashes.add(hashes[is_whole])
         self._numbers.add(numbers[is_whole])

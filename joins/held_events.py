@@ -104,7 +104,7 @@ class HeldEvents:
         return cast("NDArray[np.bool_]", self._is_counted.values[rows])
 
     def count(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Mark distinct events as part of a result or total; return the mask of the events that had no mark before."""
+        """Mark distinct events as part of a result or total. Return the mask of the events that had no mark before."""
         is_new = ~self._is_counted.values[rows]
         self._is_counted.values[rows] = True
         return cast("NDArray[np.bool_]", is_new)
@@ -129,7 +129,7 @@ class HeldEvents:
 
     @classmethod
     def load(cls, sections: dict[str, bytes]) -> HeldEvents:
-        """Restore the events that ``dump`` saved; raise ``BatchFormatError`` if they cannot be read."""
+        """Restore the events that ``dump`` saved. Raise ``BatchFormatError`` if they cannot be read."""
         return cls(
             np.frombuffer(sections["sequences"], np.int64),
             EventBatch.from_bytes(sections["events"]),

@@ -184,5 +184,5 @@ class JoinRows:
 
 
 def part_of(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    """Return the sections whose names begin with a prefix. Their names lose the prefix."""
+    """Return the sections whose names begin with a prefix. The prefix is removed from the names."""
     return {name.removeprefix(prefix): section for name, section in sections.items() if name.startswith(prefix)}

@@ -168,7 +168,7 @@ class HeldShards:
         return rows
 
     def report(self, shard: int) -> RowBlock:
-        """Return a row of the kind ``stats`` on a shard's steps since its last report. There must be one or more.
+        """Return a row of the kind ``stats`` on a shard's steps since its last report. The shard has made such a step.
 
         A report costs about as much as matching an event. So a caller with small steps requests a report about once a
         second, and a last one when it stops.

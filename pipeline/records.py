@@ -1,7 +1,7 @@
 """Records about a shard beside its log: its stops, their places, and its quarantined entries.
 
 Every process that matches the shard's entries again obeys the same records. A record is therefore added only while the
-results that it concerns are not written. With continuous tasks, only the owner of the shard's lease adds records; with
+results that it concerns are not written. With continuous tasks, only the owner of the shard's lease adds records. With
 micro-batches, any process may.
 """
 

@@ -1,4 +1,4 @@
-"""Questions over the events of a window, whose groups and filters need not be known beforehand.
+"""Questions over the events of a window. Their groups and filters need not be known beforehand.
 
 ``ring`` has the index, ``costs``, ``choosing`` and ``tuning`` choose its configuration, and ``question_index`` answers
 questions. Source: the parameterised group-by with the IMP index, whose partitions have bits of attribute codes as

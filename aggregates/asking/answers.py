@@ -39,7 +39,7 @@ class Answer:
         functions: The function of each value, by name of the value.
         groups: One tuple of attribute values per group, in any order.
         totals: Partial results of each value, such as count and sum, by name of the value.
-        end_us: The end of the window; None before the first event.
+        end_us: The end of the window. None before the first event.
         events: Number of events in the window of the question.
         compared: Number of events that were compared with the question's filter.
         visited: Number of partitions of the index that were visited.

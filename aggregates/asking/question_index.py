@@ -205,13 +205,13 @@ class QuestionIndex:
         return EventColumns(np.asarray(times_us, np.int64), codes, numbers)
 
     def _advance(self, time_us: int) -> int:
-        """Advance the time of the index and remove expired events; return the time of the index."""
+        """Advance the time of the index and remove expired events. Return the time of the index."""
         self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)
         self._ring.expire(self._ring.number_after(self._now_us - self._window.span_us))
         return self._now_us
 
     def _in_order(self, events: EventColumns) -> EventColumns:
-        """Advance the time to the newest event; return the events in the window, sorted by time."""
+        """Advance the time to the newest event. Return the events in the window, sorted by time."""
         if not len(events):
             return events
         times_us = events.times_us

@@ -90,7 +90,7 @@ class ValueCodes:
         return code
 
     def keep(self, is_used: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Forget the values of unused codes; return the new code of each old code."""
+        """Forget the values of unused codes. Return the new code of each old code."""
         kept = is_used.copy()
         kept[NULL] = True
         renamed = (np.cumsum(kept) - 1).astype(np.int32)

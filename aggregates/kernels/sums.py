@@ -1,4 +1,4 @@
-"""Exact sums in digits of 32 bits, and the floats nearest to sums and their quotients; carries may be pending.
+"""Exact sums in digits of 32 bits, and the floats nearest to sums and their quotients. Carries may be pending.
 
 Sums of floats are in units of 2**-96, or of 2**-1088 if ``FLOAT_DIGITS`` digits of 2**-96 are not enough. The unit of a
 sum of squares is the square of the sum's unit.
@@ -29,7 +29,7 @@ _EXTRA_DIGITS = 4  # further digits of a quotient
 
 @inlined
 def normalise(digits: NDArray[np.int64], count: np.int64) -> bool:
-    """Propagate carries, and make the number positive; return whether the number was negative."""
+    """Propagate carries, and make the number positive. Return whether the number was negative."""
     carry = np.int64(0)
     for place in range(count):
         carry += digits[place]
@@ -101,7 +101,7 @@ def whole_digits(
 def load_sum(
     words: NDArray[np.int64], scratch: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> np.int64:
-    """Write the digits of a sum into scratch; return their number."""
+    """Write the digits of a sum into scratch. Return their number."""
     count, unit = max(digits, np.int64(FLOAT_DIGITS)) + CARRIES, unit_digit(digits)
     for place in range(count):
         scratch[place] = words[code, offset + SUM_WORDS + place] if place < digits else 0
@@ -113,7 +113,7 @@ def load_sum(
 
 @inlined
 def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.int64:
-    """Divide positive digits by a divisor below 2**31; return the remainder."""
+    """Divide positive digits by a divisor below 2**31. Return the remainder."""
     rest = np.int64(0)
     for place in range(count - 1, -1, -1):
         rest = (rest << 32) | digits[place]
@@ -124,7 +124,7 @@ def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.
 
 @inlined
 def refine(digits: NDArray[np.int64], count: np.int64) -> np.int64:
-    """Append lower digits, all 0, for the fraction of a quotient; return the number of digits."""
+    """Append lower digits, all 0, for the fraction of a quotient. Return the number of digits."""
     for place in range(count - 1, -1, -1):
         digits[place + _EXTRA_DIGITS] = digits[place]
     for place in range(_EXTRA_DIGITS):

@@ -286,7 +286,7 @@ def put_end(
 def put_values(
     groups: Groups, held: Events, plan: NDArray[np.int64], code: np.int64, out: Steps, step: np.int64
 ) -> bool:
-    """Write the values of a group into a step; return whether some of them are sketched."""
+    """Write the values of a group into a step. Return whether some of them are sketched."""
     words, is_sketched = groups.words, False
     size = words[code, tables.HELD_ROWS]
     out.sizes[step] = size

@@ -339,7 +339,7 @@ def take_row(
     size: int,
     modes: np.int64,
 ) -> int:
-    """Process the next row of a batch, unless a window ends first; return a status of ``slide``."""
+    """Process the next row of a batch, unless a window ends first. Return a status of ``slide``."""
     row = state[tables.ROW]
     code, time_us, at_us, op = np.int64(batch.codes[row]), batch.times_us[row], batch.at_us[row], batch.ops[row]
     if op == tables.RETRACT:

@@ -1,7 +1,7 @@
 """Observations of a running join at low cost: rates of all events, and lives of a sample of keys.
 
 Source: sections 4 and 7.2 of the specification of punctuation-aware joins. Keys are sampled by their hashes, so a key
-is followed entirely or not at all; the more items arrive, the fewer keys are followed. The observations belong to this
+is followed entirely or not at all. The more items arrive, the fewer keys are followed. The observations belong to this
 process and are not saved.
 """
 

@@ -99,7 +99,10 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """Return how many rows the combinations of an event of each input may fill. ``number`` is left out, unless NIL."""
+    """Return how many result rows the combinations of a key may need. They have an event of each input with any.
+
+    The events of input ``number`` are not counted, unless ``number`` is NIL.
+    """
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number and lent.lists[cluster, other]["live"] > 0:

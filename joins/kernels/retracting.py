@@ -36,7 +36,7 @@ def place_in_list(lent: JoinState, entry: tuple[np.int64, np.int64], sequence: n
 
 @kernel
 def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -> bool:
-    """Mark a stored event of a key as unjoined; return whether it is stored."""
+    """Mark a stored event of a key as unjoined. Return whether it is stored."""
     lent = borrowed(state)
     entry = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
     node, _ = place_in_list(lent, entry, np.int64(sequence))

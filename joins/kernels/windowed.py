@@ -358,7 +358,7 @@ def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
 def take_items(
     lent: JoinState, rules: Rules, out: Output, items: Items, first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
-    """Process items from index ``first`` on; return a status and the index of the first unprocessed item.
+    """Process items from index ``first`` on. Return a status and the index of the first unprocessed item.
 
     ``lacks`` (combinations may lack inputs) is constant in each kernel, so the code for the other case is dropped.
     """

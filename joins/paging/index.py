@@ -88,11 +88,10 @@ class KeysOnDisk:
         return counts
 
     def due_places(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
-        """Return the indices of the keys to load from disk.
+        """Return the indices of the keys to load from disk: the given ``keys``, and keys with a result by ``until_us``.
 
-        Those of the distinct ``keys`` are loaded that are on disk, and keys that lead to a result by ``until_us``. All
-        keys of a block are loaded if time leads to a result of one of them, or if the block must be read and would keep
-        few keys.
+        All keys of a block are loaded if time leads to a result of one of them, or if the block must be read and would
+        keep few keys. The given keys are distinct, and some of them may not be on disk.
         """
         places, is_on_disk = self._places(keys)
         if self._next_due_us > until_us and not is_on_disk.any():
@@ -200,7 +199,7 @@ class KeysOnDisk:
         return {"blocks": blocks, **counts}, self._away.tobytes()
 
     def load(self, head: Mapping[str, Any], index: bytes) -> None:
-        """Restore the state that ``dump`` returned; raise ``StateLost`` if a file is missing, or has another length."""
+        """Restore the state that ``dump`` returned. Raise ``StateLost`` if a file is missing, or has another length."""
         self._away = np.frombuffer(index, AWAY).copy()
         self._blocks = {number: _Block(*parts) for number, *parts in head["blocks"]}
         self._next_block, self.rows_written, self.rows_read = head["next"], head["written"], head["read"]

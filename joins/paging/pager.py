@@ -128,7 +128,7 @@ class Pager:
         return {**head, "expired": self.expired}, index
 
     def load(self, head: Mapping[str, Any], index: bytes) -> None:
-        """Restore the state that ``dump`` returned; raise ``StateLost`` if a file is missing, or has another length."""
+        """Restore the state that ``dump`` returned. Raise ``StateLost`` if a file is missing, or has another length."""
         self.disk.load(head, index)
         self.expired = head["expired"]
 

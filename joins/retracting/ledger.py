@@ -262,7 +262,7 @@ class Ledger:
         return {"next": self._next, "keys": [[key, self.part_of(key)] for key in self.keys]}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Restore the ledger that ``dump`` saved; raise ``JoinStateError`` if it is damaged."""
+        """Restore the ledger that ``dump`` saved. Raise ``JoinStateError`` if it is damaged."""
         self._next = saved["next"]
         for key, part in saved["keys"]:
             self.add_part(key, part)

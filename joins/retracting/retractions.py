@@ -178,7 +178,7 @@ class Retractions:
         return orjson.dumps(self.ledger.dump())
 
     def load(self, saved: bytes) -> None:
-        """Restore the ledger that ``dump`` saved; raise ``JoinStateError`` if it is damaged."""
+        """Restore the ledger that ``dump`` saved. Raise ``JoinStateError`` if it is damaged."""
         self.ledger.load(orjson.loads(saved))
 
     @property
@@ -187,7 +187,7 @@ class Retractions:
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
-        """Mark the events of combinations that can no longer be retracted as joined for good."""
+        """Mark events as joined for good, because their combinations can no longer be retracted."""
         if self._notes_absences and (members := members_of(combinations)):
             held.count(held.rows_of(np.array(members, np.int64)))
 

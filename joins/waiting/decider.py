@@ -80,10 +80,11 @@ class InputKeys:
             self._open = KeyBlock()
 
     def decide(self, name: str) -> ClosedKeys | None:
-        """Return the keys that the input has newly finished, or that its keys begin again. None if nothing has changed.
+        """Return what has changed: which keys the input has newly finished, or that its keys begin again.
 
-        ``name`` is the input's name. An event counts towards the highest key only once a whole block of events has
-        followed. So a single outlier closes no key, because the measured distance has grown before the outlier counts.
+        ``name`` is the input's name. The result is None if nothing has changed. An event counts towards the highest key
+        only once a whole block of events has followed. So a single outlier closes no key, because the measured distance
+        has grown before the outlier counts.
         """
         if self._reached_us is None:
             return None
@@ -262,7 +263,7 @@ class WaitDecider:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Self:
-        """Read the result of ``to_json``; None gives a new decider."""
+        """Read the result of ``to_json``. None gives a new decider."""
         decider = cls()
         if value is None:
             return decider

@@ -217,7 +217,7 @@ def start_continuous(
 def take_over(options: JobOptions) -> JobOptions:
     """Set the positions of shards to where micro-batches or a resharding ended. Remove the checkpoint.
 
-    Return the options for tasks. With these, results are written up to the positions of blocks.
+    Return the options for tasks. They name the positions of the blocks as those up to which results are written.
     """
     server = connect(options.log)
     fence(server, options.log.shards)

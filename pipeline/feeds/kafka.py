@@ -62,7 +62,7 @@ class KafkaOptions:
         max_rows: The most records in one micro-batch, shared among the partitions.
         max_row_bytes: The largest size of a record. A larger record becomes a row with a fault.
         mapping: How plain JSON is read. CloudEvents are not affected. None for the stream's mapping.
-        key: Path of the stream's correlation key, if there is a mapping; optionally by event type.
+        key: Path of the stream's correlation key, if there is a mapping. It may depend on the event type.
     """
 
     servers: str

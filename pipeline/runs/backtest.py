@@ -73,7 +73,7 @@ def run_backtest(
     """Match the histories of streams.
 
     Raises:
-        EventFileError: A file cannot be read; the message names the file and the places.
+        EventFileError: A file cannot be read. The message names the file and the places.
         BacktestFailed: The executor gave up.
     """
     begin_s = time.time()  # not monotonic: tasks report their start by their machines' clocks
