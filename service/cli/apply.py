@@ -190,7 +190,7 @@ def export(
     with the same rows.
     """
     with calling(url, api_key) as client:
-        files = export_project(client, folder)
+        files = export_project(client, folder, standard_error.notice)
     for file in files:
         typer.echo(printable(str(file)))
     standard_error.print(f"[green]done[/green]: {len(files)} files in {escape(printable(str(folder)))}")

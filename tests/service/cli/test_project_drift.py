@@ -4,6 +4,7 @@ import pytest
 
 from service.client import Client
 from service.projects import export_project
+from service.stores.registry.registered import OperatorDraft
 from tests.builders.projects import applied, plan_of, written
 
 pytestmark = pytest.mark.redis
@@ -71,3 +72,19 @@ def test_kinds_of_results_that_a_webhook_names_twice_count_once(service, tmp_pat
     folder = written(tmp_path / "own", {"desk.yaml": hook})
     assert applied(service, folder) == [("new", "webhook desk")]
     assert applied(service, folder) == []
+
+
+@pytest.mark.parametrize("name", [".", "..", "..."])
+def test_an_exported_pattern_whose_name_is_dots_has_a_file_that_is_read(
+    service, tmp_path, api_url, call, monkeypatch, name
+):
+    applied(service, written(tmp_path / "own", {"orders.yaml": "{kind: stream, name: orders}"}))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(OperatorDraft, "__post_init__", lambda _: None, raising=False)
+        service.post("/patterns", {"stream": "orders", "text": f"PATTERN `{name}` EVENT SEQ(A a, B b)"})
+    status, out, err = call("export", "out", "--url", api_url)
+    assert status == 0
+    assert out.splitlines() == ["out/streams/orders.yaml", "out/patterns/_.yaml"]
+    assert ("a service refuses this name today" in " ".join(err.split())) == (name in (".", ".."))
+    plan = plan_of(service, tmp_path / "out")
+    assert (plan.changes, plan.same) == ([], 2)
