@@ -171,10 +171,14 @@ class Page:
         streams: list[dict[str, Any]] = (await self.get("/streams", limit=1000, age_s=_STREAMS_AGE_S))["items"]
         return streams
 
+    async def patterns(self) -> list[dict[str, Any]]:
+        """Return the patterns that the key may access, by name."""
+        patterns: list[dict[str, Any]] = (await self.get("/patterns", age_s=1.0))["items"]
+        return patterns
+
     async def pattern_names(self) -> list[str]:
         """Return the names of the patterns that the key may access."""
-        listed = await self.get("/patterns", limit=1000, age_s=1.0)
-        return [pattern["name"] for pattern in listed["items"]]
+        return [pattern["name"] for pattern in await self.patterns()]
 
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:
         """Return the stream that the user has chosen, or the first one, and the names of all streams.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from api.schemas.constraints import DeadAlternativeModel, RedundantStepModel, StateModel
-from api.schemas.results import EndingSummary, Row, SuspensionModel
+from api.schemas.results import EndingSummary, Route, Row, SuspensionModel
 from api.wire import ChangesModel, From, PartModel, Text, Time, WireModel
 from nfa import Pattern, pattern_to_json, rows_met
 from service import (
@@ -363,6 +363,7 @@ class DryRunModel(WireModel):
 
     pattern: str
     stream: str
+    route: Route = None
     events: int = Field(
         description="The number of events that were matched; fewer than requested if the log holds no more."
     )

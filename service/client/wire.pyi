@@ -396,6 +396,7 @@ class DryMatch(TypedDict):
 class DryRunModel(TypedDict):
     pattern: str
     stream: str
+    route: NotRequired[str | None]
     events: int
     first_time: str | None
     last_time: str | None

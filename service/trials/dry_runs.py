@@ -70,6 +70,7 @@ class DryRuns:
         return {
             "pattern": pattern.name,
             "stream": stream,
+            "route": on_stream.route or None,
             **_counted(events, report),
             "failing_conditions": self._registration.inspect(stream, pattern, is_guarded=is_guarded).to_document()[
                 "failing_conditions"

@@ -74,6 +74,31 @@ def test_an_alert_of_a_further_key_shows_its_events_and_transaction(reader, http
     assert "habit" in reader.text(link)
 
 
+def test_incidents_and_dry_runs_of_a_further_key_link_to_its_transactions(reader, http, stores):
+    declared = {"name": "shop", "key": "data.id", "keys": {"customer": "data.customer"}}
+    assert http.post("/streams", json=declared).status_code == 201
+    text = "PATTERN habit EVENT SEQ(A a, B b) WHERE [customer]"
+    habit = {"stream": "shop", "text": text, "incident": {**GROUPED, "by": ["customer"]}}
+    assert http.post("/patterns", json=habit).status_code == 201
+    orders = [event(1, "A", data={"id": "o1", "customer": "ann"}), event(2, "B", data={"id": "o2", "customer": "ann"})]
+    assert http.post("/events?stream=shop", json=orders).json()["rejected"] == []
+    stores.incidents.note([incident(stream="shop", pattern="habit", key="ann")])
+    reader.submit("/incidents/i1", action="acknowledge")  # pages no longer show what earlier tests have read
+    link = 'href="/transactions/shop/ann?by=customer"'
+    assert link in reader.text("/incidents")
+    trial = reader.submit("/trials/dry-run", stream="shop", text=text, events="10").text
+    assert "<b>1 time</b>" in trial
+    assert link in trial
+    of_orders = {"stream": "shop", "text": "PATTERN habit EVENT SEQ(A a, B b)", "incident": {**GROUPED, "by": ["id"]}}
+    assert http.put("/patterns/habit", json=of_orders).json()["version"] == 2
+    changes = [incident(stream="shop", pattern="habit", version=2, key="o1", incident="i2")]
+    stores.incidents.note([*changes, incident(stream="shop", pattern="deleted", key="o3", incident="i3")])
+    text = reader.text("/incidents")
+    assert link in text
+    assert 'href="/transactions/shop/o1"' in text
+    assert 'href="/transactions/shop/o3"' in text
+
+
 @pytest.mark.parametrize(
     ("events", "reason"),
     [
