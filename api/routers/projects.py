@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Response
 
 from api.locations import require_segment
 from api.requests.filters import WantedPart
+from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.projects import ProjectList, ProjectModel, ProjectResources
 from api.services import Served
 
@@ -23,19 +24,25 @@ def list_projects(services: Served, part: WantedPart) -> ProjectList:
 
 
 @router.get("/{name}", summary="Look up a project")
-def get_project(name: ProjectName, services: Served) -> ProjectModel:
+def get_project(name: ProjectName, services: Served, response: Response) -> ProjectModel:
     """Look up the resources of a project."""
-    return ProjectModel.from_domain(services.stores.projects.get(name))
+    record = services.stores.projects.get(name)
+    give_tag(response, record)
+    return ProjectModel.from_domain(record)
 
 
 @router.put("/{name}", summary="Set the resources of a project")
-def put_project(name: ProjectName, wanted: ProjectResources, services: Served) -> ProjectModel:
+def put_project(
+    name: ProjectName, wanted: ProjectResources, services: Served, response: Response, preconditions: Preconditions
+) -> ProjectModel:
     """Record the resources that a project has made. An empty list removes the project.
 
-    `forestall apply` writes the list. With `--prune`, it deletes only resources in this list that no other project
-    lists.
+    `forestall apply` adds to the list that it has read (`If-Match`). With `--prune`, it deletes only resources in this
+    list that no other project lists.
     """
     require_segment(name, "name")
     record = wanted.to_domain(name, services.clock.now_us())
-    services.stores.projects.put(record)
+    services.stores.projects.put(record, preconditions)
+    if record.resources:
+        give_tag(response, record)
     return ProjectModel.from_domain(record)

@@ -29,11 +29,11 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
     work, owner = plan.work, plan.ownership
     unnamed = {change.identity for change in plan.changes if change.wanted is None} & owner.own
     if owner.own != plan.named | unnamed:
-        note_ownership(client, owner.project, plan.named | unnamed)
+        note_ownership(client, owner.project, added=plan.named, removed=owner.own - plan.named - unnamed)
     _make_all(client, work, tell)
     deleted = {change.identity for change in work if change.action == "gone"}
     if deleted:
-        note_ownership(client, owner.project, (plan.named | unnamed) - deleted)
+        note_ownership(client, owner.project, removed=deleted)
 
 
 def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], None]) -> None:

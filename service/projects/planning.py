@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Literal, TypeAlias
 
 import yaml
 
-from service.client import Client, part
-from service.errors import ProjectRefused
+from service.client import Client, ResourceChanged, condition, part
+from service.errors import ApplyStopped, ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators
 from service.projects.resources import Form, ResourceKind, StoredResource, Wanted
@@ -23,6 +24,8 @@ from streams import DeclarationError
 
 Identity: TypeAlias = tuple[str, str]
 """The kind and the name of a resource."""
+
+_ATTEMPTS = 10
 
 Action: TypeAlias = Literal["new", "changed", "gone", "kept"]
 
@@ -248,10 +251,26 @@ def read_ownership(client: Client, project: str) -> Ownership:
     return Ownership(project=project, own=own, others=others)
 
 
-def note_ownership(client: Client, project: str, resources: Iterable[Identity]) -> None:
-    """Store the resources of a project in the service, so that later plans know which resources belong to it."""
-    body = [{"kind": kind, "name": name} for kind, name in sorted(set(resources))]
-    client.put(f"/projects/{part(project)}", {"resources": body})
+def note_ownership(
+    client: Client, project: str, *, added: Set[Identity] = frozenset(), removed: Set[Identity] = frozenset()
+) -> None:
+    """Change the service's list of a project's resources, so that later plans know which resources belong to it.
+
+    If another client changes the list in the meantime, the list is read again. Raises ``ApplyStopped`` if that happens
+    ten times in a row.
+    """
+    path = f"/projects/{part(project)}"
+    for _ in range(_ATTEMPTS):
+        stored, etag = client.find(path) or (None, None)
+        current = {(resource["kind"], resource["name"]) for resource in stored["resources"]} if stored else set()
+        resources = (current | added) - removed
+        if resources == current:
+            return
+        body = {"resources": [{"kind": kind, "name": name} for kind, name in sorted(resources)]}
+        with suppress(ResourceChanged):
+            client.request("PUT", path, body=body, headers=condition(etag))
+            return
+    raise ApplyStopped(f"other clients are applying the project {project}; apply it again when they are done")
 
 
 class _Dumper(yaml.SafeDumper):

@@ -1,13 +1,14 @@
 """Which resources a project owns, and what is deleted when its documents no longer name them."""
 
 import re
+from itertools import count
 
 import pytest
 
 from api import create_app
 from service.client import Client
 from service.errors import ApplyStopped, ProjectRefused
-from service.projects import read_project
+from service.projects import apply_plan, read_project
 from tests.builders.api import serving
 from tests.builders.projects import applied, plan_of, written
 from tests.builders.service import settings_for
@@ -67,6 +68,53 @@ def test_two_projects_on_one_service_do_not_delete_from_each_other(service, proj
     assert [change.why for change in plan_of(service, other, is_pruned=True).changes if change.name == "shared"] == [
         "the project project has it, too"  # it has not let go of it, as it was refused
     ]
+
+
+def resources_of(service, name):
+    return {resource["name"] for resource in service.get(f"/projects/{name}")["resources"]}
+
+
+def test_two_applies_of_one_project_at_once_both_own_what_they_make(service, project, tmp_path):
+    other = written(tmp_path / "copy" / "project", {"other.yaml": OTHER})
+    plans = [plan_of(service, folder) for folder in (project, other)]
+    for plan in plans:
+        apply_plan(service, plan, lambda _: None)
+    assert resources_of(service, "project") == {"orders", "bought", "other", "far"}
+
+
+def test_a_project_that_changes_while_its_list_is_written_is_read_again(
+    service, project, tmp_path, api_url, monkeypatch
+):
+    other = written(tmp_path / "copy" / "project", {"other.yaml": OTHER})
+    request, calls = service.request, []
+
+    def request_late(method, path, **options):
+        if (method, path) == ("PUT", "/projects/project"):
+            calls.append(path)
+            if len(calls) == 1:
+                with Client(api_url, patience_s=60) as somebody_else:
+                    applied(somebody_else, other)
+        return request(method, path, **options)
+
+    monkeypatch.setattr(service, "request", request_late)
+    applied(service, project)
+    assert len(calls) == 2
+    assert resources_of(service, "project") == {"orders", "bought", "other", "far"}
+
+
+def test_a_list_that_others_change_all_the_time_stops_an_apply_before_its_changes(service, project, monkeypatch):
+    request, numbers = service.request, count()
+
+    def request_late(method, path, **options):
+        if (method, path) == ("PUT", "/projects/project"):
+            body = {"resources": [{"kind": "stream", "name": f"s{next(numbers)}"}]}
+            request(method, path, body=body)
+        return request(method, path, **options)
+
+    monkeypatch.setattr(service, "request", request_late)
+    with pytest.raises(ApplyStopped, match="other clients are applying the project project; apply it again"):
+        applied(service, project)
+    assert service.get("/streams")["items"] == []
 
 
 def test_a_stream_that_others_use_stays(service, project):
