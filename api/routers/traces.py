@@ -104,6 +104,13 @@ def get_trace(
             "patterns that are matched by this key.",
         ),
     ] = None,
+    replay: Annotated[
+        bool,
+        Query(
+            description="`false`: the events only, of a transaction of any length; 'patterns' and 'following' are "
+            "empty, there is no 'deviation', and 'is_open' does not consider the idle timeout after the newest event."
+        ),
+    ] = True,
 ) -> TraceModel:
     """Look up the last transaction of a key: its events, the state of each pattern, possible next types.
 
@@ -114,4 +121,4 @@ def get_trace(
     pipeline may not have reached them yet. If `is_complete` is false, older parts of the log were trimmed or not read,
     so the beginning may be missing. The events of a derived stream are read from the list of derived events.
     """
-    return TraceModel(**services.traces.look(stream, key, by or ""))
+    return TraceModel(**services.traces.look(stream, key, by or "", is_replayed=replay))

@@ -117,13 +117,13 @@ async def show(page: Page) -> Response:
     """Render the story of one transaction."""
     stream, key, by = page.place("stream"), page.place("key"), page.query("by")
     story, case, alerts, followed = await all_of(
-        page.get(at("traces", stream, key), by=by),
+        _story(page, stream, key, by),
         _open_case(page, stream, key),
         allowed(page.get("/alerts", stream=stream, key=key, limit=20), {"items": []}),
         allowed(page.get(at("streams", stream, "workflow"), age_s=30.0)),
     )
     picture = None
-    if followed and by is None and story["total_events"]:
+    if followed and by is None and story["total_events"] and story["is_replayed"]:
         drawing = page.picture(at("workflows", followed["workflow"], "picture.svg"), trace=key, stream=stream)
         picture = await allowed(drawing)
     waiting = (
@@ -152,6 +152,17 @@ async def show(page: Page) -> Response:
         picture=inline(picture) if picture else None,
         following=[next_type for next_type in story["following"] if next_type["is_possible"]],
     )
+
+
+async def _story(page: Page, stream: str, key: str, by: str | None) -> dict[str, Any]:
+    """The story of a transaction; ``is_replayed`` is false if it has too many events to be matched again."""
+    path = at("traces", stream, key)
+    try:
+        return {**await page.get(path, by=by), "is_replayed": True}
+    except ApiError as refusal:
+        if refusal.code != "trace-too-long":
+            raise
+    return {**await page.get(path, by=by, replay="false"), "is_replayed": False}
 
 
 async def _open_case(page: Page, stream: str, key: str) -> Any:

@@ -56,8 +56,10 @@ class Traces:
         self._stores = stores
         self._log = TraceLog(stores, limits)
 
-    def look(self, stream: str, key: str, by: str = "") -> Document:
+    def look(self, stream: str, key: str, by: str = "", *, is_replayed: bool = True) -> Document:
         """Show the last transaction of a correlation key, or of a value of the further key ``by``.
+
+        Unless ``is_replayed``, the events are not matched again, and the lists of patterns and next events are empty.
 
         Raises ``UnknownStream``, ``UnknownTrace`` if the log contains no event of the key, and ``TraceTooLong`` if the
         transaction has too many events. Raises ``DeclarationError`` if the stream has no such further key.
@@ -71,13 +73,17 @@ class Traces:
         trace = self._log.read(declaration, key, by)
         if not trace.events:
             raise UnknownTrace(_unknown(stream, key, by, has_patterns=bool(patterns)), key=key)
-        if len(trace.events) > _MOST_EVENTS:
+        if is_replayed and len(trace.events) > _MOST_EVENTS:
             raise TraceTooLong(
                 f"the transaction {key!r} has {len(trace.events)} events in the log, and at most {_MOST_EVENTS} are "
-                "replayed; GET /v1/alerts?key= lists its alerts",
+                "replayed; ?replay=false answers with its newest events, and GET /v1/alerts?key= lists its alerts",
                 limit=_MOST_EVENTS,
             )
         version, constraint_set = (None, None) if by else self._log.constraints(declaration, trace)
+        if is_replayed:
+            members = _Replay(self._stores, declaration, trace, constraint_set, by).members(patterns)
+        else:
+            members = {"is_open": not trace.is_over, "patterns": [], "deviation": None, "following": []}
         return {
             "stream": stream,
             "key": key,
@@ -91,7 +97,7 @@ class Traces:
                 {"id": event.id, "type": event.type, "time": format_time(event.time_us), "data": event.data}
                 for event in trace.events[-_SHOWN_EVENTS:]
             ],
-            **_Replay(self._stores, declaration, trace, constraint_set, by).members(patterns),
+            **members,
         }
 
 

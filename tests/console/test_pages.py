@@ -118,6 +118,11 @@ def test_an_alert_says_why_its_time_line_lacks_events(reader, orders, stores, ev
     reader.submit(f"{path}/acknowledge")
     assert "Acknowledged by" in reader.text(path)
     assert reader.get("/find?key=long").status_code == (303 if events else 404)
+    if events:
+        text = reader.text("/transactions/orders/long")
+        assert f"{events:,}, the newest 200" in text
+        assert text.count('<span class="what">') == 200
+        assert ("patterns are matched again in at most 5,000 events" in text) == (events > 5_000)
 
 
 def test_ten_thousand_alerts_are_paged(reader, orders, stores):

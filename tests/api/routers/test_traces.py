@@ -149,6 +149,9 @@ def test_a_transaction_that_is_too_long_is_refused(orders, send, check_problem, 
     monkeypatch.setattr("service.trials.traces._MOST_EVENTS", 2)
     send("AAA")
     check_problem(orders.get("/v1/traces/orders/k"), 413, "trace-too-long")
+    trace = orders.get("/v1/traces/orders/k?replay=false").json()
+    assert (trace["total_events"], len(trace["newest_events"])) == (3, 3)
+    assert (trace["is_open"], trace["patterns"], trace["following"]) == (True, [], [])
 
 
 @pytest.mark.parametrize(
