@@ -168,7 +168,7 @@ class Page:
 
     async def streams(self) -> list[dict[str, Any]]:
         """Return the declared streams, by name."""
-        streams: list[dict[str, Any]] = (await self.get("/streams", limit=1000, age_s=_STREAMS_AGE_S))["items"]
+        streams: list[dict[str, Any]] = (await self.get("/streams", age_s=_STREAMS_AGE_S))["items"]
         return streams
 
     async def patterns(self) -> list[dict[str, Any]]:

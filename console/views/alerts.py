@@ -43,10 +43,10 @@ async def show_list(page: Page) -> Response:
 async def show(page: Page) -> Response:
     """Render one alert: events on a time line, why it matched, who handles it, and its deliveries."""
     alert = await page.get(at("alerts", page.place("id")))
-    trace, pattern, deliveries = await all_of(
+    trace, pattern, (deliveries, is_cut) = await all_of(
         _trace(page, alert),
         allowed(page.get(at("patterns", alert["pattern"]))),
-        allowed(_deliveries(page, alert), []),
+        allowed(_deliveries(page, alert), ([], False)),
     )
     events = trace["newest_events"]
     bound = {event: alias for alias, ids in alert["bindings"].items() for event in ids}
@@ -60,6 +60,7 @@ async def show(page: Page) -> Response:
         unknown=[(alias, event) for event, alias in bound.items() if event not in event_ids],
         why_unknown=_why_unknown(trace),
         deliveries=deliveries,
+        most_receivers=_MOST_RECEIVERS if is_cut else None,
     )
 
 
@@ -103,15 +104,16 @@ async def add_note(page: Page) -> Response:
     return await page.change(page.api.send("POST", at("alerts", page.place("id"), "notes"), body), path, "Noted.")
 
 
-async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
-    """Return the attempts to deliver an alert. Each has its receiver."""
-    candidates = await receivers_of(page, None, _MOST_RECEIVERS, 1.0)
+async def _deliveries(page: Page, alert: Any) -> tuple[list[dict[str, Any]], bool]:
+    """Return the attempts to deliver an alert, each with its receiver, and whether some receivers were not asked."""
+    candidates, is_cut = await receivers_of(page, None, _MOST_RECEIVERS, 1.0)
     receivers = [candidate for candidate in candidates if candidate["stream"] in (None, alert["stream"])]
     attempts = await all_of(
         *(page.get(f"{candidate['path']}/deliveries", result_id=alert["id"], age_s=5.0) for candidate in receivers)
     )
-    return [
+    deliveries = [
         {**attempt, "receiver": receiver}
         for receiver, listed in zip(receivers, attempts, strict=True)
         for attempt in listed["items"]
     ]
+    return deliveries, is_cut

@@ -19,7 +19,7 @@ _WIDEST: Final = 240
 
 async def show(page: Page) -> Response:
     """Render the aggregates, and the answer of the chosen aggregate."""
-    listed = (await page.get("/aggregates", stream=page.parameter("stream"), limit=1000, age_s=1.0))["items"]
+    listed = (await page.get("/aggregates", stream=page.parameter("stream"), age_s=1.0))["items"]
     aggregates = {aggregate["name"]: aggregate for aggregate in listed if aggregate["state"] != "retired"}
     name = page.query("aggregate") or next(
         (aggregate_name for aggregate_name, definition in aggregates.items() if _ask_attributes(definition)), None

@@ -23,6 +23,7 @@ _QUIET_S: Final = 5.0  # greatest age, in seconds, of figures that change slowly
 _METRICS_AGE_S: Final = 10.0
 _MOST_WEBHOOKS: Final = 20
 _BEHIND_S: Final = 10.0
+_CUT: Final = "Only the first {most} webhooks and the first {most} other receivers are checked here."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,21 @@ async def show(page: Page) -> Response:
     """Render the overview of one stream, or of all streams that the key may access."""
     stream = page.query("stream")
     names = [declared_stream["name"] for declared_stream in await page.streams()]
-    alerts, endings, patterns, summary, pipeline, receivers, incidents, letters, figures, newest = await all_of(
+    (
+        alerts,
+        endings,
+        patterns,
+        summary,
+        pipeline,
+        (receivers, is_cut),
+        incidents,
+        letters,
+        figures,
+        newest,
+    ) = await all_of(
         allowed(page.get("/results/hours", kind="alert", stream=stream, age_s=_QUIET_S), {"items": []}),
         allowed(page.get("/results/hours", kind="ending", stream=stream, age_s=_QUIET_S), {"items": []}),
-        page.get("/patterns", stream=stream, limit=1000, age_s=_QUIET_S),
+        page.get("/patterns", stream=stream, age_s=_QUIET_S),
         allowed(page.get("/endings/summary", stream=stream, age_s=_QUIET_S), {"items": []}),
         allowed(page.get("/pipeline")),
         receivers_of(page, stream, _MOST_WEBHOOKS, _QUIET_S),
@@ -58,7 +70,10 @@ async def show(page: Page) -> Response:
         stream=stream,
         names=names,
         pipeline=pipeline,
-        sentences=list(_sentences(pipeline, patterns["items"], receivers, incidents, letters["counts"])),
+        sentences=[
+            *_sentences(pipeline, patterns["items"], receivers, incidents, letters["counts"]),
+            *([Sentence("warn", _CUT.format(most=_MOST_WEBHOOKS), "/webhooks")] if is_cut else []),
+        ],
         rows=_rows(patterns["items"], summary["items"], alert_counts, ending_counts, figures.alerts, latest),
         latency=figures.latency,
         alert_chart=hourly(sum(alert_counts.values(), Counter()), "alerts", latest),

@@ -74,8 +74,8 @@ async def show(page: Page) -> Response:
     pattern, statistics, versions, backtests = await all_of(
         page.get(at("patterns", name)),
         page.get(at("patterns", name, "statistics")),
-        page.get(at("patterns", name, "versions"), limit=1000),
-        allowed(page.get("/backtests", limit=100), {"items": []}),
+        page.get(at("patterns", name, "versions")),
+        allowed(page.get("/backtests"), {"items": []}),
     )
     newest = versions["items"][-_MOST_VERSIONS:]
     changes = {new["version"]: _difference(old["text"], new["text"]) for old, new in pairwise(newest)}
@@ -85,6 +85,7 @@ async def show(page: Page) -> Response:
         pattern=pattern,
         statistics=statistics,
         versions=list(reversed(newest)),
+        version_count=len(versions["items"]),
         changes=changes,
         rules={member: pattern[member] for member in _RULES if pattern[member]},
         moves=_MOVES.get(pattern["state"], ()),

@@ -54,6 +54,7 @@ async def show(page: Page) -> Response:
         allowed(page.picture(at("workflows", followed["workflow"], "picture.svg"))),
     )
     events = listed["items"]
+    steps = _steps(events)
     places = {} if cases is None else cases["counts_by_last_type"]
     broken = Counter({counter["event_type"]: counter["count"] for counter in deviations["counts"]})
     early = [ending for ending in endings["items"] if ending["form"] != "end"]
@@ -75,7 +76,8 @@ async def show(page: Page) -> Response:
         ended=ended,
         types=sorted(set(event_counts) | set(places) | set(broken) | set(ended)),
         deviations=deviations["items"],
-        steps=_steps(events),
+        steps=steps[:_MOST_STEPS],
+        step_count=len(steps),
     )
 
 
@@ -102,7 +104,7 @@ def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
         Step(first, second, len(times), median(time for time, _ in times), *max(times))
         for (first, second), times in _gaps(events).items()
     ]
-    return sorted(steps, key=lambda step: -step.total_s)[:_MOST_STEPS]
+    return sorted(steps, key=lambda step: -step.total_s)
 
 
 def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:

@@ -46,10 +46,10 @@ class Graph:
 
 async def show(page: Page) -> Response:
     """Render the graph of streams and operators, the most expensive engines, and the chosen stream."""
-    streams = (await page.streams())[:_MOST_STREAMS]
-    details, operators, pipeline, plan = await all_of(
-        _details(page, streams),
-        _operators(page),
+    streams, operators = await all_of(page.streams(), _operators(page))
+    part, following = _part(page, streams, operators)
+    details, pipeline, plan = await all_of(
+        _details(page, part),
         allowed(page.get("/pipeline", age_s=1.0)),
         allowed(page.get("/pipeline/plan", age_s=1.0)),
     )
@@ -64,6 +64,8 @@ async def show(page: Page) -> Response:
         graph=_graph(details, operators, rates),
         rows={row["name"]: row for row in pipeline["streams"]} if pipeline else {},
         streams=details,
+        stream_count=len(streams),
+        next=following,
         engines=dearest(plan["engines"]) if plan else [],
         is_idle=not any(rates.values()),
         chosen=chosen,
@@ -75,6 +77,22 @@ async def show(page: Page) -> Response:
             page, [operators[operator_name] for operator_name in explained if operator_name in operators]
         ),
     )
+
+
+def _part(
+    page: Page, streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]
+) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+    """Return the streams of a page, and the cursor of the next page. The default page has the chosen stream."""
+    names, after = [stream["name"] for stream in streams], page.query("after")
+    operator = operators.get(page.query("operator") or "")
+    chosen = operator["stream"] if operator else page.query("stream")
+    first = 0
+    if after in names:
+        first = names.index(after) + 1
+    elif chosen in names:
+        first = names.index(chosen) // _MOST_STREAMS * _MOST_STREAMS
+    end = first + _MOST_STREAMS
+    return streams[first:end], names[end - 1] if end < len(names) else None
 
 
 def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -112,7 +130,7 @@ async def _details(page: Page, streams: Sequence[Mapping[str, Any]]) -> list[dic
 
 async def _operators(page: Page) -> dict[str, dict[str, Any]]:
     """Return the operators that are not retired, by name."""
-    lists = await all_of(*(allowed(page.get(f"/{kind}", limit=1000, age_s=1.0), {"items": []}) for kind in _OPERATORS))
+    lists = await all_of(*(allowed(page.get(f"/{kind}", age_s=1.0), {"items": []}) for kind in _OPERATORS))
     return {
         operator["name"]: {**operator, "plural": kind}
         for kind, listed in zip(_OPERATORS, lists, strict=True)
@@ -155,7 +173,9 @@ def _graph(
         kind = operator["plural"].removesuffix("s")
         notes.setdefault(f"operator:{name}", (kind, rate(rates.get(name)), path_of(operator)))
     used_names = {name for edge in edges for name in edge} | {name for name in notes if name.startswith("stream:")}
-    return _drawn({name: notes[name] for name in used_names if name in notes}, edges, _titles(streams, operators))
+    return _drawn(
+        {name: notes[name] for name in sorted(used_names) if name in notes}, edges, _titles(streams, operators)
+    )
 
 
 def _query(name: str) -> str:

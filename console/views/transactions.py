@@ -33,7 +33,7 @@ async def show_list(page: Page) -> Response:
     filters: dict[str, Any] = {name: page.query(name) for name in _FILTERS}
     listed, patterns, past = await all_of(
         page.get("/traces", stream=stream, **filters, limit=LARGEST),
-        page.get("/patterns", stream=stream, limit=1000, age_s=1.0),
+        page.get("/patterns", stream=stream, age_s=1.0),
         page.get(at("streams", stream, "events"), limit=NEWEST, age_s=_USUAL_AGE_S),
     )
     is_all, is_quiet = page.query("all") is not None, page.query("order") != "oldest"
@@ -119,7 +119,7 @@ async def show(page: Page) -> Response:
     story, case, alerts, followed = await all_of(
         _story(page, stream, key, by),
         _open_case(page, stream, key),
-        allowed(page.get("/alerts", stream=stream, key=key, limit=20), {"items": []}),
+        allowed(page.get("/alerts", stream=stream, key=key, limit=20), {"items": [], "next": None}),
         allowed(page.get(at("streams", stream, "workflow"), age_s=30.0)),
     )
     picture = None
@@ -148,6 +148,7 @@ async def show(page: Page) -> Response:
         events=_annotated(story, verdicts),
         verdicts=sorted(verdicts, key=lambda verdict: (verdict.level != "ok", verdict.pattern)),
         alerts=alerts["items"],
+        has_more_alerts=alerts["next"] is not None,
         workflow=followed["workflow"] if followed else None,
         picture=inline(picture) if picture else None,
         following=[next_type for next_type in story["following"] if next_type["is_possible"]],

@@ -35,7 +35,7 @@ async def show_list(page: Page) -> Response:
     stream = page.parameter("stream")
     webhooks, sinks = await all_of(
         page.get("/webhooks", stream=stream, after=page.query("after"), limit=_MOST_SHOWN),
-        allowed(page.get("/sinks", stream=stream, limit=1000), {"items": []}),
+        allowed(page.get("/sinks", stream=stream), {"items": []}),
     )
     return page.render(
         "webhooks.html",
@@ -47,15 +47,19 @@ async def show_list(page: Page) -> Response:
     )
 
 
-async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) -> list[Any]:
-    """Return webhooks and other sinks with the state of their deliveries, each with its path."""
+async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) -> tuple[list[Any], bool]:
+    """Return webhooks and other sinks with the state of their deliveries, and whether there are more of them.
+
+    Each has its path. ``most`` limits the number of webhooks, and the number of other sinks.
+    """
     calls = (page.get(path, stream=stream, limit=most, age_s=age_s) for path in RECEIVERS)
     lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
-    return [
+    receivers = [
         {**receiver, "path": f"{path}/{receiver['id']}"}
         for path, listed in zip(RECEIVERS, lists, strict=True)
         for receiver in listed["items"]
     ]
+    return receivers, any(listed.get("next") for listed in lists)
 
 
 def health(receiver: Any) -> tuple[str, str]:
