@@ -160,7 +160,9 @@ class ChangesModel(WireModel):
         nulls = [name for name, member in value.items() if member is None and name in cls.model_fields]
         resets = {name: cls._default(name) for name in nulls}
         if lacking := [name for name, default in resets.items() if default is PydanticUndefined]:
-            raise ValueError(f"{', '.join(lacking)} cannot be null, as there is no default; leave out what should stay")
+            raise ValueError(
+                f"{', '.join(lacking)} cannot be null, as there is no default; leave out members that stay unchanged"
+            )
         return {**value, **resets}
 
     @classmethod

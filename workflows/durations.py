@@ -40,7 +40,7 @@ class UniformDuration:
         _check(self.least_us)
         _check(self.most_us)
         if self.least_us > self.most_us:
-            raise InvalidWorkflow("a uniform duration goes from the smaller to the larger value")
+            raise InvalidWorkflow("a uniform duration needs the smaller value before the larger")
 
     def draw_us(self, rng: Random) -> int:
         return rng.randint(self.least_us, self.most_us)

@@ -170,7 +170,9 @@ def _check_choice(
     _check_parts(what, choice.branches)
     shares, branches = choice.probabilities, len(choice.branches)
     if shares and len(shares) != branches:
-        raise InvalidWorkflow(f"{what} of {branches} branches needs as many probabilities, got {len(shares)}")
+        raise InvalidWorkflow(
+            f"{what} of {branches} branches needs the same number of probabilities, not {len(shares)}"
+        )
     if shares and not (all(0.0 <= share <= 1.0 for share in shares) and is_possible(shares)):
         raise InvalidWorkflow(f"the probabilities of {what} lie between 0 and 1{requirement}, got {shares}")
 

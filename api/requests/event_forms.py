@@ -133,4 +133,4 @@ def _attribute(name: str, value: str) -> str:
     try:
         return unquote(value.encode("latin-1").decode(), errors="strict")
     except UnicodeDecodeError:
-        raise EventForm(f"header.ce-{name}: not UTF-8; percent-encode what is not ASCII") from None
+        raise EventForm(f"header.ce-{name}: not UTF-8; percent-encode characters that are not ASCII") from None

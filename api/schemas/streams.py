@@ -312,7 +312,7 @@ class StreamChanges(ChangesModel):
         fixed = [name for name in StreamModel.model_fields if name not in cls.model_fields]
         if isinstance(value, dict) and (names := [name for name in fixed if name in value]):
             raise ValueError(
-                f"{', '.join(names)} of a declared stream cannot be changed; what can is {', '.join(cls.model_fields)}."
+                f"{', '.join(names)} of a declared stream cannot be changed, only {', '.join(cls.model_fields)}."
                 " Declare another stream, or delete this one and declare it again"
             )
         return value

@@ -300,7 +300,7 @@ def _within(tree: Branch) -> int:
     if span.data == "business":
         raise PatternRefused(
             "gap-placement",
-            "business time is of the clause WITHIN, behind the event; between steps, compare times, as in "
+            "business time belongs in the clause WITHIN, after the event; between steps, compare times, as in "
             "time(b) < add_business_days(time(a), 2, calendar)",
             position_of(span),
         )

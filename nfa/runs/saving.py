@@ -171,7 +171,7 @@ def _read(arrays: Arrays, state: RunState) -> dict[str, NDArray[Any]]:
 
 def _check(name: str, values: NDArray[Any], least: NDArray[Any] | tables.Int, end: NDArray[Any] | tables.Int) -> None:
     if np.any(values < least) or np.any(values >= end):
-        raise StateFormatError(f"saved state: run_{name} leads outside of what there is")
+        raise StateFormatError(f"saved state: run_{name} refers to an entry that does not exist")
 
 
 def _check_pairs(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
@@ -205,7 +205,7 @@ def _check_chains(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> Non
     has_parent = parents != NIL
     before = program.target[steps[parents[has_parent]]]
     if np.any(program.source[steps[has_parent]] != before) or not is_first[steps[~has_parent]].all():
-        raise StateFormatError("saved state: a run bound its events on a way that its pattern does not have")
+        raise StateFormatError("saved state: the events of a run follow no path of its pattern")
 
 
 def _lengths(arrays: Arrays) -> NDArray[np.int32]:

@@ -289,8 +289,8 @@ class Registration:
                 on_stream.ends.check(on_stream.pattern)
             except PatternRefused as error:
                 raise StreamInUse(
-                    f"the pattern {record.name!r} needs the ends of traces that the stream {declaration.name!r} would "
-                    f"not have any more: {error.message}",
+                    f"the pattern {record.name!r} needs the ends of traces, and the stream {declaration.name!r} would "
+                    f"have none: {error.message}",
                     stream=declaration.name,
                     uses=[{"kind": "pattern", "name": record.name, "state": record.state}],
                 ) from error

@@ -46,7 +46,7 @@ def test_equal_trees_are_equal_values() -> None:
         (lambda: Sequence(()), "a sequence needs at least one part"),
         (lambda: Parallel(()), "a parallel block needs"),
         (lambda: ExclusiveChoice(()), "a choice needs"),
-        (lambda: ExclusiveChoice((A, B), (1.0,)), "2 branches needs as many probabilities, got 1"),
+        (lambda: ExclusiveChoice((A, B), (1.0,)), "2 branches needs the same number of probabilities, not 1"),
         (lambda: ExclusiveChoice((A, B), (0.5, 0.6)), "sum to 1"),
         (lambda: ExclusiveChoice((A, B), (-0.5, 1.5)), "between 0 and 1"),
         (lambda: Loop(body=A, repetitions=0), "at least once, got 0"),

@@ -28,7 +28,7 @@ def extraction_of_structure(net: WorkflowNet) -> Extraction:
     """
     steps = useful(net, range(len(net.transitions)))
     if steps is None:
-        raise UnsoundWorkflow("no trace of the model completes: no way leads from its beginning to an end")
+        raise UnsoundWorkflow("no trace of the model completes, because no path leads from its start to an end")
     by_label: dict[str, list[int]] = {}
     for step in sorted(steps):
         label = net.transitions[step].label

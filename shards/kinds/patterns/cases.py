@@ -25,7 +25,7 @@ def case_query(question: Mapping[str, Any]) -> CaseQuery:
     wrong += sorted(question.keys() - _FORM.keys())
     if question.get("about") != "traces" or wrong:
         raise ControlRecordError(
-            f"ask record: {', '.join(wrong) or 'about'} is not what a question about traces can have there"
+            f"ask record: {', '.join(wrong) or 'about'} has no valid value for a question about traces"
         )
     return CaseQuery(**{name: value for name, value in question.items() if name != "about" and value is not None})
 

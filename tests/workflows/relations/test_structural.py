@@ -96,5 +96,5 @@ def test_a_net_that_cannot_complete_is_refused() -> None:
         initial=(0,),
         finals=((1,),),
     )
-    with pytest.raises(UnsoundWorkflow, match="no way leads from its beginning to an end"):
+    with pytest.raises(UnsoundWorkflow, match="no path leads from its start to an end"):
         extraction_of_structure(stuck)
