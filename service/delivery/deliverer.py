@@ -8,6 +8,7 @@ leases expire.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import signal
 import sys
@@ -135,12 +136,15 @@ class Deliverer:
         return ended
 
     async def _deliver(self, outbound: Outbound, delivery: Delivery) -> None:
-        """Make an attempt and store its outcome. If Redis fails, the delivery is due again when its lease expires."""
+        """Make an attempt and store its outcome. If this fails, the delivery is due again when its lease expires."""
         log = self._log.bind(webhook=delivery.webhook, alert=delivery.alert)
         try:
             outcome = await self._settled_attempt(outbound, delivery)
         except (StoreUnavailable, RecordFormatError) as error:
             log.warning("delivery-unsettled", code=error.code, error=error.message)
+            return
+        except Exception:  # house: allow broad-except: one delivery must not stop the others
+            log.exception("delivery-unsettled")
             return
         log.info("delivery-settled", verdict=outcome.verdict, status=outcome.status, error=outcome.error)
 
@@ -271,8 +275,11 @@ def _attempt_span(spans: Spans, delivery: Delivery, parent: str, webhook: Regist
 
 def pause_s(settings: WebhookSettings, attempts: int, jitter: random.Random) -> float:
     """Return the pause in seconds after a number of failed attempts, by exponential backoff with full jitter."""
-    longest_s = min(settings.max_delay_s, settings.first_delay_s * settings.delay_factor ** (attempts - 1))
-    return jitter.uniform(0.0, longest_s)
+    try:
+        delay_s = settings.first_delay_s * settings.delay_factor ** (attempts - 1)
+    except OverflowError:
+        delay_s = math.inf
+    return jitter.uniform(0.0, min(settings.max_delay_s, delay_s))
 
 
 def main() -> int:

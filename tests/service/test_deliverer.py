@@ -182,6 +182,25 @@ def test_a_body_that_cannot_be_made_is_a_failed_attempt(stores, clock, register,
     assert receiver.ids() == ["deep"]
 
 
+def test_an_outcome_that_cannot_be_stored_stops_no_other_delivery(stores, clock, register, receiver):
+    class BrokenJitter(random.Random):
+        def uniform(self, a, b):
+            raise ValueError("no pause")
+
+    unreachable = register("http://127.0.0.1:1/")
+    register(receiver.url)
+    write_alerts(stores, 1)
+    worker = Deliverer(stores, WebhookSettings(allow_private_targets=True), clock, BrokenJitter())
+    with capture_logs() as logged:
+        assert asyncio.run(deliver_due(worker)) == 2
+    assert receiver.ids() == ["a0"]
+    unsettled = [(entry["webhook"], entry["alert"]) for entry in logged if entry["event"] == "delivery-unsettled"]
+    assert unsettled == [(unreachable.id, "a0")]
+    assert run_rounds(stores, clock, 1) == [0]
+    assert run_rounds(stores, clock, 1) == [1], "due again when the lease has expired"
+    assert stores.webhooks.stats(unreachable.id).failed_attempts == 1
+
+
 def test_redirects_are_not_followed(stores, clock, register, receiver):
     register(receiver.url)
     receiver.statuses = [307]
@@ -413,6 +432,13 @@ def test_pauses_grow_and_are_spread():
         pauses = [pause_s(settings, attempts, chance) for _ in range(300)]
         assert 0 <= min(pauses) < 0.1 * longest
         assert 0.9 * longest < max(pauses) <= longest
+
+
+@pytest.mark.parametrize(("factor", "attempts"), [(3, 648), (3, 1_000_000), (100, 156), (1, 1_000_000)])
+def test_a_pause_is_bounded_after_any_number_of_attempts(factor, attempts):
+    settings = WebhookSettings(first_delay_s=100, delay_factor=factor, max_delay_s=100)
+    pauses = [pause_s(settings, attempts, random.Random(1)) for _ in range(9)]
+    assert 0 <= min(pauses) <= max(pauses) <= 100
 
 
 def test_the_process_finishes_on_sigterm(stores, server_url, register, receiver, tmp_path):
