@@ -88,7 +88,17 @@ class WorkPool:
         self._idle.append(await self._in_thread(self._new))
 
     async def _answered(self, job: Job) -> Answer:
-        worker = self._idle.pop() if self._idle else await self._in_thread(self._new)
+        answer: Answer | None = None
+        while answer is None and self._idle:
+            answer = await self._ask(self._idle.pop(), job)
+        if answer is None:
+            answer = await self._ask(await self._in_thread(self._new), job)
+        if answer is None:
+            raise _failed()
+        return answer
+
+    async def _ask(self, worker: _Worker, job: Job) -> Answer | None:
+        """Answer a request in a worker process, or return None if the process has exited before the request."""
         answer: Answer | None = None
         try:
             answer = await asyncio.wait_for(self._in_thread(worker.ask, job), self._limits.max_time_s)
@@ -123,19 +133,24 @@ class _Worker:
     process: ForkServerProcess
     connection: Connection
 
-    def ask(self, job: Job) -> Answer:
+    def ask(self, job: Job) -> Answer | None:
         """Answer a request in this process. If a limit of memory or time kills the process, the answer names the limit.
 
-        Raises ``WorkFailed`` if the process failed for another reason.
+        Returns None if the process has exited before the request, so that another process can answer it. Raises
+        ``WorkFailed`` if the process failed for another reason.
         """
         try:
             self.connection.send(job)
+        except OSError:
+            self.process.join(_REAPED_S)
+            return None
+        try:
             answer: Answer = self.connection.recv()
         except (EOFError, OSError):
             self.process.join(_REAPED_S)
             status = self.process.exitcode
             if status == _FAILED:
-                raise WorkFailed("a worker process failed; its log says why") from None
+                raise _failed() from None
             return Answer(beyond=Limit.TIME if status == _OUT_OF_TIME else Limit.MEMORY, is_last=True)
         return answer
 
@@ -143,3 +158,7 @@ class _Worker:
         """Kill the process, and wait until it has exited."""
         self.process.kill()
         self.process.join()
+
+
+def _failed() -> WorkFailed:
+    return WorkFailed("a worker process failed; its log says why")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import time
 
 from fastapi import FastAPI, Response
@@ -46,3 +47,7 @@ def make(settings):
         os._exit(status)
 
     return app
+
+
+def make_killed(settings):
+    os.kill(os.getpid(), signal.SIGKILL)

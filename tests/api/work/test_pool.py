@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import os
+import signal
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from api.errors import TooBusy, WorkFailed
 from api.work import Job, WorkPool
 from api.work.jobs import Limit
 from tests.builders.service import settings_for
+from tests.builders.waiting import until
 
 MIB = 1024 * 1024
 
@@ -108,6 +110,31 @@ def test_a_process_that_ends_by_itself_is_a_bug_and_one_that_is_killed_wanted_to
     killed, after = asyncio.run(ask())
     assert killed.beyond is Limit.MEMORY
     assert after.status == 200
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+def test_an_idle_process_that_has_died_is_replaced(signum):
+    async def ask():
+        async with pool() as workers:
+            before = await workers.answer(job("/id"))
+            os.kill(int(before.body), signum)
+            until(lambda: not is_running(int(before.body)), "the death of the process")
+            return before, await workers.answer(job("/id"))
+
+    before, after = asyncio.run(ask())
+    assert (after.status, after.beyond) == (200, None)
+    assert after.body != before.body
+
+
+def test_a_process_that_cannot_start_is_a_bug_and_never_too_much_work():
+    async def ask():
+        make = importlib.import_module("greedy").make_killed
+        settings = settings_for("redis://127.0.0.1:1", work={"processes": 1})
+        async with WorkPool(make, settings) as workers:
+            with pytest.raises(WorkFailed):
+                await workers.answer(job("/id"))
+
+    asyncio.run(ask())
 
 
 def test_so_many_wait_and_no_more():
