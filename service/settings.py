@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import tempfile
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from service.errors import SettingsInvalid
 from service.settings_files import PREFIX as PREFIX  # noqa: PLC0414 # the one name for all that read settings
@@ -28,8 +36,18 @@ _MOST_PATTERN_CHARS = 20_000  # the longest text that nfa reads
 _FEWEST_KEY_CHARS = 8
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_MOST = 10**12  # of counts and bytes: Redis and the operating system accept far more
+_MOST_SECONDS = 10**9
+_POSITIVE = "0*[1-9][0-9]*"
+_SPARK_MASTER = re.compile(
+    rf"local(\[({_POSITIVE}|\*)(\s*,\s*{_POSITIVE})?\])?"
+    rf"|local-cluster\[\s*{_POSITIVE}\s*,\s*{_POSITIVE}\s*,\s*{_POSITIVE}\s*\]"
+    r"|yarn|[a-z][a-z0-9+.-]*://\S+"
+)
+
+Count = Annotated[int, Field(ge=1, le=_MOST)]
+Seconds = Annotated[float, Field(gt=0, le=_MOST_SECONDS, allow_inf_nan=False)]
+WholeSeconds = Annotated[int, Field(ge=1, le=_MOST_SECONDS)]
 
 
 def _default_shards() -> int:
@@ -162,14 +180,14 @@ class Limits(Group):
     recent_kept: Count = 10_000
     backtests_kept: Count = 100
     backtest_alerts_kept: Count = 10_000
-    alerts_kept: Annotated[int, Field(ge=0)] = 1_000_000
+    alerts_kept: Annotated[int, Field(ge=0, le=_MOST)] = 1_000_000
     trace_entries: Count = 20_000
     live_listeners: Count = 100
     questions_at_once: Count = 8
     question_wait_s: Seconds = 10.0
-    idempotency_life_s: Count = 86_400
+    idempotency_life_s: WholeSeconds = 86_400
     event_ids_kept: Count = 1_000_000
-    event_id_life_s: Count = 86_400
+    event_id_life_s: WholeSeconds = 86_400
     max_backlog_events: Count = 5_000_000
     max_log_bytes: Count = 4 * 1024**3
 
@@ -202,7 +220,7 @@ class WorkSettings(Group):
     processes: Annotated[int, Field(ge=1, le=64)] = 2
     max_waiting: Count = 100
     max_time_s: Seconds = 20.0
-    max_memory_bytes: Annotated[int, Field(ge=64 * 1024**2)] = 1024**3
+    max_memory_bytes: Annotated[int, Field(ge=64 * 1024**2, le=_MOST)] = 1024**3
     max_answer_bytes: Count = 64 * 1024**2
 
 
@@ -314,6 +332,19 @@ class TracingSettings(Group):
         return parts._replace(path="/v1/traces").geturl() if parts.path in ("", "/") else url
 
 
+class _Environment(EnvSettingsSource):
+    """The environment variables as a source of settings.
+
+    A JSON text that cannot be read stays a text, so that it is reported with all other invalid values.
+    """
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        try:
+            return super().decode_complex_value(field_name, field, value)
+        except ValueError:
+            return value
+
+
 class Settings(BaseSettings):
     """All settings.
 
@@ -374,8 +405,8 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources of settings by precedence: arguments, then the environment, then files."""
-        del dotenv_settings, file_secret_settings  # ``service.settings_files`` reads files instead
-        return init_settings, env_settings, InitSettingsSource(settings_cls, file_values(settings_cls))
+        del env_settings, dotenv_settings, file_secret_settings  # ``service.settings_files`` reads files instead
+        return init_settings, _Environment(settings_cls), InitSettingsSource(settings_cls, file_values(settings_cls))
 
     data_dir: Path = Path("data")
     redis_url: SecretStr | None = None
@@ -397,7 +428,7 @@ class Settings(BaseSettings):
     pattern_work: PatternWorkSettings = PatternWorkSettings()
     batch: BatchLimits = BatchLimits()
     tracing: TracingSettings = TracingSettings()
-    log_retention_entries: Annotated[int, Field(ge=0)] = 10_000
+    log_retention_entries: Annotated[int, Field(ge=0, le=_MOST)] = 10_000
     runtime: Literal["continuous", "micro-batch"] = "continuous"
     trigger_interval_s: Seconds = 0.1
     feed_interval_s: Seconds = 1.0
@@ -408,7 +439,7 @@ class Settings(BaseSettings):
     backtest_dir: Path | None = None
     stop_timeout_s: Seconds = 30.0
     log_level: str = "INFO"
-    log_file_bytes: Annotated[int, Field(ge=10_000)] = 20_000_000
+    log_file_bytes: Annotated[int, Field(ge=10_000, le=_MOST)] = 20_000_000
     life_dir: Path | None = None
     parent_pid: Count | None = None
 
@@ -448,6 +479,23 @@ class Settings(BaseSettings):
         if key is not None and len(key.get_secret_value()) < _FEWEST_KEY_CHARS:
             raise ValueError(f"an API key has at least {_FEWEST_KEY_CHARS} characters")
         return key
+
+    @field_validator("snapshots")
+    @classmethod
+    def _is_a_place(cls, place: str | None) -> str | None:
+        if place is not None and place != "redis" and place.strip().lower() == "redis":
+            raise ValueError(f"{place!r} would be a folder; write redis, or ./{place} for the folder")
+        return place
+
+    @field_validator("spark_master")
+    @classmethod
+    def _is_a_master(cls, master: str) -> str:
+        if not _SPARK_MASTER.fullmatch(master):
+            raise ValueError(
+                f"{master!r} is not a master of Spark; write local[N] with N of at least 1, local[*], "
+                "spark://HOST:7077, yarn or k8s://HOST"
+            )
+        return master
 
     @field_validator("log_level")
     @classmethod
@@ -504,6 +552,8 @@ def _message(fault: ErrorDetails) -> str:
 
     For an unknown name, suggest the most similar setting of its group.
     """
+    if fault["type"] in ("dict_type", "model_type"):
+        return "not a JSON object (in a TOML file: a table)"  # the value is not shown, as it may contain a password
     if fault["type"] != "extra_forbidden":
         return fault["msg"].removeprefix("Value error, ")
     group, name = (str(part) for part in fault["loc"])

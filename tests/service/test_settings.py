@@ -1,10 +1,12 @@
 import os
+import re
 
 import pytest
 
 from nfa import PatternRefused, parse_pattern
 from service.errors import SettingsInvalid
 from service.settings import Limits, is_loopback, load_settings
+from service.settings_table import setting_rows
 from streams import MAX_SHARDS
 
 
@@ -55,6 +57,83 @@ def test_every_fault_is_told_by_its_variable(monkeypatch):
     for name in ("FORESTALL_API_PORT", "FORESTALL_WEBHOOKS__ATTEMPTS", "FORESTALL_LOG_LEVEL"):
         assert name in caught.value.message
     assert caught.value.message.count("FORESTALL_") == 3
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("LIMITS", "x"), ("BATCH", "[1"), ("BATCH", "[1]"), ("SPARK__CONF", "x"), ("SPARK__CONF", "1")],
+)
+def test_what_is_not_a_json_object_is_reported_with_the_other_faults(monkeypatch, variable, text):
+    monkeypatch.setenv(f"FORESTALL_{variable}", text)
+    monkeypatch.setenv("FORESTALL_API_PORT", "-1")
+    with pytest.raises(SettingsInvalid) as caught:
+        load_settings()
+    _, port, group = caught.value.message.split("\n  ")
+    assert port.startswith("FORESTALL_API_PORT: ")
+    assert group == f"FORESTALL_{variable}: not a JSON object (in a TOML file: a table)"
+
+
+def test_a_json_object_of_a_group_and_its_members_are_joined(monkeypatch):
+    monkeypatch.setenv("FORESTALL_BATCH", '{"max_entries": 32, "max_bytes": 1}')
+    monkeypatch.setenv("FORESTALL_BATCH__MAX_BYTES", "7")
+    assert (load_settings().batch.max_entries, load_settings().batch.max_bytes) == (32, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LIMITS__IDEMPOTENCY_LIFE_S", 10**16),
+        ("LIMITS__EVENT_ID_LIFE_S", 10**17),
+        ("LIMITS__RECENT_KEPT", 10**19),
+        ("LIMITS__ALERTS_KEPT", 10**19),
+        ("LIMITS__QUESTION_WAIT_S", 1e300),
+        ("WORK__MAX_MEMORY_BYTES", 2**63),
+        ("WORK__MAX_TIME_S", 1e300),
+        ("LOG_RETENTION_ENTRIES", 10**19),
+        ("LOG_FILE_BYTES", 10**19),
+    ],
+)
+def test_a_number_that_redis_or_the_system_refuses_is_invalid(monkeypatch, name, value):
+    monkeypatch.setenv(f"FORESTALL_{name}", str(value))
+    with pytest.raises(SettingsInvalid, match=f"FORESTALL_{name}: .* less than or equal to 10+$"):
+        load_settings()
+
+
+def test_every_number_has_an_upper_bound():
+    numbers = [row for row in setting_rows() if row.kind.startswith(("number", "whole number"))]
+    assert len(numbers) > 50
+    assert [row.variable for row in numbers if not re.search(r" (to|at most|below) ", row.kind)] == []
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        *("local", "local[1]", "local[*]", "local[2,3]", "local[*, 3]", "local-cluster[2,1,1024]", "yarn"),
+        *("spark://a:7077,b:7077", "spark://[::1]:7077", "k8s://https://10.0.0.1:6443"),
+    ],
+)
+def test_masters_of_spark_are_accepted(monkeypatch, master):
+    monkeypatch.setenv("FORESTALL_SPARK_MASTER", master)
+    assert load_settings().spark_master == master
+
+
+@pytest.mark.parametrize(
+    "master", ["nonsense", "local[0]", "local[-1]", "local[2", "LOCAL[2]", "local[]", "local[2,0]", "spark://", " yarn"]
+)
+def test_other_masters_are_refused(monkeypatch, master):
+    monkeypatch.setenv("FORESTALL_SPARK_MASTER", master)
+    with pytest.raises(SettingsInvalid, match=r"FORESTALL_SPARK_MASTER: .* is not a master of Spark; write local\[N\]"):
+        load_settings()
+
+
+def test_redis_in_other_letters_is_no_folder_of_snapshots(monkeypatch):
+    for place in ("redis", "./REDIS", "/mnt/Redis"):
+        monkeypatch.setenv("FORESTALL_SNAPSHOTS", place)
+        assert load_settings().snapshots == place
+    for place in ("REDIS", "Redis", " redis"):
+        monkeypatch.setenv("FORESTALL_SNAPSHOTS", place)
+        with pytest.raises(SettingsInvalid, match=r"FORESTALL_SNAPSHOTS: .* would be a folder; write redis"):
+            load_settings()
 
 
 def test_an_unknown_name_in_a_group_is_refused_with_the_nearest_setting(monkeypatch):
