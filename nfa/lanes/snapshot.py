@@ -82,7 +82,7 @@ def read(data: bytes) -> tuple[Header, Arrays]:
     magic, version, digest = _PREFIX.unpack_from(data)
     if magic != MAGIC:
         raise StateFormatError(
-            f"saved state begins with {magic!r} instead of {MAGIC!r}: these bytes are no saved state"
+            f"saved state begins with {magic!r} instead of {MAGIC!r}: these bytes are not a saved state"
         )
     if version not in _READ_VERSIONS:
         raise StateFormatError(
