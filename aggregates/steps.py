@@ -23,7 +23,7 @@ from aggregates.objects import GroupDetails
 from aggregates.past import Past, Values
 from aggregates.scalars import Scalar
 from aggregates.window_tables import WindowTables
-from streams import format_time
+from streams import shown_time
 
 Holds: TypeAlias = Callable[[Mapping[str, Any], int], NDArray[np.bool_]]
 """Evaluates the condition for each row of named columns, which are plain values or a ``ScalarColumn``."""
@@ -184,7 +184,7 @@ class StepReader:
         causes: Causes,
     ) -> Iterator[Emission]:
         body, is_fixed, codes, places = self._body, self._body.window.is_fixed, steps.codes[rows], steps.places[rows]
-        names, shown_time = (*body.by, *(value.name for value in body.values)), cache(format_time)
+        names, time_text = (*body.by, *(value.name for value in body.values)), cache(shown_time)
         begins_us = self._groups.starts[codes] if is_fixed else steps.firsts[rows]
         ranks = _ranks(steps, is_simultaneous=self._is_simultaneous)[rows]
         numbers = (steps.at_us[rows], *ranks.T, steps.ended[rows], begins_us, rows, is_true)
@@ -203,7 +203,7 @@ class StepReader:
                 change = "window" if is_ended else "each"
             if change == "window":
                 end_us = begin_us + body.window.size if is_fixed else at_us
-                data |= {"from": shown_time(begin_us), "to": shown_time(end_us)}
+                data |= {"from": time_text(begin_us), "to": time_text(end_us)}
             if objects:
                 data |= {f"{name}_error": error for name, error in objects[row].errors.items()}
             if body.events:

@@ -13,7 +13,7 @@ import pytest
 from shards import COUNTED as COUNTED_KINDS
 from shards import InlineShards, OperatorRefused, ShardState
 from shards.kinds.aggregates import AggregateKind
-from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn
+from streams import EARLIEST_US, Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn
 
 SECOND_US = 1_000_000
 KIND = AggregateKind()
@@ -238,6 +238,19 @@ def test_what_cannot_run_is_refused(changes: dict[str, Any], part: str) -> None:
     with pytest.raises(OperatorRefused) as refused:
         KIND.read(document, lambda _: StreamDeclaration(name="x"))
     assert part in refused.value.message
+
+
+@EVERY_PLACE
+@pytest.mark.parametrize("window", [{"tumbling": "1 w"}, {"hopping": "1 h", "every": "20 min"}])
+def test_an_event_of_the_first_time_spoils_no_later_event(by: list[str], shards: int, window: Any) -> None:
+    document = {"by": by, "values": COUNTED["values"], "window": window}
+    usual = [[event(n, 10**6 * n, g="a", v=1)] for n in range(1, 5)]
+    first = Event(id="e0", type="A", time_us=EARLIEST_US, key="k", data={"g": "b", "v": 1})
+    found, expected = run_of(document, [[first], *usual], shards), run_of(document, usual, shards)
+    assert {kind for kind, _ in found} == {"made"}
+    assert [data for _, data in found if data["from"] > "1969"] == [data for _, data in expected]
+    assert [data["n"] for _, data in found if data["from"] < "1969"] == [1] * (len(found) - len(expected))
+    assert len(found) > len(expected)
 
 
 @pytest.mark.parametrize(
