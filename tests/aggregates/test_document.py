@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -45,6 +47,36 @@ def test_a_wrong_member_is_named(changes: dict[str, Any], part: str) -> None:
     with pytest.raises(AggregateRefused) as refused:
         read_aggregate({**GOOD, **changes})
     assert part in refused.value.message
+
+
+def share_of(text: str) -> Fraction:
+    return read_aggregate({**GOOD, "values": {"q": f"quantile(x, {text})"}}).values[0].share
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("0.95", "0.95"), ("1", "1"), (".5", "0.5"), ("0.500000000000", "0.5"), ("1e-09", "1e-9"), ("5E-1", "0.5")],
+)
+def test_the_share_of_a_quantile_is_a_decimal_number(text: str, share: str) -> None:
+    assert share_of(text) == Fraction(share)
+
+
+@pytest.mark.parametrize("text", ["0", "1.1", "0.1234567891", "1e-10", "1/3", "0.5_0", "٠.٥", "0.5.5", ".", "nan"])
+def test_other_shares_are_refused(text: str) -> None:
+    with pytest.raises(AggregateRefused, match="share above 0 and up to 1"):
+        share_of(text)
+
+
+@pytest.mark.parametrize("text", ["1e-1000000", "1e1000000", "0." + "0" * 10_000 + "1"])
+def test_a_share_with_many_digits_is_refused_before_it_is_computed(text: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(AggregateRefused, match="at most nine decimals"):
+            share_of(text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 200_000
 
 
 def test_a_condition_has_names_for_earlier_and_overall_values() -> None:
