@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from aggregates.errors import AggregateRefused
 from aggregates.windows import read_duration
 
-_BEFORE = re.compile(r"\bbefore\s*\(\s*([A-Za-z_]\w*)\s*,\s*([^()]*?)\s*\)")
-_ALL = re.compile(r"\ball\s*\(\s*([A-Za-z_]\w*)\s*\)")
-_OF_ROW = re.compile(r"\brow\.(`[^`]+`|[A-Za-z_]\w*)")
+# Quoted texts, quoted names and comments are passed over, as they may contain what looks like a call.
+_PARTS = re.compile(
+    r"--[^\n]*|'[^']*'?|`[^`]*`?"
+    r"|\bbefore\s*\(\s*(?P<earlier>[A-Za-z_]\w*)\s*,(?P<ago>[^()]*)\)"
+    r"|\ball\s*\(\s*(?P<overall>[A-Za-z_]\w*)\s*\)"
+    r"|(?<!\.)\brow\.(?P<column>`[^`]+`|[A-Za-z_]\w*)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +80,18 @@ def read_having(text: object, values: Collection[str], rows_of: str | None = Non
             )
         return name
 
-    def before(call: re.Match[str]) -> str:
-        ago_us = read_duration(call[2], "having")
-        name = f"before({call[1]}, {ago_us} us)"
-        earlier[name] = Earlier(name, known(call[1]), ago_us)
-        return f"`{name}`"
+    def rewritten(part: re.Match[str]) -> str:
+        if part["earlier"]:
+            ago_us = read_duration(part["ago"].strip(), "having")
+            name = f"before({part['earlier']}, {ago_us} us)"
+            earlier[name] = Earlier(name, known(part["earlier"]), ago_us)
+            return f"`{name}`"
+        if part["overall"]:
+            name = f"all({part['overall']})"
+            overall[name] = known(part["overall"])
+            return f"`{name}`"
+        if part["column"] and rows_of is not None:
+            return f"lookup(`{rows_of}`, row).{part['column']}"
+        return part[0]
 
-    def of_all(call: re.Match[str]) -> str:
-        name = f"all({call[1]})"
-        overall[name] = known(call[1])
-        return f"`{name}`"
-
-    rewritten = _ALL.sub(of_all, _BEFORE.sub(before, text))
-    if rows_of is not None:
-        rewritten = _OF_ROW.sub(rf"lookup(`{rows_of}`, row).\1", rewritten)
-    return Having(rewritten, tuple(earlier.values()), tuple(overall.items()))
+    return Having(_PARTS.sub(rewritten, text), tuple(earlier.values()), tuple(overall.items()))

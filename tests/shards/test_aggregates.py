@@ -253,6 +253,14 @@ def test_an_event_of_the_first_time_spoils_no_later_event(by: list[str], shards:
     assert len(found) > len(expected)
 
 
+@pytest.mark.parametrize("text", ["see (n)", "see all(n)", "before(n, 7 d)", "row.n", "it's all(n)"])
+def test_a_text_in_the_condition_that_looks_like_a_call_is_compared_as_it_is(text: str) -> None:
+    quoted = text.replace("'", "''")
+    document = {"by": ["g"], "values": {"n": "count()"}, "window": "1 h", "having": f"g = '{quoted}'"}
+    found = run_of(document, [[event(1, 1, g=text), event(2, 2, g="other")]], key="data.g")
+    assert found == [("made", {"g": text, "n": 1})]
+
+
 @pytest.mark.parametrize(
     ("key", "by", "is_moved"), [("data.g", ["g"], False), ("data.g", ["h"], True), ("key", ["h", "key"], False)]
 )
