@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nfa.errors import PatternRefused
 from nfa.kernels.row_patterns import tables
+from nfa.sql.expression_building import MAX_COPIED
 from nfa.sql.operations import column_of, plain
 from nfa.sql.syntax import (
     Aggregate,
@@ -89,6 +90,7 @@ class Conditions:
     constants: list[tuple[str, Value]] = field(default_factory=list)
     integer_columns: list[tuple[str, Any]] = field(default_factory=list)
     float_columns: list[Any] = field(default_factory=list)
+    copied: int = 0
 
     @property
     def has_history(self) -> bool:
@@ -333,8 +335,7 @@ class _Compiler:
         if name == "is_null":
             return [*self.compile(operands[0])[0], (tables.IS_NULL, 0)], "boolean"
         if name == "in":
-            equal = tuple(Operation("=", (operands[0], choice), operation.position) for choice in operands[1:])
-            return self.compile(equal[0] if len(equal) == 1 else Operation("or", equal, operation.position))
+            return self._in_list(operation)
         if name in ("case", "if"):
             return self._case(operation)
         if name in ("coalesce", "least", "greatest"):
@@ -346,6 +347,25 @@ class _Compiler:
             f"{name.removeprefix('cast_')} of values from several rows of a match is supported in MEASURES only",
             operation.position,
         )
+
+    def _in_list(self, operation: Operation) -> tuple[_Code, str]:
+        """Return the code of IN: a comparison per choice, each with a copy of the operand's code."""
+        operand, *choices = operation.operands
+        compiled = self.compile(operand)
+        self.into.copied += len(compiled[0]) * (len(choices) - 1)
+        if self.into.copied > MAX_COPIED:
+            raise PatternRefused(
+                "too-large",
+                "IN between rows of a match repeats its operand for each choice; nested as here, or with as many "
+                f"choices, it repeats more than {MAX_COPIED} parts; nest fewer, or list fewer",
+                operation.position,
+            )
+        code: _Code = []
+        for place, choice in enumerate(choices):
+            left, right, kind = _aligned(replace(operation, name="="), compiled, self.compile(choice))
+            lane = tables.FLOATS if kind == "float" else tables.INTEGERS
+            code.extend([*left, *right, (tables.EQUAL, lane), *([(tables.OR, 0)] if place else [])])
+        return code, "boolean"
 
     def _joined(self, operation: Operation) -> tuple[_Code, str]:
         sign = tables.AND if operation.name == "and" else tables.OR

@@ -54,6 +54,8 @@ _PARTS = frozenset("year month day hour minute second".split())
 _INTERVAL = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _MAX_DIGITS = 20
 _MAX_LENGTH = 2**31 - 1
+MAX_COPIED = 20_000
+"""The number of parts that operators of one query may repeat."""
 
 
 def build_expression(tree: Branch) -> Expression:
@@ -64,6 +66,34 @@ def build_expression(tree: Branch) -> Expression:
     if name in _NEGATED:
         return Operation("not", (build_expression(Tree(_NEGATED[name], tree.children, tree.meta)),), position_of(tree))
     return _BUILDERS[name](tree)
+
+
+def check_copies(tree: Branch) -> None:
+    """Refuse BETWEEN and CASE that are nested so that the copies of their operands have too many parts.
+
+    A built expression has the operand once for each bound of BETWEEN and for each WHEN of CASE, so nesting multiplies.
+    """
+    parts: dict[int, int] = {}
+    copied = 0
+    for part in tree.iter_subtrees():  # children come before their parents
+        children = trees_of(part)
+        copies = _copies_of_operand(part) * parts[id(children[0])] if children else 0
+        copied += copies
+        if copied > MAX_COPIED:
+            raise PatternRefused(
+                "too-large",
+                "BETWEEN and CASE repeat the operand that they compare; nested as here, they repeat more than "
+                f"{MAX_COPIED} parts; nest fewer",
+                position_of(part),
+            )
+        parts[id(part)] = 1 + copies + sum(parts[id(child)] for child in children)
+
+
+def _copies_of_operand(tree: Branch) -> int:
+    """Return how often the built expression has the first operand of a tree, beyond the first time."""
+    if tree.data in ("in_range", "not_in_range"):
+        return 1
+    return max(0, sum(part.data == "when" for part in trees_of(tree)) - 1) if tree.data == "case_of" else 0
 
 
 def name_of(tree: Branch, *, is_label: bool = False) -> str:

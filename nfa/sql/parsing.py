@@ -10,7 +10,7 @@ from nfa.errors import PatternRefused
 from nfa.language.expression_building import Branch, position_of, tokens_of, trees_of
 from nfa.language.grammars import Grammar
 from nfa.language.words import TERMINALS
-from nfa.sql.expression_building import build_expression, name_of, words_of
+from nfa.sql.expression_building import build_expression, check_copies, name_of, words_of
 from nfa.sql.patterns import PatternReader, Variables
 from nfa.sql.syntax import Clause, Expression, Name, Named, Ordering, Rows, Skip, SkipRule, Sort, SqlQuery
 from nfa.syntax import NOWHERE, Position
@@ -82,6 +82,7 @@ _MAX_LIMIT = 2**62
 
 def build_sql(tree: Branch) -> SqlQuery:
     """Build the query of a parsed text."""
+    check_copies(tree)
     parts = _by_rule(tree)
     table, limit = parts["table"], parts.get("limit")
     return SqlQuery(
@@ -98,6 +99,7 @@ def build_sql(tree: Branch) -> SqlQuery:
 
 def build_named(tree: Branch) -> tuple[str, Clause]:
     """Return the name and the clause of a parsed pattern."""
+    check_copies(tree)
     name, clause = trees_of(tree)
     return name_of(name), _clause(clause)
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import NoReturn
 
 from nfa.errors import PatternRefused
+from nfa.language.limits import MAX_TEXT
 from nfa.language.words import CONDITION_WORDS, STEP_WORDS, is_writable, quoted
 from nfa.sql.conditions import position_of
 from nfa.sql.parsing import parse_named
@@ -60,7 +61,13 @@ def stream_pattern_text(text: str) -> str:
         steps = tuple(_steps(clause.pattern))
         if len(steps) > _MOST_STEPS:
             _refuse(f"a pattern of {len(steps)} rows", f"at most {_MOST_STEPS} are allowed")
-        return _Writer(clause, steps).text(name)
+        pattern = _Writer(clause, steps).text(name)
+        if len(pattern) > MAX_TEXT:
+            _refuse(
+                "a clause with conditions of this size",
+                f"as a pattern they have {len(pattern)} characters, at most {MAX_TEXT} are allowed",
+            )
+        return pattern
 
 
 class _Unplaced(PatternRefused):

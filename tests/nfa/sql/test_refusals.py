@@ -133,6 +133,37 @@ def test_a_clause_is_refused(measure, pattern, define, reason, message):
     assert message in refused.value.message
 
 
+def nested(form, depth):
+    expression = "f"
+    for _ in range(depth):
+        expression = form.format(expression)
+    return expression
+
+
+@pytest.mark.parametrize(
+    ("form", "depth", "column"),
+    [
+        ("({} BETWEEN true AND true)", 13, 3),
+        ("(NOT ({} NOT BETWEEN true AND true))", 12, 7),
+        ("CASE {} WHEN 1 THEN 2 WHEN 3 THEN 4 END", 13, 6),
+        ("CASE {} WHEN 1 THEN 2 WHEN 3 THEN 4 WHEN 5 THEN 6 END", 9, 6),
+    ],
+)
+def test_operands_that_nesting_repeats_too_often_are_refused_at_their_position(form, depth, column):
+    with pytest.raises(PatternRefused, match="BETWEEN and CASE repeat the operand that they compare") as refused:
+        run_query(f"SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS\n{nested(form, depth)})", lambda _: TABLE)
+    assert refused.value.reason == "too-large"
+    assert (refused.value.position.line, refused.value.position.column) == (2, column)
+
+
+def test_nested_in_lists_between_rows_are_refused_where_they_repeat_too_much():
+    condition = nested("({} IN (true, A.f))", 16)
+    with pytest.raises(PatternRefused, match="IN between rows of a match repeats its operand") as refused:
+        run_query(f"SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A B) DEFINE B AS\n{condition})", lambda _: TABLE)
+    assert refused.value.reason == "too-large"
+    assert refused.value.position.line == 2
+
+
 @pytest.mark.parametrize(("text", "message"), TEXTS)
 def test_a_text_is_refused(text, message):
     with pytest.raises(PatternRefused) as refused:

@@ -128,6 +128,10 @@ def test_the_text_of_the_pattern():
         (("FIRST(id)", "PREV(FIRST(id))"), "a row outside the match"),
         (("FIRST(id)", "v / 2"), "line 1, column 68: /"),
         (("DEFINE B AS v > 1", "DEFINE B AS NEXT(v) > 1"), "line 1, column 109: a row outside the match"),
+        (
+            ("DEFINE B AS v > 1", f"DEFINE B AS {10 * '('}v{10 * ' BETWEEN 1 AND 2)'}"),
+            "line 1, column 83: a clause with conditions of this size",
+        ),
         (("DEFINE B AS v > 1", "DEFINE B AS DATE '2026-01-01' > time"), "the constant 2026-01-01"),
     ],
 )
