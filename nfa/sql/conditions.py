@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +31,7 @@ from nfa.sql.syntax import (
     Value,
     walk,
 )
-from nfa.sql.table import SortedTable, integers_of
+from nfa.sql.table import SortedTable, integers_of, unit_of
 from nfa.syntax import NOWHERE, Position
 
 _Code: TypeAlias = list[tuple[int, int]]
@@ -96,6 +97,11 @@ class Conditions:
     def has_history(self) -> bool:
         """Whether a condition reads the rows of the match."""
         return bool((self.kinds == tables.CODE).any())
+
+    @cached_property
+    def time_unit(self) -> str:
+        """The unit of the times and intervals that the kernel reads; read when all conditions are compiled."""
+        return unit_of(column for kind, column in self.integer_columns if kind in ("time", "interval"))
 
     @property
     def depth(self) -> int:
@@ -429,7 +435,7 @@ def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code
     return left, right, kind if other_kind == "null" else other_kind
 
 
-def constant_of(value: Value, ranks: Mapping[str, int]) -> tuple[int, float]:
+def constant_of(value: Value, ranks: Mapping[str, int], time_unit: str) -> tuple[int, float]:
     """Return a constant as the pair (integer, float) that kernels read; a text is represented by its rank."""
     match value:
         case str():
@@ -439,7 +445,7 @@ def constant_of(value: Value, ranks: Mapping[str, int]) -> tuple[int, float]:
         case float():
             return 0, value
         case datetime() | date() | timedelta():
-            return int(integers_of(pa.array([_in_utc(value)]))[0]), 0.0
+            return int(integers_of(pa.array([_in_utc(value)]), time_unit)[0]), 0.0
     return 0, 0.0
 
 
@@ -467,7 +473,7 @@ def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int6
     for place, (kind, column) in enumerate(conditions.integer_columns):
         is_known[place] = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
         ranked = pc.index_in(column.cast(pa.string()), value_set=ordered) if kind == "text" else column
-        values[place] = integers_of(ranked)
+        values[place] = integers_of(ranked, conditions.time_unit)
     ranks = {str(text): rank for rank, text in enumerate(ordered.to_pylist())} if constants else {}
     return values, is_known, ranks
 

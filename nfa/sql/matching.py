@@ -18,7 +18,7 @@ from nfa.sql.conditions import Conditions, compile_conditions, constant_of, kind
 from nfa.sql.errors import RowPatternFailed
 from nfa.sql.program import Program, build_program
 from nfa.sql.syntax import Clause, Constant, SkipRule
-from nfa.sql.table import SortedTable, integers_of
+from nfa.sql.table import SortedTable, integers_of, unit_of
 from nfa.syntax import NOWHERE
 from streams import zeros_of
 
@@ -106,7 +106,7 @@ def _plan(
     limits: tuple[int, int, int],
 ) -> Plan:
     labels = range(len(clause.variables))
-    constants = [constant_of(value, ranks) for _, value in conditions.constants]
+    constants = [constant_of(value, ranks, conditions.time_unit) for _, value in conditions.constants]
     shows_empty = clause.rows != "omit_empty"
     settings = (_RULES[clause.skip.rule], shows_empty, clause.rows == "unmatched", conditions.has_history, *limits)
     members = [[label in label_set for label in labels] for label_set in conditions.sets]
@@ -137,18 +137,20 @@ def _rows(clause: Clause, table: SortedTable, conditions: Conditions) -> tuple[R
             raise PatternRefused(
                 "within", f"WITHIN needs a value of {clause.order[0].column} on every row", clause.order[0].position
             )
-        times = np.require(integers_of(column), requirements=["C", "W"])
+        order_values = integers_of(column, unit_of([column]), clause.order[0].position)
+        times = np.require(order_values, requirements=["C", "W"])
     return Rows(table.bounds, truth, times, integers, integers_known, floats, floats_known), ranks
 
 
 def _within(clause: Clause, table: SortedTable) -> int:
-    """Return the length of WITHIN in the unit of the column of ORDER BY."""
+    """Return the length of WITHIN in the unit in which times of the column of ORDER BY are compared."""
     if clause.within is None:
         return int(tables.LONGEST)
-    kind = kind_of(table.column(clause.order[0].column).type) if clause.order else "nothing"
+    column = table.column(clause.order[0].column) if clause.order else None
+    kind = "nothing" if column is None else kind_of(column.type)
     match clause.within:
         case Constant(value=timedelta() as length) if kind == "time":
-            size = length // timedelta(microseconds=1)
+            size = length // timedelta(microseconds=1) * (1_000 if unit_of([column]) == "ns" else 1)
         case Constant(value=bool()):
             size = 0
         case Constant(value=int() as size) if kind == "integer":
@@ -162,7 +164,7 @@ def _within(clause: Clause, table: SortedTable) -> int:
             f"whole number; here ORDER BY has {kind}",
             clause.order[0].position if clause.order else NOWHERE,
         )
-    return size
+    return min(size, int(tables.LONGEST))
 
 
 def _scratch(program: Program, conditions: Conditions, longest: int, *, has_memory: bool) -> Search:

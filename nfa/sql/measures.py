@@ -15,7 +15,7 @@ from nfa.errors import PatternRefused
 from nfa.kernels.row_patterns.measures import fold_floats, fold_integers
 from nfa.sql.conditions import FOLDED, kind_of
 from nfa.sql.matching import Matches
-from nfa.sql.operations import column_of
+from nfa.sql.operations import column_of, without_nan
 from nfa.sql.syntax import Aggregate, At, Clause, Column, Expression, LabelOfRow, MatchNumber, Place
 from nfa.sql.table import SortedTable, integers_of
 
@@ -58,7 +58,7 @@ class Output:
             case At():
                 return self._at(expression)
             case Aggregate():
-                return self._aggregate(expression)
+                return without_nan(self._aggregate(expression))
         raise AssertionError(expression)
 
     def _ends(self, *, is_final: bool) -> _Lines:
@@ -163,7 +163,7 @@ class Output:
             values = values.copy()
             fold_floats(function, firsts, mask, values, count)
         else:
-            values = integers_of(operand).copy()
+            values = integers_of(operand, _unit(operand.type), aggregate.position).copy()
             fold_integers(function, firsts, mask, values, count)
         is_present = ends > self.firsts[self.records]
         last = np.where(is_present, ends - 1, 0)
@@ -221,6 +221,11 @@ _LISTED: Mapping[str, Callable[..., Any]] = {
 }
 
 
+def _unit(kind: Any) -> str:
+    """Return the unit of the times or durations of an aggregate: that of nanoseconds is kept."""
+    return "ns" if getattr(kind, "unit", None) == "ns" else "us"
+
+
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
     """Convert a kernel's numbers to dates, times or durations if ``kind`` is one of these.
 
@@ -230,8 +235,8 @@ def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
     if pa.types.is_date(kind):
         return column.view(pa.timestamp("us")).cast(kind)
     if pa.types.is_timestamp(kind):
-        return column.view(pa.timestamp("us", kind.tz))
-    return column.view(pa.duration("us")) if pa.types.is_duration(kind) else column
+        return column.view(pa.timestamp(_unit(kind), kind.tz))
+    return column.view(pa.duration(_unit(kind))) if pa.types.is_duration(kind) else column
 
 
 def output_of(clause: Clause, table: SortedTable, matches: Matches) -> Output:

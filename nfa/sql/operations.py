@@ -47,9 +47,9 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
             left, right = _as_timestamp(left), _as_timestamp(right)
         zones = [getattr(operand.type, "tz", None) for operand in (left, right)]
         if zones[0] and not zones[1] and pa.types.is_timestamp(right.type):
-            right = right.cast(pa.timestamp("us", zones[0]))
+            right = right.cast(pa.timestamp(right.type.unit, zones[0]))
         elif zones[1] and not zones[0] and pa.types.is_timestamp(left.type):
-            left = left.cast(pa.timestamp("us", zones[1]))
+            left = left.cast(pa.timestamp(left.type.unit, zones[1]))
     return left, right
 
 
@@ -319,7 +319,7 @@ def applied(name: str, operands: list[Any], position: Position) -> Any:
     errors: list[pa.ArrowException] = []
     for kind in _OF_NULLS if has_nulls else _OF_NULLS[:1]:
         try:
-            return column(*(plain(operand, kind) for operand in operands))
+            return without_nan(column(*(plain(operand, kind) for operand in operands)))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             errors.append(error)
     kinds = " and ".join(str(operand.type) for operand in operands)
@@ -331,6 +331,14 @@ def applied(name: str, operands: list[Any], position: Position) -> Any:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
+
+
+def without_nan(values: Any) -> Any:
+    """Return a column or scalar with null in place of NaN."""
+    if not pa.types.is_floating(values.type):
+        return values
+    is_nan = pc.is_nan(values)
+    return pc.if_else(is_nan, pa.scalar(None, values.type), values) if pc.any(is_nan).as_py() else values
 
 
 def plain(operand: Any, of_nulls: Any = None) -> Any:

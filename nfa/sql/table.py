@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from nfa.errors import PatternRefused
 from nfa.kernels.row_patterns.sorting import group_rows
-from nfa.sql.operations import column_of
+from nfa.sql.operations import column_of, without_nan
 from nfa.sql.syntax import Column, Expression, Sort
+from nfa.syntax import NOWHERE, Position
 
 _WHOLE = (pa.types.is_temporal, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
 
@@ -114,7 +115,7 @@ def _numbers(column: Any) -> NDArray[np.int64]:
 def _sortable(column: Any, sort: Sort) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return column.cast(kind.value_type)
+        return without_nan(column.cast(kind.value_type))
     if pa.types.is_nested(kind):
         raise PatternRefused("type", f"{sort.column} has lists or objects, which have no order", sort.position)
     return column
@@ -123,9 +124,11 @@ def _sortable(column: Any, sort: Sort) -> Any:
 def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
     """Return the sort keys of a column for lexsort, the most significant key last."""
     sortable = _sortable(whole(column), sort)
+    if pa.types.is_interval(sortable.type):
+        raise PatternRefused("type", f"{sort.column} has intervals of months, which have no order", sort.position)
     if any(test(sortable.type) for test in _WHOLE):
-        values = integers_of(sortable)
-        values = -1 - values if sort.is_descending else values
+        values = _stored_integers(sortable)
+        values = ~values if sort.is_descending else values
     elif pa.types.is_floating(sortable.type):
         values = sortable.fill_null(0.0).to_numpy()
         values = -values if sort.is_descending else values
@@ -138,32 +141,53 @@ def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
     return [np.where(nulls, 0, values), -nulls if sort.are_nulls_first else nulls]
 
 
-def whole(column: Any) -> Any:
-    """Return a column of a table as one array."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    if column.num_chunks == 0:
-        return pa.nulls(0, column.type)
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.unify_dictionaries().chunks)
-
-
-def integers_of(column: Any) -> NDArray[np.int64]:
-    """Return whole numbers, booleans, times or durations (in microseconds) as int64 values. Null becomes 0."""
+def _stored_integers(column: Any) -> NDArray[Any]:
+    """Return whole numbers, booleans, or times and durations in the unit of their type. Null becomes 0."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), np.int64)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif pa.types.is_temporal(kind):
+        column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    return np.asarray((column.fill_null(0) if column.null_count else column).to_numpy())
+
+
+def whole(column: Any) -> Any:
+    """Return a column of a table as one array, with null in place of NaN."""
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks == 0:
+            return pa.nulls(0, column.type)
+        column = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.unify_dictionaries().chunks)
+    return without_nan(column)
+
+
+def unit_of(columns: Iterable[Any]) -> str:
+    """Return the unit in which times and durations can be compared exactly: "ns" if some have nanoseconds, or "us"."""
+    return "ns" if any(map(_has_nanoseconds, columns)) else "us"
+
+
+def _has_nanoseconds(column: Any) -> bool:
+    return getattr(column.type, "unit", None) == "ns" and bool((_stored_integers(column) % 1_000).any())
+
+
+def integers_of(column: Any, unit: str = "us", position: Position = NOWHERE) -> NDArray[np.int64]:
+    """Return whole numbers, booleans, times or durations (in ``unit``) as int64 values. Null becomes 0.
+
+    Raises:
+        PatternRefused: A value is outside the range of int64.
+    """
+    kind = column.type
+    target = pa.int64()
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+        target = pa.timestamp(unit, getattr(kind, "tz", None))
     elif pa.types.is_duration(kind):
-        column = column.cast(pa.duration("us"), safe=False)
-    elif pa.types.is_time(kind):
-        column = column.cast(pa.time64("us"), safe=False)
-    elif pa.types.is_boolean(kind):
-        column = column.cast(pa.int64())
-    if pa.types.is_temporal(column.type):
-        column = column.view(pa.int64())
-    column = column.cast(pa.int64())
-    return np.asarray((column.fill_null(0) if column.null_count else column).to_numpy(), np.int64)
+        target = pa.duration(unit)
+    try:
+        column = column.cast(target)
+    except pa.ArrowInvalid as error:
+        raise PatternRefused("overflow", f"a value of a column is too large ({error})", position) from error
+    return np.asarray(_stored_integers(column), np.int64)
 
 
 def _is_sorted(keys: Sequence[NDArray[Any]]) -> bool:

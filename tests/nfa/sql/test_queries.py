@@ -225,3 +225,84 @@ def test_an_overflow_is_an_error():
 def test_the_value_beside_a_maximum_may_be_null():
     table = pa.table({"n": [1, 2, None], "s": ["x", None, "z"]})
     assert rows("SELECT * FROM t MATCH_RECOGNIZE (MEASURES max_by(s, n) AS s PATTERN (A+))", table) == [{"s": None}]
+
+
+ORDERED = "SELECT r FROM t MATCH_RECOGNIZE (ORDER BY {order} MEASURES array_agg(id) AS r PATTERN (a+))"
+
+
+@pytest.mark.parametrize(
+    ("order", "values", "ids"),
+    [
+        ("x", [3.0, float("nan"), 1.0, None], [3, 1, 2, 4]),
+        ("x DESC NULLS FIRST", [3.0, 4.0, float("nan"), 1.0], [3, 2, 1, 4]),
+        ("x", pa.array([3.0, float("nan"), 1.0], pa.float32()).dictionary_encode(), [3, 1, 2]),
+        ("x", pa.array([300, 200, 100, None], pa.timestamp("ns", "UTC")), [3, 2, 1, 4]),
+        ("x DESC", pa.array([100, 200, 300], pa.duration("ns")), [3, 2, 1]),
+        ("x", pa.array([3, 1, 2], pa.time64("ns")), [2, 3, 1]),
+        ("x DESC", pa.array([3, 1, 2], pa.time32("s")), [1, 3, 2]),
+        ("x", pa.array([2**62, 1, -(2**62)], pa.timestamp("s")), [3, 2, 1]),
+        ("x DESC", pa.array([1, 2**64 - 1, None], pa.uint64()), [2, 1, 3]),
+        ("x DESC", pa.array([False, True], pa.bool_()), [2, 1]),
+        ("x DESC", pa.array([1, 3, 2], pa.date32()), [2, 3, 1]),
+    ],
+)
+def test_rows_are_sorted_by_all_their_values(order, values, ids):
+    table = pa.table({"id": range(1, len(values) + 1), "x": values})
+    assert rows(ORDERED.format(order=order), table) == [{"r": ids}]
+
+
+def test_rows_may_be_divided_by_intervals_of_months():
+    months = pa.array([(1, 0, 0), (2, 0, 0), (1, 0, 0)], pa.month_day_nano_interval())
+    found = rows(
+        "SELECT c FROM t MATCH_RECOGNIZE (PARTITION BY m MEASURES count(*) AS c PATTERN (a+))", pa.table({"m": months})
+    )
+    assert [row["c"] for row in found] == [2, 1]
+
+
+def test_nan_is_null():
+    table = pa.table({"id": [1, 2, 3, 4], "x": [0.5, float("nan"), None, float("nan")]})
+    each = "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY x ORDER BY id MEASURES {} AS r {} PATTERN (a+))"
+    assert rows(each.format("array_agg(id)", ""), table) == [{"x": 0.5, "r": [1]}, {"x": None, "r": [2, 3, 4]}]
+    found = rows(each.format("x IS NULL AND sqrt(0 - id) IS NULL AND sqrt(-1) IS NULL", "ALL ROWS PER MATCH"), table)
+    assert [(row["x"], row["r"]) for row in found] == [(0.5, False), (None, True), (None, True), (None, True)]
+    infinite = pa.table({"x": [float("inf"), float("-inf"), 1.0]})
+    clause = "MATCH_RECOGNIZE (MEASURES A.x AS x, sum(B.x) AS s, sum(x) AS t PATTERN (A B) DEFINE A AS A.x IS NOT NULL)"
+    assert rows(f"SELECT x, s, t FROM t {clause} ORDER BY t", infinite) == [
+        {"x": float("inf"), "s": float("-inf"), "t": None}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_met"),
+    [
+        ("x > PREV(x)", True),
+        ("x > FIRST(a.x)", True),
+        ("x - a.x > INTERVAL '1' SECOND", False),
+        ("x - a.x < INTERVAL '0.000001' SECOND", True),
+        ("x - a.x < INTERVAL '0' SECOND", False),
+        ("a.x < TIMESTAMP '1970-01-01 00:00:00.000001' AND max(x) <> min(x)", True),
+        ("x > d", True),
+        ("a.d < x AND a.x > d", True),
+    ],
+)
+def test_times_are_compared_to_the_nanosecond(condition, is_met):
+    table = pa.table(
+        {"id": [1, 2], "x": pa.array([100, 200], pa.timestamp("ns")), "d": pa.array([0, 0], pa.timestamp("s"))}
+    )
+    clause = f"MATCH_RECOGNIZE (ORDER BY id MEASURES max(x) = LAST(x) AS r PATTERN (a b) DEFINE b AS {condition})"
+    assert rows(f"SELECT r FROM t {clause}", table) == [{"r": True}] * is_met
+
+
+def test_within_counts_nanoseconds():
+    table = pa.table({"t": pa.array([100, 1_099, 1_100, 5_000], pa.timestamp("ns"))})
+    clause = "MATCH_RECOGNIZE (ORDER BY t MEASURES count(*) AS c PATTERN (A+) WITHIN INTERVAL '0.000001' SECOND)"
+    assert [row["c"] for row in rows(f"SELECT * FROM t {clause}", table)] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("other", [pa.array([0, 2**62], pa.timestamp("s")), pa.array([0, 2**63], pa.uint64())])
+def test_a_value_that_conditions_between_rows_cannot_hold_is_refused(other):
+    table = pa.table({"id": [1, 2], "x": other})
+    clause = "MATCH_RECOGNIZE (ORDER BY id MEASURES id AS r PATTERN (a b) DEFINE b AS x > FIRST(a.x))"
+    with pytest.raises(PatternRefused, match="a value of a column is too large") as refused:
+        rows(f"SELECT r FROM t {clause}", table)
+    assert refused.value.reason == "overflow"

@@ -5,7 +5,8 @@ import pytest
 
 from nfa import PatternRefused, run_query
 
-TABLE = pa.table({"k": ["a"], "n": [1], "s": ["x"], "l": [[1]], "f": [True]})
+INTERVAL = pa.array([(1, 2, 3)], pa.month_day_nano_interval())
+TABLE = pa.table({"k": ["a"], "n": [1], "s": ["x"], "l": [[1]], "f": [True], "i": INTERVAL})
 REFUSED = [
     # measures, pattern and define of a clause; reason; message
     ("n", "A", "A AS n", "type", "line 4, column 15: a condition is true or false, this one is int64"),
@@ -13,7 +14,7 @@ REFUSED = [
     ("n", "A", "B AS TRUE", "unknown-variable", "line 4, column 10: the pattern has no variable B; it has A"),
     ("n", "A", "A AS TRUE, A AS FALSE", "duplicate", "line 4, column 21: A is defined twice"),
     ("B.n", "A", "A AS TRUE", "unknown-variable", "line 2, column 12: there is no variable B; there are A"),
-    ("x", "A", "A AS TRUE", "column", "there is no column x; the columns are k, n, s, l, f"),
+    ("x", "A", "A AS TRUE", "column", "there is no column x; the columns are k, n, s, l, f, i"),
     ("foo(n)", "A", "A AS TRUE", "unknown-function", "there is no function foo; there are abs, "),
     ("abs(n, 1)", "A", "A AS TRUE", "function", "abs takes 1 operands, not 2"),
     ("round(1, 2, 3)", "A", "A AS TRUE", "function", "round takes 1 to 2 operands, not 3"),
@@ -69,6 +70,7 @@ TEXTS = [
         "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY l PATTERN (A))",
         "column 47: l has lists or objects",
     ),
+    ("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY i PATTERN (A))", "column 43: i has intervals of months"),
     (
         "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A B) SUBSET A = (A, B))",
         "A has a meaning already",
