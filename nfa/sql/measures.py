@@ -15,11 +15,12 @@ from nfa.errors import PatternRefused
 from nfa.kernels.row_patterns.measures import fold_floats, fold_integers
 from nfa.sql.conditions import FOLDED, kind_of
 from nfa.sql.matching import Matches
-from nfa.sql.operations import column_of, without_nan
+from nfa.sql.operations import column_of, plain, without_nan
 from nfa.sql.syntax import Aggregate, At, Clause, Column, Expression, LabelOfRow, MatchNumber, Place
 from nfa.sql.table import SortedTable, integers_of
 
 _Lines = NDArray[np.int64]
+_MAX_SUM = 2.0**63
 _WITH_NULLS = ("array_agg", "max_by", "min_by")  # aggregates that treat nulls as values
 
 
@@ -125,12 +126,34 @@ class Output:
         operands = [self._of_lines(operand) for operand in aggregate.operands]
         if operands and aggregate.name not in _WITH_NULLS:
             mask &= np.asarray(operands[0].is_valid().to_numpy(zero_copy_only=False))
+        if aggregate.is_distinct:
+            mask = self._first_of_equals(aggregate, operands[0], mask)
         ends = self._ends(is_final=aggregate.is_final)
         kind = kind_of(operands[0].type) if operands else "integer"
         is_number = kind in ("integer", "float", "null") or (kind in ("time", "interval") and aggregate.name != "avg")
-        if aggregate.name in FOLDED and not aggregate.is_distinct and (is_number or aggregate.name == "count"):
+        if aggregate.name in FOLDED and (is_number or aggregate.name == "count"):
             return self._folded(aggregate, operands[0] if operands else None, mask, ends)
-        return self._listed(aggregate, operands, mask, ends)
+        return self._chosen(aggregate, operands, mask, ends)
+
+    def _first_of_equals(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask of the lines of ``mask`` that have a value for the first time in their match, for DISTINCT."""
+        if aggregate.name in ("max_by", "min_by"):
+            raise PatternRefused("aggregate", f"{aggregate.name} does not take DISTINCT of it", aggregate.position)
+        values = plain(operand)
+        if pa.types.is_floating(values.type):
+            values = pc.add(values.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0
+        try:
+            codes = pc.dictionary_encode(values, null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+        except pa.ArrowNotImplementedError as error:
+            kind = kind_of(operand.type)
+            raise PatternRefused(
+                "aggregate", f"{aggregate.name} does not take DISTINCT of {kind}", aggregate.position
+            ) from error
+        lines = np.flatnonzero(mask)
+        keys = self.matches.records[lines] * (int(codes.max(initial=0)) + 1) + codes[lines]
+        is_first = np.zeros(len(mask), np.bool_)
+        is_first[lines[np.unique(keys, return_index=True)[1]]] = True
+        return is_first
 
     def _of_lines(self, expression: Expression) -> Any:
         """Return the values of an expression over one row, on every line."""
@@ -155,18 +178,9 @@ class Output:
         kind = kind_of(operand.type)
         if kind == "time" and aggregate.name == "sum":
             raise PatternRefused("type", "sum adds numbers, not times", aggregate.position)
-        count = np.zeros(len(mask), np.int64)
-        firsts, function = self.firsts[self.matches.records], FOLDED[aggregate.name]
-        values: NDArray[Any]
-        if kind == "float":
-            values = np.ascontiguousarray(operand.cast(pa.float64()).fill_null(0.0).to_numpy())
-            values = values.copy()
-            fold_floats(function, firsts, mask, values, count)
-        else:
-            values = integers_of(operand, _unit(operand.type), aggregate.position).copy()
-            fold_integers(function, firsts, mask, values, count)
         is_present = ends > self.firsts[self.records]
         last = np.where(is_present, ends - 1, 0)
+        values, count = self._running(aggregate, operand, mask, last[is_present])
         if not len(values):  # so that the result has the same types as for a table with rows
             values, count = np.zeros(1, values.dtype), np.zeros(1, np.int64)
         is_present &= count[last] > 0
@@ -174,51 +188,74 @@ class Output:
             return pa.array(values[last] / np.maximum(count[last], 1), mask=~is_present)
         return _typed(values[last], ~is_present, operand.type)
 
-    def _listed(self, aggregate: Aggregate, operands: Sequence[Any], mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """Return the values of an aggregate that needs lists of operand values.
+    def _running(
+        self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], read: _Lines
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the running aggregate and the number of values on every line.
 
-        Each output row is computed separately.
+        A sum beyond 64 bits on one of the lines ``read`` is refused; the sums of ``avg`` become floats there.
         """
-        function = _LISTED.get(("distinct " if aggregate.is_distinct else "") + aggregate.name)
-        if function is None:
-            reason = "DISTINCT of it" if aggregate.is_distinct else kind_of(operands[0].type)
-            raise PatternRefused("aggregate", f"{aggregate.name} does not take {reason}", aggregate.position)
-        lists = [operand.to_pylist() for operand in operands]
+        firsts, function = self.firsts[self.matches.records], FOLDED[aggregate.name]
+        count = np.zeros(len(mask), np.int64)
+        if kind_of(operand.type) == "float":
+            numbers = np.array(operand.cast(pa.float64()).fill_null(0.0).to_numpy())
+            fold_floats(function, firsts, mask, numbers, count)
+            return numbers, count
+        values = integers_of(operand, _unit(operand.type), aggregate.position).copy()
+        sums = values.astype(np.float64)
+        fold_integers(function, firsts, mask, values, count)
+        largest = float(np.abs(sums).max(initial=0.0)) * int(self.matches.lengths.max(initial=0))
+        if aggregate.name not in ("sum", "avg") or largest < _MAX_SUM:
+            return values, count
+        fold_floats(function, firsts, mask, sums, count)
+        is_wrapped = np.abs(sums - values) > _MAX_SUM  # a sum that wrapped is off by a multiple of 2**64
+        if aggregate.name == "avg":
+            return np.where(is_wrapped, sums, values), count
+        if is_wrapped[read].any():
+            raise PatternRefused("overflow", "sum fails: its result is too large", aggregate.position)
+        return values, count
+
+    def _chosen(self, aggregate: Aggregate, operands: Sequence[Any], mask: NDArray[np.bool_], ends: _Lines) -> Any:
+        """Return the values of an aggregate whose result is one operand value, or a list of these."""
         places, counts = np.flatnonzero(mask), np.append(0, np.cumsum(mask))
-        results = []
-        for first, end in zip(self.firsts[self.records].tolist(), ends.tolist(), strict=True):
-            lines = places[counts[first] : counts[end]].tolist()
-            results.append(function(*([values[line] for line in lines] for values in lists)) if lines else None)
-        if aggregate.name == "count":
-            return pa.array([count or 0 for count in results], pa.int64())
-        kind = operands[0].type
-        return pa.array(results, pa.list_(kind) if aggregate.name == "array_agg" else kind)
+        starts, stops = counts[self.firsts[self.records]], counts[ends]
+        sizes = np.maximum(stops - starts, 0)
+        if aggregate.name == "array_agg":
+            offsets = np.append(0, np.cumsum(sizes))
+            if offsets[-1] >= 2**31:
+                raise PatternRefused("overflow", "array_agg fails: its result is too large", aggregate.position)
+            rows = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+            values = operands[0].take(pa.array(places[rows]))
+            return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(sizes == 0))
+        if aggregate.name == "arbitrary":
+            lines = np.full(len(sizes), -1)
+            lines[sizes > 0] = places[starts[sizes > 0]]
+            return operands[0].take(pa.array(lines, mask=lines < 0))
+        choose = _EXTREMES.get(aggregate.name)
+        if choose is None:
+            kind = kind_of(operands[0].type)
+            raise PatternRefused("aggregate", f"{aggregate.name} does not take {kind}", aggregate.position)
+        keys = _comparable(operands[-1])
+        candidates = (
+            [line for line in places[start:stop].tolist() if keys[line] is not None]
+            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+        )
+        try:
+            chosen = [choose(lines, key=keys.__getitem__) if lines else None for lines in candidates]
+        except TypeError as error:
+            kind = kind_of(operands[-1].type)
+            raise PatternRefused("aggregate", f"{aggregate.name} does not order {kind}", aggregate.position) from error
+        return operands[0].take(pa.array(chosen, pa.int64()))
 
 
-def _extreme(choose: Callable[..., Any]) -> Callable[[list[Any], list[Any]], Any]:
-    """Return a function that selects the value of the first operand where the second operand is extreme."""
-
-    def extreme_value(values: list[Any], keys: list[Any]) -> Any:
-        places = [place for place, key in enumerate(keys) if key is not None]
-        return values[choose(places, key=lambda place: keys[place])] if places else None
-
-    return extreme_value
+_EXTREMES: Mapping[str, Callable[..., Any]] = {"min": min, "max": max, "min_by": min, "max_by": max}
 
 
-_LISTED: Mapping[str, Callable[..., Any]] = {
-    "array_agg": lambda values: values,
-    "distinct array_agg": lambda values: list(dict.fromkeys(values)),
-    "min": min,
-    "max": max,
-    "distinct min": min,
-    "distinct max": max,
-    "arbitrary": lambda values: values[0],
-    "distinct arbitrary": lambda values: values[0],
-    "distinct count": lambda values: len(set(values)),
-    "distinct sum": lambda values: sum(dict.fromkeys(values)),
-    "max_by": _extreme(max),
-    "min_by": _extreme(min),
-}
+def _comparable(column: Any) -> list[Any]:
+    """Return the values of a column as Python values, times and durations as whole numbers in their unit."""
+    if not pa.types.is_temporal(column.type) or pa.types.is_interval(column.type):
+        return list(column.to_pylist())
+    return list(column.view(pa.int32() if column.type.bit_width == 32 else pa.int64()).to_pylist())
 
 
 def _unit(kind: Any) -> str:

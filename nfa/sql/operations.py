@@ -73,7 +73,7 @@ def _beside(operand: Any, other: Any) -> Any:
 def _divide(left: Any, right: Any) -> Any:
     if pa.types.is_duration(left.type):
         left = left.cast(pa.duration("us"))
-    return pc.divide(left, _nonzero(right))
+    return pc.divide_checked(left, _nonzero(right))
 
 
 def _nonzero(operand: Any) -> Any:
@@ -83,10 +83,12 @@ def _nonzero(operand: Any) -> Any:
 
 
 def _remainder(left: Any, right: Any) -> Any:
-    quotient = pc.divide(left, _nonzero(right))
+    if pa.types.is_signed_integer(right.type):  # the quotient by -1 may be too large, the remainder is 0 as by 1
+        right = pc.if_else(pc.equal(right, pa.scalar(-1, right.type)), pa.scalar(1, right.type), right)
+    quotient = pc.divide_checked(left, _nonzero(right))
     if pa.types.is_floating(quotient.type):
         quotient = pc.trunc(quotient)
-    return pc.subtract(left, pc.multiply(quotient, right))
+    return pc.subtract_checked(left, pc.multiply_checked(quotient, right))
 
 
 def _joined(*operands: Any) -> Any:
@@ -171,9 +173,11 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
 def _whole(operand: Any) -> Any:
     if pa.types.is_floating(operand.type):
         operand = pc.round(operand, round_mode="half_towards_infinity")
-    if pa.types.is_boolean(operand.type):
-        return operand.cast(pa.int64())
-    return operand.cast(pa.int64(), safe=False) if pa.types.is_floating(operand.type) else operand.cast(pa.int64())
+        try:
+            return operand.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise pa.ArrowInvalid(f"overflow: {error}") from error
+    return operand.cast(pa.int64())
 
 
 def _cut(operand: Any, length: int | None = None) -> Any:

@@ -1,6 +1,6 @@
 """The query around the clause, the columns of its result, and bounds of work."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import pyarrow as pa
 import pytest
@@ -306,3 +306,90 @@ def test_a_value_that_conditions_between_rows_cannot_hold_is_refused(other):
     with pytest.raises(PatternRefused, match="a value of a column is too large") as refused:
         rows(f"SELECT r FROM t {clause}", table)
     assert refused.value.reason == "overflow"
+
+
+LEAST, MOST = -(2**63), 2**63 - 1
+MEASURED = "SELECT * FROM t MATCH_RECOGNIZE (MEASURES {} AS r PATTERN (a+))"
+
+
+@pytest.mark.parametrize(
+    ("measure", "values", "result"),
+    [
+        ("sum(x)", [MOST, 1, -1], MOST),
+        ("sum(x)", [LEAST, MOST], -1),
+        ("avg(x)", [2**62, 2**62, None], 2.0**62),
+        ("avg(x)", [LEAST, LEAST, LEAST], -(2.0**63)),
+        ("avg(x)", [2**53 + 1, 1], 2.0**52 + 1),
+        ("x % (-1)", [LEAST], 0),
+        ("mod(x, 0 - 1)", pa.array([-128], pa.int8()), 0),
+        ("x / (-1)", [MOST], -MOST),
+        ("CAST(x AS bigint)", [-(2.0**63)], LEAST),
+        ("CAST(x AS bigint)", [float("nan")], None),
+        ("sum(DISTINCT x)", pa.array([100, 101, 100], pa.int8()), 201),
+        ("sum(DISTINCT x)", [0.5, 1.5, None, 0.5], 2.0),
+        ("sum(DISTINCT x)", pa.array([5, 5, 1], pa.duration("us")), timedelta(microseconds=6)),
+        ("avg(DISTINCT x)", [1, 1, 3], 2.0),
+        ("count(DISTINCT x)", [0.0, -0.0, float("nan"), None], 1),
+        ("count(DISTINCT x)", pa.array([1.0, 2.0, 1.0], pa.float16()), 2),
+        ("count(DISTINCT x)", pa.array(["a", "b", "a"]).dictionary_encode(), 2),
+        ("array_agg(DISTINCT x)", ["b", None, "a", "b", None], ["b", None, "a"]),
+        ("max(DISTINCT x)", ["b", None, "a"], "b"),
+        ("min(DISTINCT x)", [2, 1, 1], 1),
+        ("min(x)", [[2], [1, 3]], [1, 3]),
+        ("arbitrary(DISTINCT x)", [None, "b", "a"], "b"),
+        ("max_by(x, x)", pa.array([1, 3, 2], pa.time32("s")), time(0, 0, 3)),
+    ],
+)
+def test_values_of_measures_are_exact(measure, values, result):
+    (row,) = rows(MEASURED.format(measure), pa.table({"x": values}))
+    assert row["r"] == result
+    assert type(row["r"]) is type(result)
+
+
+@pytest.mark.parametrize(
+    ("measure", "values", "reason", "message"),
+    [
+        ("sum(x)", [2**62, 2**62], "overflow", "sum fails: its result is too large"),
+        ("sum(x)", pa.array([LEAST, -1], pa.duration("us")), "overflow", "sum fails: its result is too large"),
+        ("sum(DISTINCT x)", [MOST, MOST, 1], "overflow", "sum fails: its result is too large"),
+        ("x / (-1)", [LEAST], "overflow", "/ fails: its result is too large"),
+        ("CAST(x AS bigint)", [1e30], "overflow", "bigint fails: its result is too large"),
+        ("CAST(x AS bigint)", [2.0**63], "overflow", "bigint fails: its result is too large"),
+        ("max(x)", pa.array([2**63], pa.uint64()), "overflow", "a value of a column is too large"),
+        ("sum(DISTINCT x)", ["a"], "aggregate", "sum does not take text"),
+        ("sum(DISTINCT x)", [True], "aggregate", "sum does not take boolean"),
+        ("sum(DISTINCT x)", [date(2026, 1, 1)], "type", "sum adds numbers, not times"),
+        ("sum(DISTINCT x)", [[1]], "aggregate", "sum does not take DISTINCT of list"),
+        ("count(DISTINCT x)", [[1]], "aggregate", "count does not take DISTINCT of list"),
+        ("array_agg(DISTINCT x)", [{"a": 1}], "aggregate", "array_agg does not take DISTINCT of struct"),
+        ("max_by(DISTINCT x, x)", [1], "aggregate", "max_by does not take DISTINCT"),
+        ("max(x)", [{"a": 1}, {"a": 2}], "aggregate", "max does not order struct"),
+    ],
+)
+def test_a_measure_that_has_no_value_is_refused_at_its_position(measure, values, reason, message):
+    with pytest.raises(PatternRefused) as refused:
+        rows(MEASURED.format(measure), pa.table({"x": values}))
+    assert refused.value.reason == reason
+    assert f"line 1, column 43: {message}" in refused.value.message
+
+
+def test_a_running_sum_is_refused_where_it_is_shown_and_too_large():
+    table = pa.table({"x": [MOST, 1, -1]})
+    clause = "MATCH_RECOGNIZE (MEASURES {} sum(x) AS r ALL ROWS PER MATCH PATTERN (a+))"
+    with pytest.raises(PatternRefused, match="sum fails: its result is too large"):
+        rows(f"SELECT r FROM t {clause.format('')}", table)
+    assert rows(f"SELECT r FROM t {clause.format('FINAL')}", table) == [{"r": MOST}] * 3
+
+
+def test_running_aggregates_of_distinct_values_begin_anew_in_each_match():
+    table = pa.table({"k": [1, 1, 1, 2, 2], "x": [3, 3, 4, 3, 3]})
+    clause = """MATCH_RECOGNIZE (PARTITION BY k MEASURES sum(DISTINCT x) AS s, count(DISTINCT x) AS c,
+      array_agg(DISTINCT x) AS l, FINAL sum(DISTINCT x) AS f ALL ROWS PER MATCH PATTERN (a+))"""
+    found = rows(f"SELECT s, c, l, f FROM t {clause}", table)
+    assert [tuple(row.values()) for row in found] == [
+        (3, 1, [3], 7),
+        (3, 1, [3], 7),
+        (7, 2, [3, 4], 7),
+        (3, 1, [3], 3),
+        (3, 1, [3], 3),
+    ]
