@@ -30,6 +30,7 @@ class Migration:
 
 
 MIGRATIONS: tuple[Migration, ...] = (Migration(name="alerts are stored in blocks", apply=move_to_blocks),)
+NEWEST_FORMAT = FIRST_FORMAT + len(MIGRATIONS)
 
 
 def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Sequence[Migration]:

@@ -96,5 +96,5 @@ from .results.single_alerts import move_to_blocks as move_to_blocks
 from .results.writing import Writing as Writing
 from .server_facts import ServerFacts as ServerFacts, server_facts as server_facts, server_time_us as server_time_us
 from .severities import Severity as Severity, USUAL_SEVERITY as USUAL_SEVERITY
-from .store_format import FIRST_FORMAT as FIRST_FORMAT, StoreFormat as StoreFormat
+from .store_format import FIRST_FORMAT as FIRST_FORMAT, FORMAT_KEY as FORMAT_KEY, StoreFormat as StoreFormat
 from .results.hours import HourCount as HourCount, HourlyCounts as HourlyCounts

@@ -14,11 +14,12 @@ from pathlib import Path, PurePosixPath
 
 import orjson
 
-from service.errors import BackupDamaged, BackupRefused
+from service.errors import BackupDamaged, BackupRefused, StoreNewer
+from service.migrations import NEWEST_FORMAT
 from service.observing.overview import require_stopped
 from service.runtime import Stores
 from service.settings import Settings
-from service.stores import KeyPart, Keyspace
+from service.stores import FIRST_FORMAT, FORMAT_KEY, KeyPart, Keyspace
 from service.upkeep.backup_file import BackupWriter, frames, writing
 from streams import Clock
 
@@ -48,8 +49,10 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
     """Write a backup to a file, which gets its name only when it is complete. An existing file is replaced.
 
     ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, if events were
-    appended while the backup was written, or if an interrupted restoration must be repeated first.
+    appended while the backup was written, if an interrupted restoration must be repeated first, or if a restoration
+    would delete the file.
     """
+    _require_outside(settings, path)
     require_stopped(settings, stores, clock, BackupRefused)
     keyspace = Keyspace(stores.client)
     if keyspace.is_restoring():
@@ -78,9 +81,10 @@ def restore(
     """Restore a backup. The service does not start until all contents of the backup are restored.
 
     The file is read to its end before anything is changed. ``tell`` is called with the finished share, up to 1. With
-    ``replace``, existing data is deleted. Raises ``BackupRefused`` if the service runs, if data exists already, or if
-    the settings and the backup keep states in different places.
+    ``replace``, existing data is deleted. Raises ``BackupRefused`` if the service runs, if data exists already, if the
+    settings and the backup keep states in different places, or if the file would be deleted.
     """
+    _require_outside(settings, path)
     content = look_into(path)
     require_stopped(settings, stores, clock, BackupRefused)
     if content.states != (place := _place_of_states(settings)):
@@ -105,19 +109,31 @@ def restore(
 
 
 def look_into(path: Path) -> BackupContent:
-    """Return the contents of a backup. Reads the whole file, and raises ``BackupDamaged`` if it was changed."""
+    """Return the contents of a backup, after reading the whole file.
+
+    Raises ``BackupDamaged`` if the file was changed, and ``StoreNewer`` if its data has the format of a newer release.
+    """
     head: bytes | None = None
+    store_format = FIRST_FORMAT
     for kind, values in frames(path):
         if kind == b"H":
             head = values[0]
+        elif kind == b"K" and values[0] == FORMAT_KEY.encode():
+            store_format = int(values[3])
     if head is None:
         raise BackupDamaged(f"{path} is damaged: its list of contents is missing")
+    if store_format > NEWEST_FORMAT:
+        raise StoreNewer(
+            f"the data in {path} has format {store_format}, of a newer release; this one reads {NEWEST_FORMAT} at "
+            "most. Restore it with that release",
+            found=store_format,
+            newest=NEWEST_FORMAT,
+        )
     return BackupContent(**orjson.loads(head))
 
 
 def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None:
-    folders = [*settings.data_dir.glob(_CHECKPOINTS), *filter(None, [_snapshot_folder(settings)])]
-    folders = [folder for folder in folders if folder.exists() and any(folder.iterdir())]
+    folders = [folder for folder in _state_folders(settings) if any(folder.iterdir())]
     keys = keyspace.names()
     if (keys or folders) and not replace and not keyspace.is_restoring():
         existing = [f"{len(keys):,} keys in Redis"] * bool(keys) + [str(folder) for folder in folders]
@@ -126,6 +142,20 @@ def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None
     keyspace.delete()
     for folder in [*folders, settings.data_dir / "handover"]:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _require_outside(settings: Settings, path: Path) -> None:
+    """Raise ``BackupRefused`` if a backup file is below a folder that a restoration deletes."""
+    parents = [parent for place in (path.absolute(), path.resolve()) for parent in place.parents if parent.exists()]
+    for folder in [*_state_folders(settings), settings.data_dir / "handover"]:
+        if folder.is_dir() and any(parent.samefile(folder) for parent in parents):
+            raise BackupRefused(f"a restore deletes {folder}, and the backup {path} with it: keep the file elsewhere")
+
+
+def _state_folders(settings: Settings) -> list[Path]:
+    """Return the existing folders with checkpoints and saved states."""
+    folders = [*settings.data_dir.glob(_CHECKPOINTS), *filter(None, [_snapshot_folder(settings)])]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:

@@ -8,7 +8,7 @@ import pytest
 
 from service import AlertSink, Stores
 from service.cli import main
-from service.errors import BackupDamaged, BackupRefused, FileUnreadable
+from service.errors import BackupDamaged, BackupRefused, FileUnreadable, StoreNewer
 from service.processes.cluster import job_options
 from service.stores import Keyspace, Submission, connect, pattern_draft
 from service.upkeep.backup import back_up, look_into, restore
@@ -240,6 +240,43 @@ def test_a_file_outside_of_its_folders_is_refused(settings, stores, tmp_path, na
         out.write(b"F", [name, b"x"])
     with pytest.raises(BackupDamaged, match="which none has"):
         restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
+
+
+@pytest.mark.parametrize("folder", ["snapshots/0", "checkpoint-2", "handover"])
+def test_a_file_that_a_restore_would_delete_is_refused(client, settings, stores, tmp_path, folder):
+    begin(settings, stores)
+    place = settings.data_dir / folder
+    place.mkdir(parents=True, exist_ok=True)
+    with pytest.raises(BackupRefused, match="keep the file elsewhere"):
+        back_up(settings, stores, place / "file", HandClock(), ignore)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    (tmp_path / "file").rename(place / "file")
+    (tmp_path / "link").symlink_to(place / "file")
+    before = content(client)
+    for path in (place / "file", tmp_path / "link"):
+        with pytest.raises(BackupRefused, match="keep the file elsewhere"):
+            restore(settings, stores, path, ignore, clock=HandClock(), replace=True)
+    assert (place / "file").exists()
+    assert content(client) == before
+
+
+def test_a_backup_of_a_newer_release_changes_nothing(client, settings, stores, tmp_path):
+    client.set("forestall:store:format", 99)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    client.flushall()
+    begin(settings, stores)
+    before = content(client)
+    with pytest.raises(StoreNewer, match=r"file has format 99, of a newer release; this one reads \d at most"):
+        restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True)
+    assert content(client) == before
+
+
+def test_a_plain_file_named_as_a_checkpoint_stays(settings, stores, tmp_path):
+    begin(settings, stores)
+    (settings.data_dir / "checkpoint.old.tgz").write_bytes(b"x")
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True)
+    assert (settings.data_dir / "checkpoint.old.tgz").read_bytes() == b"x"
 
 
 def test_states_have_to_be_kept_where_they_were(settings, stores, server_url, tmp_path):
