@@ -374,7 +374,8 @@ class Settings(BaseSettings):
         trigger_interval_s: Interval between the starts of two micro-batches, if the first is done and there are new
             events.
         feed_interval_s: How often a feed polls its input.
-        heartbeat_stale_s: The service counts as ready if the pipeline has reported within this time.
+        heartbeat_stale_s: The service counts as ready if the pipeline has reported within this time, which it does
+            about once a second.
         snapshots: Where saved states of shards are kept: ``redis``, or a folder that every machine reaches under the
             same path. None: ``<data_dir>/snapshots`` if Spark's master is local, otherwise ``redis``.
         spark_master: Where Spark runs: ``local[N]`` on this machine with N tasks at a time, or a cluster as in
@@ -432,7 +433,7 @@ class Settings(BaseSettings):
     runtime: Literal["continuous", "micro-batch"] = "continuous"
     trigger_interval_s: Seconds = 0.1
     feed_interval_s: Seconds = 1.0
-    heartbeat_stale_s: Seconds = 30.0
+    heartbeat_stale_s: Annotated[float, Field(ge=5, allow_inf_nan=False)] = 30.0
     snapshots: str | None = None
     spark_master: str = Field(default_factory=_default_master)
     spark: SparkSettings = SparkSettings()

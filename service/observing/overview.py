@@ -11,6 +11,7 @@ from service.errors import ServiceError, StoreUnavailable
 from service.runtime import Stores
 from service.settings import Settings
 from service.stores import ExecutorReport, RegisteredPattern, ShardReport
+from service.stores.heartbeat import STARTING_S
 from service.stores.log.backlog import Backlog, Volume
 from shards import DOCUMENT_KINDS
 from streams import Clock
@@ -197,11 +198,17 @@ def missing_parts(stores: Stores, settings: Settings, clock: Clock, last_us: int
 
 
 def require_stopped(settings: Settings, stores: Stores, clock: Clock, refusal: type[ServiceError]) -> None:
-    """Raise ``refusal`` if the pipeline is running, or was running within the last ``heartbeat_stale_s``."""
+    """Raise ``refusal`` if the pipeline is starting or running, or was running within ``heartbeat_stale_s``."""
     last_us = stores.heartbeat.last_us()
     silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
     if silent_s is not None and silent_s <= settings.heartbeat_stale_s:
         raise refusal(
             f"the pipeline reported {silent_s:.0f} s ago: stop the service first; one that was killed "
             f"counts as gone after {settings.heartbeat_stale_s:g} s"
+        )
+    doing = stores.heartbeat.is_doing()
+    if doing is not None:
+        raise refusal(
+            f"the pipeline is busy ({doing}): stop the service first; one that was killed counts as gone after "
+            f"{STARTING_S} s"
         )

@@ -31,6 +31,7 @@ from pipeline import (
 from service.delivery.sink import AlertSink
 from service.doctor import at_risk
 from service.errors import StoreUnavailable
+from service.migrations import bring_up_to_date
 from service.observing.tracing import spans_of
 from service.process import beside, life_sign, run_process, signals_held
 from service.processes.cluster import forget_former, job_options, session_options
@@ -91,6 +92,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
             report.begin("loading kernels", STUCK_S)
             warm_up(context)
         report.begin("reading the layout of the log")
+        bring_up_to_date(stores.client)  # again, because a backup may have been restored since, or may still be
         layout = stores.log.layout.read()
         stores.log.layout.require_settled()
         forget_former(settings, layout, stores.url)

@@ -10,7 +10,7 @@ HEARTBEAT_KEY = PREFIX + "pipeline:heartbeat"
 STARTING_KEY = PREFIX + "pipeline:starting"
 FAILURE_KEY = PREFIX + "pipeline:failure"
 
-_STARTING_S = 30
+STARTING_S = 30
 
 
 class Heartbeat:
@@ -29,7 +29,7 @@ class Heartbeat:
 
     def busy(self, doing: str) -> None:
         """Store the pipeline's current start-up task (such as "starting Spark"), which expires in half a minute."""
-        self._client.set(STARTING_KEY, doing.encode(), ex=_STARTING_S)
+        self._client.set(STARTING_KEY, doing.encode(), ex=STARTING_S)
 
     def is_doing(self) -> str | None:
         """Return the pipeline's current start-up task, or None if it is unknown."""

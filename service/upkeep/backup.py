@@ -29,7 +29,7 @@ _SECOND_US = 1_000_000
 _BLOCK = 1024 * 1024
 _CHECKPOINTS = "checkpoint*"  # one checkpoint for each layout of the log
 _WORDS = {"redis": "Redis", "folder": "a folder"}
-_COUNTS_KEY = b"forestall:log:counts"
+_PROGRESS_KEYS = (b"forestall:log:counts", b"forestall:log:matched", b"forestall:log:stepped")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +49,17 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
     """Write a backup to a file, which gets its name only when it is complete. An existing file is replaced.
 
     ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, if events were
-    appended while the backup was written, if an interrupted restoration must be repeated first, or if a restoration
-    would delete the file.
+    appended or matched while the backup was written, if an interrupted restoration must be repeated first, or if a
+    restoration would delete the file.
     """
     _require_outside(settings, path)
     require_stopped(settings, stores, clock, BackupRefused)
     keyspace = Keyspace(stores.client)
     if keyspace.is_restoring():
         raise BackupRefused("a backup was being restored and is not complete: restore it again first")
+    before = _progress(keyspace)
     keys, files = keyspace.names(), list(_files(settings))
     content = BackupContent(made_us=clock.now_us(), keys=len(keys), files=len(files), states=_place_of_states(settings))
-    before = list(keyspace.read(_COUNTS_KEY))
     with writing(path) as out:
         out.write(b"H", [orjson.dumps(asdict(content))])
         for done, key in enumerate(keys, 1):
@@ -69,8 +69,10 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
         for done, (name, file) in enumerate(files, len(keys) + 1):
             _write_file(out, name, file)
             tell(done / (len(keys) + len(files)))
-        if list(keyspace.read(_COUNTS_KEY)) != before:
-            raise BackupRefused("events were appended while they were copied: stop the API and all feeds, too")
+        if _progress(keyspace) != before:
+            raise BackupRefused(
+                "events were appended or matched while they were copied: stop the pipeline, the API and all feeds"
+            )
         require_stopped(settings, stores, clock, BackupRefused)
     return content
 
@@ -93,7 +95,7 @@ def restore(
             f"{_WORDS[place]}: set FORESTALL_SNAPSHOTS as it was"
         )
     keyspace = Keyspace(stores.client)
-    _make_room(settings, keyspace, replace=replace)
+    _make_room(settings, stores, clock, replace=replace)
     done, total, last = 0, max(1, content.keys + content.files), b""
     for kind, values in frames(path):
         if kind == b"K":
@@ -132,13 +134,27 @@ def look_into(path: Path) -> BackupContent:
     return BackupContent(**orjson.loads(head))
 
 
-def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None:
+def _progress(keyspace: Keyspace) -> list[dict[bytes, bytes]]:
+    """Return the counts of appended entries and the matched positions of shards."""
+    hashes = [[value for part in keyspace.read(key) for value in part.values] for key in _PROGRESS_KEYS]
+    return [dict(zip(values[::2], values[1::2], strict=True)) for values in hashes]
+
+
+def _make_room(settings: Settings, stores: Stores, clock: Clock, *, replace: bool) -> None:
+    keyspace = Keyspace(stores.client)
+    is_repeated = keyspace.is_restoring()
     folders = [folder for folder in _state_folders(settings) if any(folder.iterdir())]
     keys = keyspace.names()
-    if (keys or folders) and not replace and not keyspace.is_restoring():
+    if (keys or folders) and not replace and not is_repeated:
         existing = [f"{len(keys):,} keys in Redis"] * bool(keys) + [str(folder) for folder in folders]
         raise BackupRefused(f"data exists already: {', '.join(existing)}; --replace deletes it for good")
     keyspace.begin_restoring()
+    try:  # a pipeline reports its start before it reads the mark, so one of the two sees the other
+        require_stopped(settings, stores, clock, BackupRefused)
+    except BackupRefused:
+        if not is_repeated:
+            keyspace.end_restoring()
+        raise
     keyspace.delete()
     for folder in [*folders, settings.data_dir / "handover"]:
         shutil.rmtree(folder, ignore_errors=True)

@@ -11,6 +11,7 @@ from service.cli import main
 from service.errors import BackupDamaged, BackupRefused, FileUnreadable, StoreNewer
 from service.processes.cluster import job_options
 from service.stores import Keyspace, Submission, connect, pattern_draft
+from service.stores.heartbeat import STARTING_KEY
 from service.upkeep.backup import back_up, look_into, restore
 from service.upkeep.backup_file import frames, writing
 from streams import EventBatch, PatternOn, StreamDeclaration, StreamOn
@@ -187,6 +188,45 @@ def test_a_service_that_runs_is_refused(settings, stores, tmp_path):
     assert "heartbeat" not in str(list(frames(tmp_path / "new")))
 
 
+def test_a_service_that_starts_is_refused(client, settings, stores, monkeypatch, tmp_path):
+    begin(settings, stores)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    before, names = content(client), Keyspace.names
+
+    def start(keyspace):
+        stores.heartbeat.busy("loading the states, 2 of 4")
+        return names(keyspace)
+
+    def attempt_all():
+        for call in (
+            lambda: back_up(settings, stores, tmp_path / "new", HandClock(), ignore),
+            lambda: restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True),
+        ):
+            with pytest.raises(BackupRefused, match=r"is busy \(loading the states, 2 of 4\): stop the service"):
+                call()
+            client.delete(STARTING_KEY)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Keyspace, "names", start)  # after the first check
+        attempt_all()
+    assert not Keyspace(client).is_restoring()
+    stores.heartbeat.busy("loading the states, 2 of 4")
+    with pytest.raises(BackupRefused, match="is busy"):
+        back_up(settings, stores, tmp_path / "new", HandClock(), ignore)
+    client.delete(STARTING_KEY)
+    assert content(client) == before
+    assert not (tmp_path / "new").exists()
+    back_up(settings, stores, tmp_path / "new", HandClock(), ignore)
+
+
+def test_what_is_matched_meanwhile_is_seen(settings, stores, tmp_path):
+    begin(settings, stores)
+    post(stores, round_of("U", 200))
+    with pytest.raises(BackupRefused, match="appended or matched while they were copied: stop the pipeline"):
+        back_up(settings, stores, tmp_path / "file", HandClock(), lambda _: match_all(settings, stores))
+    assert list(tmp_path.glob("file*")) == []
+
+
 def test_what_is_appended_meanwhile_is_seen(settings, stores, tmp_path):
     begin(settings, stores)
 
@@ -195,7 +235,7 @@ def test_what_is_appended_meanwhile_is_seen(settings, stores, tmp_path):
             seen.append(share)
             post(stores, round_of("U", 200))
 
-    with pytest.raises(BackupRefused, match="stop the API and all feeds, too"):
+    with pytest.raises(BackupRefused, match="stop the pipeline, the API and all feeds"):
         back_up(settings, stores, tmp_path / "file", HandClock(), meddle)
     assert list(tmp_path.glob("file*")) == []
 

@@ -1,5 +1,6 @@
 """A log that is divided into more shards: nothing is lost, nothing comes twice, and it may fail anywhere."""
 
+from contextlib import nullcontext
 from functools import cache
 
 import pytest
@@ -8,11 +9,11 @@ from pipeline import EventLogOptions, HeldOptions, LogDamaged, SourceOptionError
 from pipeline.held_shards import HeldShards
 from pipeline.sources.log_reader import EventLogReader, log_ends
 from service import AlertSink, LogResharding, Stores
-from service.errors import ReshardRefused
+from service.errors import BackupRefused, ReshardRefused
 from service.intake.announcing import Announcing
 from service.processes import pipeline_process
 from service.processes.cluster import job_options
-from service.stores import Submission, pattern_draft
+from service.stores import Keyspace, Submission, pattern_draft
 from service.upkeep.resharding import reshard
 from streams import (
     LAYOUT_KEY,
@@ -381,6 +382,29 @@ def test_no_pipeline_starts_while_the_log_is_divided(settings, stores):
     with pytest.raises(LogResharding):
         pipeline_process._match(settings, stores)
     stores.log.layout.release(token)
+
+
+def test_no_pipeline_starts_while_a_backup_is_restored(settings, stores, monkeypatch):
+    def start(*_):
+        raise AssertionError("the pipeline has started")
+
+    keyspace = Keyspace(stores.client)
+    monkeypatch.setattr(pipeline_process, "compiling_beside", lambda *_: nullcontext())
+    monkeypatch.setattr(pipeline_process, "prepared_daemon", nullcontext)
+    monkeypatch.setattr(pipeline_process, "build_context", lambda _: keyspace.begin_restoring())  # while Spark starts
+    monkeypatch.setattr(pipeline_process, "end_session", lambda _: None)
+    monkeypatch.setattr(pipeline_process, "await_machines", lambda *_: 1)
+    monkeypatch.setattr(pipeline_process, "begin_continuous", start)
+    with pytest.raises(BackupRefused, match="run forestall restore again"):
+        pipeline_process._match(settings, stores)
+    assert stores.heartbeat.is_doing() is None
+
+
+def test_a_pipeline_that_starts_is_refused(settings, stores):
+    begin(stores)
+    stores.heartbeat.busy("loading the states, 2 of 3")
+    with pytest.raises(ReshardRefused, match=r"is busy \(loading the states, 2 of 3\): stop the service first"):
+        reshard(settings, stores, 6, say_nothing)
 
 
 def test_a_log_that_was_divided_so_already_stays(settings, stores):

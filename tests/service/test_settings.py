@@ -202,6 +202,12 @@ def test_more_shards_than_the_pipeline_takes_are_refused(monkeypatch, shards, is
             load_settings()
 
 
+def test_a_pipeline_that_lives_cannot_count_as_stopped_between_two_heartbeats(monkeypatch):
+    monkeypatch.setenv("FORESTALL_HEARTBEAT_STALE_S", "0.5")
+    with pytest.raises(SettingsInvalid, match=r"FORESTALL_HEARTBEAT_STALE_S.*5"):
+        load_settings()
+
+
 @pytest.mark.parametrize(
     "url",
     ["redis://example.org", "redis://:secret@10.0.0.1:6380/2", "rediss://user:pw@[::1]:1/0?db=1", "unix:///run/r.sock"],
