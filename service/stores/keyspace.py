@@ -5,7 +5,7 @@ A value is read and written in parts of bounded size, so that a long event log n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from service.stores.heartbeat import FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY
 RESTORING_KEY = PREFIX + "restoring"
 
 _ENTRIES, _MEMBERS = 100, 500  # per part; entries are larger than members because an entry has all events of a request
+_PART_BYTES = 16_000_000  # a part ends before the value with which it would be larger
 _TRANSIENT_KEYS = (FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY)
 _UNSAVED = frozenset(key.encode() for key in _TRANSIENT_KEYS)
 
@@ -110,28 +111,42 @@ class Keyspace:
     def _list(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
         begin = 0
         while values := cast("list[bytes]", self._client.lrange(key, begin, begin + _MEMBERS - 1)):
-            yield tuple(values)
+            yield from _parts((value,) for value in values)
             begin += len(values)
 
     def _scanned(self, command: str, key: bytes) -> Iterator[tuple[bytes, ...]]:
         raw = cast("Callable[..., tuple[int, Any]]", self._client.execute_command)
-        cursor = 0
+        cursor, width = 0, 1 if command == "SSCAN" else 2
         while True:
             cursor, reply = raw(command, key, cursor, "COUNT", _MEMBERS)
             values = _flat(reply)
-            if values:
-                yield values
+            yield from _parts(values[place : place + width] for place in range(0, len(values), width))
             if not cursor:
                 return
 
     def _stream(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
         begin = b"-"
         while entries := cast(Any, self._client.xrange(key, begin.decode(), "+", count=_ENTRIES)):
-            yield tuple(word for name, fields in entries for word in _entry(name, fields))
+            yield from _parts(tuple(_entry(name, fields)) for name, fields in entries)
             begin = b"(" + entries[-1][0]
         facts = self._client.xinfo_stream(key)
         added, deleted = facts.get("entries-added", 0), facts.get("max-deleted-entry-id", b"0-0")
         yield (b"", facts["last-generated-id"], str(added).encode(), deleted)
+
+
+def _parts(groups: Iterable[tuple[bytes, ...]]) -> Iterator[tuple[bytes, ...]]:
+    """Join groups of values to parts of at most ``_PART_BYTES``. A larger group is a part of its own."""
+    part: list[bytes] = []
+    part_bytes = 0
+    for group in groups:
+        group_bytes = sum(map(len, group))
+        if part and part_bytes + group_bytes > _PART_BYTES:
+            yield tuple(part)
+            part, part_bytes = [], 0
+        part += group
+        part_bytes += group_bytes
+    if part:
+        yield tuple(part)
 
 
 def _flat(reply: Any) -> tuple[bytes, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from service.errors import BackupDamaged, FileUnreadable
+from service.errors import BackupDamaged, BackupRefused, FileUnreadable
 
 VERSION = 1
 
@@ -34,6 +34,12 @@ class BackupWriter:
         self._digest = hashlib.sha256()
 
     def write(self, kind: bytes, values: Sequence[bytes]) -> None:
+        """Write a frame. Raises ``BackupRefused`` if it is longer than the reader accepts."""
+        length = sum(_LENGTH.size + len(value) for value in values)
+        if length > _LONGEST:
+            raise BackupRefused(
+                f"a value of {values[0]!r} has {length:,} bytes; a backup takes values of at most {_LONGEST:,} bytes"
+            )
         body = b"".join(part for value in values for part in (_LENGTH.pack(len(value)), value))
         self._write_frame(kind, body)
 

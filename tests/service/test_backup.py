@@ -240,6 +240,43 @@ def test_what_is_appended_meanwhile_is_seen(settings, stores, tmp_path):
     assert list(tmp_path.glob("file*")) == []
 
 
+def test_parts_are_bounded_by_bytes(client, settings, stores, other, monkeypatch, tmp_path):
+    longest, value = 4_000, "x" * 1_000
+    client.hset("forestall:hash", mapping={f"f{n}": value for n in range(20)})
+    client.rpush("forestall:list", *[value] * 20)
+    client.sadd("forestall:set", *(f"{n}{value}" for n in range(20)))
+    client.zadd("forestall:zset", {f"{n}{value}": n for n in range(20)})
+    for number in range(20):
+        client.xadd("forestall:stream", {"kind": "events", "body": value}, id=f"{number + 1}-0")
+    client.xadd("forestall:stream", {"body": value * 5}, id="100-0")  # larger than a part
+    monkeypatch.setattr("service.stores.keyspace._PART_BYTES", longest)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    sizes = [sum(map(len, values[3:])) for kind, values in frames(tmp_path / "file") if kind == b"K"]
+    assert [size for size in sizes if size > longest] == [5_010]
+    assert len(sizes) >= 5 * 5
+    there, there_stores = other
+    restore(there, there_stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
+    restored = there_stores.client
+    assert restored.hgetall("forestall:hash") == client.hgetall("forestall:hash")
+    assert restored.lrange("forestall:list", 0, -1) == client.lrange("forestall:list", 0, -1)
+    assert restored.smembers("forestall:set") == client.smembers("forestall:set")
+    assert restored.zrange("forestall:zset", 0, -1, withscores=True) == client.zrange(
+        "forestall:zset", 0, -1, withscores=True
+    )
+    assert restored.xrange("forestall:stream") == client.xrange("forestall:stream")
+
+
+def test_a_frame_that_a_restore_would_refuse_is_not_written(client, settings, stores, monkeypatch, tmp_path):
+    monkeypatch.setattr("service.upkeep.backup_file._LONGEST", 1_000)
+    client.set("forestall:text", "x" * 900)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    assert look_into(tmp_path / "file").keys == 1
+    client.set("forestall:text", "x" * 1_000)
+    with pytest.raises(BackupRefused, match=r"forestall:text.* has 1,\d+ bytes; .* values of at most 1,000"):
+        back_up(settings, stores, tmp_path / "new", HandClock(), ignore)
+    assert list(tmp_path.glob("new*")) == []
+
+
 def damaged(path, name):
     whole = path.read_bytes()
     line, _, body = whole.partition(b"\n")
