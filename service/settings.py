@@ -433,7 +433,7 @@ class Settings(BaseSettings):
     runtime: Literal["continuous", "micro-batch"] = "continuous"
     trigger_interval_s: Seconds = 0.1
     feed_interval_s: Seconds = 1.0
-    heartbeat_stale_s: Annotated[float, Field(ge=5, allow_inf_nan=False)] = 30.0
+    heartbeat_stale_s: Annotated[float, Field(ge=5, le=_MOST_SECONDS, allow_inf_nan=False)] = 30.0
     snapshots: str | None = None
     spark_master: str = Field(default_factory=_default_master)
     spark: SparkSettings = SparkSettings()
