@@ -17,7 +17,7 @@ Function: TypeAlias = Literal[
 _CALL = re.compile(r"\s*([a-z_]+)\s*\((.*)\)\s*", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 MOST_VALUES = 32
-_SHARE = re.compile(r"[0-9.]{1,50}(?:[eE][+-]?[0-9]{1,2})?")  # short, as a fraction of 1e-10000000 takes seconds
+_SHARE = re.compile(r"[0-9._/+]{1,50}(?:[eE][+-]?[0-9]{1,2})?")  # short, as a fraction of 1e-10000000 takes seconds
 _FINEST_SHARE = 10**9
 
 
@@ -73,7 +73,7 @@ def read_value(name: str, text: object) -> AggregateValue:
 def _share(name: str, text: str) -> Fraction:
     try:
         share = Fraction(text if _SHARE.fullmatch(text) else -1)
-    except ValueError:
+    except (ValueError, ZeroDivisionError):
         share = Fraction(-1)
     if not 0 < share <= 1 or share.denominator > _FINEST_SHARE:
         raise AggregateRefused(

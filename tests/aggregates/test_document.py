@@ -55,13 +55,16 @@ def share_of(text: str) -> Fraction:
 
 @pytest.mark.parametrize(
     ("text", "share"),
-    [("0.95", "0.95"), ("1", "1"), (".5", "0.5"), ("0.500000000000", "0.5"), ("1e-09", "1e-9"), ("5E-1", "0.5")],
+    [
+        *[("0.95", "0.95"), ("1", "1"), (".5", "0.5"), ("0.500000000000", "0.5"), ("1e-09", "1e-9"), ("5E-1", "0.5")],
+        *[("1/3", "1/3"), ("0.5_0", "0.5"), ("+0.5", "0.5")],  # stored definitions may have these forms
+    ],
 )
-def test_the_share_of_a_quantile_is_a_decimal_number(text: str, share: str) -> None:
+def test_the_share_of_a_quantile_is_a_number(text: str, share: str) -> None:
     assert share_of(text) == Fraction(share)
 
 
-@pytest.mark.parametrize("text", ["0", "1.1", "0.1234567891", "1e-10", "1/3", "0.5_0", "٠.٥", "0.5.5", ".", "nan"])
+@pytest.mark.parametrize("text", ["0", "1.1", "0.1234567891", "1e-10", "1/0", "٠.٥", "0.5.5", ".", "nan"])
 def test_other_shares_are_refused(text: str) -> None:
     with pytest.raises(AggregateRefused, match="share above 0 and up to 1"):
         share_of(text)
