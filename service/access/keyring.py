@@ -48,7 +48,7 @@ class Caller:
     def may_touch(self, stream: str | None) -> bool:
         """Return whether the caller has access to a stream's resources.
 
-        With None, return whether the caller has access to resources that belong to no stream.
+        If ``stream`` is None, return whether the caller has access to resources that belong to no stream.
         """
         return self.streams is None or stream in self.streams
 
@@ -59,9 +59,9 @@ _OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of checking a token: its caller, or None if the token is rejected.
+    """The result of checking a token.
 
-    ``reason`` explains the rejection. It is empty if the token is accepted.
+    ``caller`` is None if the token is rejected. In this case ``reason`` explains the rejection, otherwise it is empty.
     """
 
     caller: Caller | None
@@ -106,7 +106,7 @@ class KeyRing:
         return self._checked_at is not None and self._now() <= self._checked_at + _REMEMBERED_S
 
     def is_remembered(self, token: str | None) -> bool:
-        """Return whether a token can be checked, and its use noted, from the caches alone, without access to Redis."""
+        """Return whether ``verdict`` and ``note_use`` need no access to Redis for a token, thanks to the caches."""
         settings, token_match = self._settings, _TOKEN.fullmatch(token or "")
         needs_look = settings.auth == "auto" and settings.api_key is None and not self._was_any_created
         if needs_look and not self._is_check_recent():
@@ -117,10 +117,10 @@ class KeyRing:
         return now <= read_at + _REMEMBERED_S and now < self._noted.get(token_match[1], -math.inf) + _USE_NOTED_EVERY_S
 
     def verdict(self, token: str) -> Verdict:
-        """Check a token.
+        """Check a token, and return its caller or the reason for its rejection.
 
-        All comparisons of digests take constant time and are always made, so that the duration of the check does not
-        reveal which part of a wrong token is wrong.
+        The duration of the check does not reveal which part of a wrong token is wrong, because every check compares
+        all digests, in constant time.
         """
         token_match = _TOKEN.fullmatch(token)
         key = self._record(token_match[1]) if token_match else None
@@ -150,16 +150,16 @@ class KeyRing:
             self._keys.note_use(caller.id, self._clock.now_us())
 
     def forget(self, key_id: str) -> None:
-        """Drop the cached record of a key, and the cached answer whether any key was created.
+        """Drop what is cached about a key, after the key was created or changed.
 
-        The next check reads both from Redis.
+        The next check of a token reads Redis: the record of the key, and whether the service has any keys.
         """
         with self._lock:
             self._remembered.pop(key_id, None)
             self._checked_at = None
 
     def _record(self, key_id: str) -> ApiKey | None:
-        """Return the record of a key, at most a second old, or None for an unknown id. Unknown ids are cached too."""
+        """Return a key's record, or None for an unknown id. The result comes from a cache and may be a second old."""
         with self._lock:
             cached = self._remembered.get(key_id)
         if cached is not None and self._now() <= cached[1] + _REMEMBERED_S:
@@ -171,9 +171,9 @@ class KeyRing:
         return record
 
     def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
-        """Check whether a token with a correct secret is still valid.
+        """Return the verdict on a token whose secret is correct. The key can be revoked or expired.
 
-        ``is_former`` is true if the last rotation replaced this secret.
+        ``is_former`` is true if the token has the secret that the last rotation replaced.
         """
         now_us = self._clock.now_us()
         if key.revoked_us is not None:

@@ -22,7 +22,7 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDraft:
-    """An API key to be created. ``streams`` has the streams to which it gives access, or is None for all streams."""
+    """An API key to be created. ``streams`` lists the streams to which the key gives access. None means all streams."""
 
     name: str
     scopes: Sequence[Scope]
@@ -32,7 +32,10 @@ class KeyDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyReport:
-    """An API key with the time of its last use, accurate to the minute, or None if it was never used."""
+    """An API key and the time of its last use.
+
+    The time is accurate to the minute. It is None if the key was never used.
+    """
 
     key: ApiKey
     last_used_us: int | None = None
@@ -51,7 +54,7 @@ class KeyLibrary:
         self._clock = clock
 
     def create(self, draft: KeyDraft) -> tuple[ApiKey, str]:
-        """Create a key. Return the key and its token, which cannot be read again later."""
+        """Create a key. Return the key and its token. The token is not stored, so this is the only time to read it."""
         now_us = self._clock.now_us()
         self._check(draft, now_us)
         secret = secrets.token_hex(_SECRET_BYTES)
@@ -118,7 +121,7 @@ class KeyLibrary:
         return self.create(KeyDraft(name="bootstrap", scopes=("admin",)))[1]
 
     def _has_admin(self, now_us: int) -> bool:
-        """Return whether the settings contain a key, or a stored key with the scope ``admin`` is usable."""
+        """Return whether a key with all rights can be used, from the settings or from the store."""
         if self._settings.api_key is not None:
             return True
         return any(key.may("admin") and key.is_usable(now_us) for key in self._keys.all())

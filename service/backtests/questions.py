@@ -45,17 +45,18 @@ class Question:
     """The question of a backtest.
 
     Attributes:
-        declaration: Declaration of the stream, with its end events.
+        declaration: Declaration of the stream. It includes the end events.
         patterns: The tested patterns.
         against: The patterns with which the tested patterns are compared.
-        constraint_set: The constraints of the stream, with its end events, or None for no constraints.
+        constraint_set: The constraints and end events of the stream, or None for no constraints.
         prune: How partial matches that can no longer complete are pruned, or None for the policy of the constraint set.
         compares_pruning: Whether the tested patterns are compared with themselves without pruning.
         compares_constraints: Whether the tested patterns are compared with themselves without constraints.
         is_open: Whether traces continue after the history.
-        tables: Versions of the tables that patterns look up, in the form of ``Tables.to_json``, each with the time from
-            which it is valid. If the history is the log, these are only the versions before its first event.
-        changes: Changes of tables between events, if the history is the log. ``to_document`` leaves them out.
+        tables: The tables that patterns look up, as returned by ``Tables.to_json``. If the history is the log, the
+            tables are in their state before the first event.
+        changes: Changes of tables between the events of the log. They are empty if the history consists of files.
+            ``to_document`` leaves them out.
     """
 
     declaration: StreamDeclaration
@@ -99,7 +100,10 @@ class Question:
 
 
 def ends_in(question: Question, tried: TriedPattern) -> TraceEnds:
-    """Return how traces end for a pattern of a backtest."""
+    """Return which ends of traces can decide the matches of a pattern of a backtest.
+
+    If traces do not continue after the history, the end of the history ends every trace.
+    """
     if not question.is_open:
         return TraceEnds(has_trace_end=True)
     is_guarded = tried.is_guarded and question.prune is not Prune.OFF

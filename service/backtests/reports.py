@@ -33,10 +33,11 @@ def summary_document(result: BacktestResult) -> dict[str, Any]:
 
 
 def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
-    """Return up to ``limit`` alerts, sorted by end time: all alerts of the first variant, and lost alerts.
+    """Return up to ``limit`` alerts of the first variant and of the variants that it is compared with, by end time.
 
-    The member ``change`` is ``added`` for an alert that the variants in ``compared_with`` do not have. It is ``lost``
-    for an alert that the variant in ``compared_with`` has, but not the first variant. Otherwise it is None.
+    An alert of the first variant has the ``change`` ``added`` if it is missing in other variants. ``compared_with``
+    names these variants. If no variant lacks the alert, ``change`` is None. An alert that only another variant has
+    is ``lost``. ``compared_with`` then names the variant that has it.
     """
     added: dict[str, list[str]] = {}
     for place, alerts in result.rows.items():
@@ -58,9 +59,10 @@ def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
 
 
 def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[list[Mapping[str, Any]], ...]:
-    """Compare the first variant with ``variant``. Return added and lost results, up to ``limit`` each, by end time.
+    """Return how the first variant differs from ``variant``: the list of added results and the list of lost results.
 
-    Added results are missing in ``variant``. Lost results are missing in the first variant.
+    Added results are missing in ``variant``. Lost results are missing in the first variant. Each list is sorted by
+    end time and has at most ``limit`` results.
     """
     rows_by_change: dict[str, list[Mapping[str, Any]]] = {"added": [], "lost": []}
     for place, rows in result.rows.items():
@@ -73,7 +75,7 @@ def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[li
 
 
 def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[str, Any]]:
-    """Return up to ``limit`` result rows of a kind from the first variant. Alerts are sorted by end time."""
+    """Return up to ``limit`` results of a kind that the first variant has found. Alerts are sorted by end time."""
     rows = result.rows.get(kind, ())
     return (sorted(rows, key=_order) if kind == "alert" else rows)[:limit]
 

@@ -74,7 +74,10 @@ class BacktestRun:
         )
 
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
-        """Export a stream's events from the log. Return their history, and the question with tables and changes."""
+        """Export a stream's events from the log to files in ``scratch``, and return their history.
+
+        Also return the question, completed by the tables before the first event and their changes between events.
+        """
         names = frozenset(str(table["name"]) for table in question.tables)
         log_range = LogRange(
             stream=backtest.stream,

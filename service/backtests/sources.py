@@ -69,9 +69,10 @@ class ExportedLog:
     """An exported part of the log.
 
     Attributes:
-        files: Files of events, one per shard.
-        places: For each file, the number of its events before each change.
+        files: One file of events for each shard.
         changes: Changes of tables, in the order of the log.
+        places: Says where in each file the changes happened. ``places[f][c]`` is the number of events of the file
+            ``f`` before the change ``c``.
     """
 
     files: tuple[Path, ...]
@@ -80,10 +81,10 @@ class ExportedLog:
 
 
 def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
-    """Export a part of the log.
+    """Export the events of a part of the log to files, and return the files with the changes of tables.
 
-    All shards have the same changes of tables. However, if the oldest entries of a shard were trimmed, its earliest
-    changes are missing. These changes are placed before all its events.
+    Each shard of the log contains all changes of tables, unless its oldest entries were trimmed. Changes that are
+    missing in a shard count as made before all events of that shard.
     """
     shards = [_exported(log, shard, folder, log_range) for shard in range(log.layout.read().shards)]
     changes = max((part.changes for part in shards), key=len)
@@ -96,7 +97,7 @@ def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
 
 @dataclass(slots=True)
 class _Shard:
-    """An exported shard. ``places`` has the number of events before each change."""
+    """An exported shard. ``places`` lists, for each change of a table, the number of events before the change."""
 
     file: Path
     changes: list[TableRecord] = field(default_factory=list)
@@ -121,10 +122,10 @@ def _exported(log: EventLog, shard: int, folder: Path, log_range: LogRange) -> _
 
 
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
-    """Return the tables as they were before the given changes.
+    """Return the tables called ``names`` as they were before the changes in ``records``.
 
-    If a row of a table version was changed twice, first earlier and then by a given change, the store no longer has the
-    value in between. Then the row has its value from the version's file.
+    The store has only the newest value of a row. Therefore a row that ``records`` change is returned as in the file of
+    the table's version, even if the row had been changed before.
     """
     past_tables = Tables(tables.files)
     for name in sorted(names):
@@ -142,7 +143,10 @@ def tables_before(tables: TableStore, names: Collection[str], records: Sequence[
 
 
 def _version_before(records: Sequence[TableRecord], newest: int) -> int:
-    """Return the version of a table before the given changes, or ``newest`` if no change contains a version."""
+    """Return which version a table had before the changes in ``records``.
+
+    If the changes do not contain a version, return ``newest``.
+    """
     for record in records:
         match record:
             case TableRow():

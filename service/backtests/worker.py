@@ -60,9 +60,10 @@ class Worker:
             self.close()
 
     def step(self) -> None:
-        """Perform one round: renew the lease, check the running backtest, and start the next backtest if none runs.
+        """Perform one round of ``run``.
 
-        If another worker has the lease, stop the running backtest.
+        Renew the lease and check the running backtest. If no backtest runs, start the next one. If another worker has
+        the lease, stop the running backtest.
         """
         if not self.stores.backtests.lease(self._token, _LEASE_MS):
             self._holds_lease = False
@@ -87,9 +88,9 @@ class Worker:
                 log.warning("backtest-left", id=current)
 
     def _take_over(self) -> None:
-        """Requeue the backtests that an earlier worker was running, unless they were interrupted too often.
+        """Queue the backtests again that an earlier worker was running when it ended.
 
-        Backtests that were interrupted too often fail.
+        A backtest that was interrupted too often fails instead.
         """
         for backtest in self.stores.backtests.all():
             if backtest.status != "running":

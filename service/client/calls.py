@@ -102,9 +102,10 @@ class Call:
 
 
 class Tagged(NamedTuple, Generic[T]):
-    """The content of an answer with its ``ETag``.
+    """The content of a resource and its ``ETag``, which identifies this content.
 
-    If a change is sent with this tag (``condition``), the service rejects it if the resource has changed since.
+    A client can send the tag together with a change (``condition``). Then the service rejects the change if the
+    resource has other content by then.
     """
 
     value: T
@@ -199,7 +200,7 @@ class Retries:
 
 
 class Paging:
-    """The state of an iteration over the pages of a list, up to ``most`` items in total."""
+    """The state of an iteration over the pages of a list. The iteration ends after ``most`` items."""
 
     def __init__(
         self,
@@ -283,15 +284,18 @@ def _warn_of_gap(trimmed_until: str) -> None:
 
 
 def condition(etag: str | None) -> dict[str, str]:
-    """Return the header that makes a change conditional on the ``etag`` with which the resource was read.
+    """Return the header by which the service rejects a change if the resource no longer has the tag ``etag``.
 
-    If ``etag`` is None, the resource must not exist. An empty ``etag`` sets no condition.
+    If ``etag`` is None, the service rejects the change if the resource exists. For an empty ``etag``, return no header.
     """
     return {"If-None-Match": "*"} if etag is None else {"If-Match": etag} if etag else {}
 
 
 def part(name: str) -> str:
-    """Escape a name as one segment of a path, even the names ``.`` and ``..``, which would change the path."""
+    """Escape a name for use as a single segment of a URL's path.
+
+    The names ``.`` and ``..`` are escaped too, because otherwise they would change the path.
+    """
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 

@@ -134,10 +134,11 @@ class Operation:
         return arguments
 
     def _form(self, body: Any, media_type: str | None) -> str | None:
-        """Return the media type of a body, or None without a body.
+        """Return the media type under which a body is sent. Without a body, return ``media_type``.
 
         Raises:
-            TypeError: The body is bytes or a text, and the operation accepts several media types.
+            TypeError: ``media_type`` is None although the body is bytes or a text, and the operation accepts several
+                media types.
         """
         if body is None or media_type is not None:
             return media_type

@@ -26,9 +26,9 @@ _Observed: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
 class Decisions:
     """Passes the observations of shards to deciders, and appends the deciders' decisions to the log.
 
-    Observations of a micro-batch that is written again are skipped. If two drivers write at the same time, only one of
-    them decides. A missing observation never makes a result wrong. Therefore, if the log is being resharded, the
-    observations are skipped, and only other errors of Redis stop the pipeline.
+    A decider gets each observation at most once, even if a micro-batch is written again, or by two drivers at the same
+    time. While the log is being resharded, observations are dropped, because a missing observation never makes a
+    result wrong. Other errors of Redis stop the pipeline.
     """
 
     def __init__(self, store: DeciderStore, clock: Clock) -> None:
@@ -37,7 +37,7 @@ class Decisions:
         self._log = structlog.get_logger(__name__)
 
     def __call__(self, reports: Sequence[OutputRow]) -> None:
-        """Pass the observations from the shards' reports (rows of the kind ``stats``) to the deciders."""
+        """Pass observations to the deciders. ``reports`` are rows of the kind ``stats`` that contain observations."""
         observations: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
         for row in reports:
             for observation in orjson.loads(row.body).get("observed", ()):
@@ -64,9 +64,10 @@ class Decisions:
             return self._store.unread(stream, name)
 
     def _decided(self, stream: str, name: str, before: DeciderRecord, unread: _Observed) -> bool:
-        """Pass new summaries to a decider, and store its state and, if one is due, its decision.
+        """Pass the unread summaries to a decider, and store its new state. If a decision is due, store it as well.
 
-        Return False if another driver has changed the decider meanwhile, so that nothing was stored.
+        Store nothing and return False if the decider is no longer in the state ``before``, because another driver has
+        changed it.
         """
         decider = decider_kind(name).load(before.state)
         decider.observe([summary for _, summary in unread])

@@ -98,7 +98,7 @@ class Deliverer:
         return {asyncio.create_task(self._deliver(outbound, delivery)) for delivery in claimed}
 
     def _claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
-        """Claim due deliveries, and queue due digests."""
+        """Claim due deliveries. Webhooks whose digests are due get the digests into their queues first."""
         close = partial(self._close, now_us=now_us)
         return self._stores.deliveries.claim(now_us, lease_us, limit, close, self._report_unreadable)
 
@@ -106,7 +106,7 @@ class Deliverer:
         self._log.warning("delivery-unreadable", code=error.code, error=error.message)
 
     def _close(self, webhook_id: str, now_us: int) -> None:
-        """Queue a webhook's digest. If this fails, for example by a damaged record, postpone it by a minute."""
+        """Queue a webhook's digest. If this fails, for example at a damaged record, postpone the digest by a minute."""
         try:
             close_digest(self._stores, webhook_id, now_us, self._report_unreadable)
             return
@@ -121,7 +121,11 @@ class Deliverer:
     async def _pause(
         self, stop: asyncio.Event, running: set[asyncio.Task[None]], *, is_idle: bool
     ) -> set[asyncio.Task[None]]:
-        """Wait until an attempt ends or deliveries may be due. Return the ended attempts, or raise their error."""
+        """Wait until an attempt ends or the next poll of the queue is due. Return the attempts that have ended.
+
+        If no deliveries wait for a claim and attempts may still be started, do not wait. Raise the error of a failed
+        attempt.
+        """
         if is_idle or len(running) >= self._settings.concurrency:
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait(

@@ -30,11 +30,11 @@ _MOST_RESULTS = 10_000  # maximum in a digest of a webhook; the next digest has 
 def close_digest(
     stores: Stores, webhook_id: str, now_us: int, report: Callable[[RecordFormatError], object] = lambda _: None
 ) -> None:
-    """Queue the results that a webhook has collected as one delivery. Drop the results of a deleted webhook.
+    """Replace the results that a webhook has collected by one digest, and queue the digest as a delivery.
 
-    If a bulk sink has collected too many results, its digest has the first results, and its next digest has the rest.
-    If another process queues the same digest at the same time, this call has no effect. A delivery whose record cannot
-    be read is abandoned, and ``report`` is called with the error.
+    If the webhook was deleted, drop the results instead. If a bulk sink has collected too many results, leave the last
+    results for its next digest. If another process queues the same digest at the same time, do nothing. If the record
+    of a collected delivery cannot be read, abandon the delivery and call ``report`` with the error.
     """
     deliveries = stores.deliveries.collected(webhook_id, _MOST_RESULTS, now_us, report)
     webhook = stores.webhooks.find(webhook_id)
@@ -57,7 +57,7 @@ def close_digest(
 
 
 def is_bulk_sink(webhook: RegisteredWebhook) -> bool:
-    """Return whether a webhook is a sink whose digests list all results."""
+    """Return whether a webhook is a bulk sink, whose digests list all results instead of the first few."""
     return webhook.sink is not None and SINK_KINDS[webhook.sink["kind"]].is_bulk
 
 
@@ -73,7 +73,10 @@ def _body(webhook: RegisteredWebhook, identity: str, deliveries: Sequence[Delive
 
 
 def _next(webhook: RegisteredWebhook, after: int) -> str:
-    """Return the API path that lists the webhook's alerts after the alert with the number ``after``."""
+    """Return the API path under which the receiver finds the alerts that its digest does not list.
+
+    ``after`` is the number of the last listed alert.
+    """
     criteria = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
     filters = urlencode({name: value for name, value in criteria.items() if value is not None})
     return f"/v1/alerts?{filters}"
@@ -82,10 +85,10 @@ def _next(webhook: RegisteredWebhook, after: int) -> str:
 def _listed(
     stores: Stores, deliveries: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
-    """List up to ``most`` results of deliveries, with ``most_bytes`` bytes in total, as pairs of kind and result.
+    """Return the results that a digest lists, the number of the last listed alert, and the number of deliveries done.
 
-    Alerts that were trimmed meanwhile are skipped. Also return the number of the last listed alert, which is less than
-    the numbers of all unlisted alerts, and the number of deliveries that are covered.
+    Results are pairs of kind and content, at most ``most`` pairs and ``most_bytes`` bytes. Alerts that were trimmed
+    meanwhile are skipped. Every alert that is left out has a higher number than the last listed alert.
     """
     alerts = stores.alerts.numbered([delivery.alert for delivery in deliveries if delivery.body is None])
     ordered = sorted(alerts.values(), key=lambda alert: alert.number)

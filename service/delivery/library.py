@@ -97,7 +97,10 @@ class WebhookHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redelivery:
-    """The result of resending abandoned deliveries: how many the call has queued, and how many are still abandoned."""
+    """The result of resending abandoned deliveries.
+
+    ``queued`` deliveries were queued again. ``remaining`` deliveries are still abandoned.
+    """
 
     queued: int
     remaining: int
@@ -219,8 +222,8 @@ class WebhookLibrary:
     def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
         """Requeue up to ``limit`` deliveries that were abandoned at or after a time, oldest first.
 
-        Deliveries whose records cannot be read are not requeued. If there are no others, ``remaining`` is 0, so that
-        callers stop calling.
+        Callers repeat the call until ``remaining`` is 0. Deliveries whose records cannot be read are never requeued.
+        If only such deliveries are left, ``remaining`` is 0, so that callers stop.
         """
         self._stores.webhooks.get(webhook_id)
         deliveries = self._stores.deliveries.given_up(webhook_id, since_us, limit)
@@ -275,7 +278,10 @@ def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None)
 
 
 def _require_secret_stays(former: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
-    """Raise ``WebhookRefused`` if a sink with a password gets another server, to which the password would be sent."""
+    """Raise ``WebhookRefused`` if a change gives another server to a sink with a password.
+
+    Otherwise the password would be sent to that server.
+    """
     former_sink = former.sink or {}
     if former.secret and any(former_sink.get(name) != sink.get(name) for name in SERVER_MEMBERS):
         raise WebhookRefused("the password would be sent to another server; send it again as 'secret'", field="secret")

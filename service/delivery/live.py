@@ -38,7 +38,7 @@ class LiveLists:
 
     @contextmanager
     def seat(self) -> Iterator[None]:
-        """Count one more listener during the ``with`` block. At the maximum, raise ``TooManyListeners``."""
+        """Count one more listener during the ``with`` block. If there are too many, raise ``TooManyListeners``."""
         if self._listeners >= self._most:
             raise TooManyListeners(
                 f"{self._most} clients already follow alerts or events, the maximum "
@@ -53,10 +53,11 @@ class LiveLists:
             self._listeners -= 1
 
     async def follow(self, pages: Pages, after: str, is_over: Callable[[], bool]) -> AsyncIterator[tuple[str, Any]]:
-        """Yield each item after a cursor, and then each new item, as a pair of its own cursor and the item.
+        """Yield the items after the cursor ``after``, and then wait for new items and yield them.
 
-        If events after the cursor were trimmed, yield a ``Gap`` with the cursor before the gap. The iteration ends when
-        ``is_over``, which is called before each poll, returns True, or when Redis does not answer.
+        Each item is yielded as a pair of its cursor and the item. If items after a cursor were trimmed, a pair of this
+        cursor and a ``Gap`` is yielded. The iteration ends when Redis does not answer, or when ``is_over`` returns
+        True. ``is_over`` is called before each poll.
         """
         reported_us = None
         while not is_over():

@@ -32,7 +32,10 @@ class Received:
     lock: Lock = field(default_factory=Lock)
 
     def take(self, body: bytes, headers: dict[str, str], on_alert: Callable[[dict[str, Any]], None]) -> bool:
-        """Count a request, and return whether its signature is valid. Call ``on_alert`` for each new valid alert."""
+        """Count a request, and return whether its signature is valid.
+
+        If the signature is valid and the alert was not received before, call ``on_alert`` with the alert.
+        """
         try:
             message = verify_webhook(body, headers, self.secret)
         except WebhookNotVerified:

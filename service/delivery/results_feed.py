@@ -22,10 +22,10 @@ FeedItem: TypeAlias = tuple[str, dict[str, Any]]
 
 
 class ResultsFeed:
-    """The feed of results of the given kinds, for one stream or, if ``stream`` is None, for all streams.
+    """The feed of results of the given kinds. It covers one stream, or all streams if ``stream`` is None.
 
-    A cursor of the feed consists of one cursor per kind, in the order of the kinds' names. It is valid only for a feed
-    of the same kinds.
+    A cursor of the feed consists of one cursor per kind, in the order of the kinds' names. Therefore only a feed of the
+    same kinds accepts the cursor.
     """
 
     def __init__(
@@ -44,9 +44,10 @@ class ResultsFeed:
         return _cursor([end.removeprefix(_OLDEST_FIRST) for end in ends])
 
     def __call__(self, after: str, limit: int) -> Page:
-        """Return up to ``limit`` results of each kind after a cursor (``0``: from the oldest result).
+        """Return a page of the results after a cursor, with up to ``limit`` results of each kind.
 
-        Raise ``InvalidCursor`` for a malformed cursor, or a cursor of other kinds.
+        The cursor ``0`` is before the oldest result. Raise ``InvalidCursor`` if the cursor is malformed or belongs to
+        a feed of other kinds.
         """
         places = self._places(after)
         items: list[FeedItem] = []
@@ -73,7 +74,10 @@ class ResultsFeed:
         return places
 
     def _page(self, kind: str, place: str, limit: int) -> tuple[list[tuple[str, dict[str, Any]]], str, bool]:
-        """Return results of a kind with their cursors, the cursor after these results, and whether more may follow."""
+        """Return a page of the results of one kind, as three values.
+
+        The values are pairs of a cursor and a result, the cursor after the page, and whether more results may follow.
+        """
         if kind == ALERT.name:
             alerts = self._alerts.page(AlertFilter(stream=self._stream), after=place, limit=limit)
             return list(zip(alerts.cursors, alerts.items, strict=True)), alerts.after, alerts.has_more
@@ -84,5 +88,5 @@ class ResultsFeed:
 
 
 def _cursor(places: Sequence[str]) -> str:
-    """Join the cursors of all kinds. Numbers are converted to base 36, so that the result is short."""
+    """Join the cursors of all kinds to a cursor of the feed. Numbers are in base 36, so that the text is short."""
     return re.sub("[0-9]+", lambda number: np.base_repr(int(number[0]), 36).lower(), "_".join(places))

@@ -114,7 +114,7 @@ class AlertSink:
         epoch_id: int,
         severities: Mapping[str, str] | None,
     ) -> None:
-        """Write alerts. Their spans end after the alerts are stored. If writing fails, the spans are not exported."""
+        """Write alerts, and then end their spans. If writing fails, the spans do not end and are not exported."""
         spans = {} if self._spans is None else self._spans.begin(alerts)
         parents = {alert: span.traceparent for alert, span in spans.items()}
         if self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents, severities):
@@ -124,9 +124,10 @@ class AlertSink:
             span.end()
 
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Suspend operators in all shards. ``rows`` are the reports of shards that have suspended an operator.
+        """Suspend in all shards each operator that one shard has suspended.
 
-        Return the rows that caused a suspension.
+        ``rows`` are the reports of suspensions by shards. Return the rows without those whose operator was suspended
+        or removed already.
         """
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         suspended_rows = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
@@ -139,7 +140,7 @@ class AlertSink:
 
 
 class AlertSpans:
-    """Starts spans of alerts, in the distributed traces of the requests that sent the last events of the matches."""
+    """Starts a span for each alert, in the distributed trace of the request that sent the last event of the match."""
 
     def __init__(self, spans: Spans, contexts: RequestContextStore) -> None:
         self._spans = spans
@@ -186,9 +187,9 @@ def _events_of(alert: Mapping[str, Any]) -> list[str]:
 
 
 def _last_request(alert: Mapping[str, Any], contexts: Iterable[RequestContext]) -> RequestContext | None:
-    """Return the traced request that sent the last event of a match, or None if there is none.
+    """Return the traced request that sent the last event of a match, or None if that request was not traced.
 
-    If several events have this time, return the request whose event was appended last.
+    If several events of the match have the latest time, the event that was appended last counts.
     """
     end_us = parse_time(alert["end"])
     ending = [context for context in contexts if context.time_us == end_us]
@@ -196,7 +197,7 @@ def _last_request(alert: Mapping[str, Any], contexts: Iterable[RequestContext]) 
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
-    """Log each dead letter about a pattern that was given up in a trace, because matches are missing there."""
+    """Log a warning for each pattern that was given up in a trace, because matches in this trace are missing."""
     for row in dead_letters:
         letter = orjson.loads(row.body)
         if letter["code"] == "work-limit":
@@ -210,11 +211,11 @@ def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
 
 
 def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
-    """Append the derived events of a micro-batch, then ticks with the times of derived streams.
+    """Append the derived events of a micro-batch to the log, and then ticks that move on the time of derived streams.
 
     ``rows`` are of the kind ``rekeyed``, ordered by shard and position. ``reports`` has one row of the kind ``stats``
-    for each shard. If the call is repeated with the same rows, each event is still appended only once. If the log is
-    being resharded, or was resharded since this process read its layout, raise ``LogResharding``.
+    for each shard. A repeated call with the same rows appends no event again. If the log is being resharded, or was
+    resharded since this process read its layout, raise ``LogResharding``.
     """
     shards = {row.shard: orjson.loads(row.body) for row in reports}
     ends = {row.shard: row.position for row in reports}
@@ -250,9 +251,10 @@ def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> Deri
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
-    """Collect the promises from the reports of shards, by derived stream and shard.
+    """Return the promises in the shards' reports, by derived stream and then by shard.
 
-    A promise is the time before which the shard adds no more events to the stream, or None if it is not known yet.
+    A promise is the time before which the shard adds no more events to the stream. None means that the shard does not
+    know this time yet.
     """
     promises: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, report in shards.items():

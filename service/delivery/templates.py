@@ -30,9 +30,9 @@ class BodyTooLong(ValueError):
 
 
 def check_template(template: Mapping[str, Any], members: Collection[str]) -> None:
-    """Check the size and depth of a template, and that its placeholders start with a member in ``members``.
+    """Raise ``WebhookRefused`` if a template is too large or too deep, or has too many or unknown placeholders.
 
-    Raise ``WebhookRefused`` if a check fails.
+    The path in a placeholder must start with one of ``members``.
     """
     if not _depth_is_bounded(template, _MOST_DEPTH):
         raise _refused(f"the template is more than {_MOST_DEPTH} levels deep")

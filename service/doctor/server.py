@@ -68,7 +68,7 @@ def at_risk(facts: ServerFacts) -> Iterator[Finding]:
 
 
 def look_at_clock(client: Client, clock: Clock) -> Finding:
-    """Check the clock skew between this machine and Redis, because the service uses both clocks."""
+    """Check that the clocks of this machine and of Redis agree, because the service uses both clocks."""
     before_us, first_us, second_us = clock.now_us(), server_time_us(client), server_time_us(client)
     after_us = clock.now_us()
     if after_us < before_us or second_us < first_us:

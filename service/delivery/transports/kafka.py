@@ -39,7 +39,7 @@ class KafkaSink:
         return f"kafka://{self.servers}/{self.topic}"
 
     def check(self, sending: Sending) -> None:
-        """Check the topic and the options, and that the addresses of the bootstrap brokers are permitted."""
+        """Raise ``WebhookRefused`` if the topic, an option, or the address of a bootstrap broker is not permitted."""
         _client()
         if unknown := sorted(set(self.options) - _OPTIONS):
             permitted = ", ".join(sorted(_OPTIONS))

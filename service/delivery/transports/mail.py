@@ -52,7 +52,7 @@ class MailSink:
         return f"smtp://{self.host}:{self.port}/{','.join(self.recipients)}"
 
     def check(self, sending: Sending) -> None:
-        """Check the addresses of recipients and sender, and that the mail server is a permitted target."""
+        """Raise ``WebhookRefused`` if a mail address is invalid or the mail server is not a permitted target."""
         if not 1 <= len(self.recipients) <= _MOST_RECIPIENTS:
             raise WebhookRefused(f"e-mail goes to 1 to {_MOST_RECIPIENTS} recipients", field="recipients")
         for name, addresses in (("recipients", self.recipients), ("sender", [self.sender])):
