@@ -68,7 +68,7 @@ def look_at_packages() -> Iterator[Finding]:
 
 
 def look_at_package(requirement: Requirement) -> Finding | None:
-    """Return the finding for a package that is missing or has an unsupported version, otherwise None."""
+    """Return a finding if a package is missing or its version is not supported, otherwise None."""
     advice = f"run make setup, or: pip install '{requirement.name}{requirement.specifier}'"
     try:
         installed_version = version(requirement.name)

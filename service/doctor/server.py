@@ -18,7 +18,7 @@ _TOLERATED_US, _HARMFUL_US = _SECOND_US, 60 * _SECOND_US
 
 
 def look_at_server(facts: ServerFacts) -> Iterator[Finding]:
-    """Check the version, the role, the persistence and the memory of a server."""
+    """Check a Redis server's version, role, persistence and memory."""
     yield _version(facts)
     if facts.is_clustered:
         yield problem(

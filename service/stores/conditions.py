@@ -33,19 +33,19 @@ Record: TypeAlias = "DataclassInstance | Tagged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The precondition of a change, in terms of the entity tag of the stored record.
+    """The precondition of a change, which the entity tag of the stored record must meet.
 
-    The tag must be in ``matches`` (If-Match) and must not be in ``none_matches`` (If-None-Match). ``*`` matches the tag
-    of any record. A member that is None is not checked.
+    The tag must be in ``matches`` (If-Match), unless ``matches`` is None. The tag must not be in ``none_matches``
+    (If-None-Match). In both, ``*`` matches the tag of any record.
     """
 
     matches: tuple[str, ...] | None = None
     none_matches: tuple[str, ...] | None = None
 
     def check(self, tag: str | None) -> None:
-        """Check the condition against the stored record's tag, which is None if there is no record.
+        """Raise ``PreconditionFailed`` if the tag of the stored record does not meet the condition.
 
-        Raise ``PreconditionFailed`` if the condition is not met.
+        ``tag`` is None if there is no record.
         """
         if self.matches is not None and (tag is None or not {ANY_TAG, tag} & set(self.matches)):
             raise PreconditionFailed(
@@ -57,9 +57,9 @@ class Condition:
             raise PreconditionFailed(f'it exists already (If-None-Match), with the ETag "{tag}"', etag=tag)
 
     def check_record(self, record: Record | None) -> None:
-        """Check the condition against the stored record, or None if there is no record.
+        """Raise ``PreconditionFailed`` if the stored record does not meet the condition.
 
-        Raise ``PreconditionFailed`` if the condition is not met.
+        ``record`` is None if there is no record.
         """
         if self != ANY:
             self.check(None if record is None else tag_of(record))

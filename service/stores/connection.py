@@ -94,9 +94,9 @@ def connect(url: str, *, retries: int = 3) -> Client:
 def register(client: Client, name: str, **keys: str) -> Callable[..., Any]:
     """Return a function that runs the script ``scripts/<name>.lua``.
 
-    The function's keyword arguments are the script's keys and arguments. The keys in ``keys`` are bound in advance. So
-    are the keys of the event log, which are the same for all scripts. If the server has not loaded the script yet, the
-    client sends the script's text. A call with a missing or unknown keyword raises ``TypeError``.
+    The function takes the script's keys and arguments as keyword arguments. Calls need not pass the keys in ``keys``,
+    nor the keys of the event log, which are the same for all scripts. A call with a missing or unknown keyword raises
+    ``TypeError``. If the server has not loaded the script yet, the client sends the script's text.
     """
     script = read_script("service.stores", f"scripts/{name}")
     run = client.register_script(script.text)

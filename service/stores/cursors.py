@@ -30,7 +30,7 @@ _ORDERS = {mark: order for order, mark in _MARKS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The start of a page in ``order``.
+    """The place in a list at which a page starts, and the order in which the page lists the items.
 
     The page starts after the item whose number or entry id is ``place``. If ``place`` is None, the page starts at the
     first item of the order.
@@ -41,9 +41,10 @@ class Cursor:
 
     @classmethod
     def read(cls, after: str | None, order: Order | None, form: re.Pattern[str], unmarked: Order) -> Self:
-        """Parse the text of a cursor. If it is malformed or contradicts ``order``, raise ``InvalidCursor``.
+        """Parse the text ``after`` of a cursor. If it is malformed or has another order, raise ``InvalidCursor``.
 
-        ``form`` matches a valid ``place``. ``unmarked`` is the order of a cursor without a letter.
+        If ``after`` is None, return the start of the list, in ``order`` or else newest first. ``form`` matches a valid
+        ``place``. ``unmarked`` is the order of a cursor without a letter.
         """
         if after is None:
             return cls(order or "desc")
@@ -58,7 +59,7 @@ class Cursor:
         return cursor
 
     def text(self, unmarked: Order) -> str:
-        """Return the text that ``read`` parses, without a letter if the order is ``unmarked``."""
+        """Return the text that ``read`` parses. The letter of the order is left out if the order is ``unmarked``."""
         if self.place is None:
             return OLDEST
         return self.place if self.order == unmarked else _MARKS[self.order] + self.place
@@ -73,7 +74,7 @@ class Page:
         after: Cursor after the newest item that was read, even if a filter excluded it. A page from this cursor lists
             newer items, oldest first.
         next: Cursor of the next page in this order, or None if no items follow at present.
-        cursors: The cursor after each item, or empty if clients cannot follow the list from single items.
+        cursors: For each item, the cursor that starts a page after this item. Empty for lists without such cursors.
         trimmed_us: Time of the oldest retained event if events after the requested cursor were trimmed, or None.
     """
 
@@ -94,9 +95,11 @@ def page_of(
 ) -> Page:
     """Return a page of at most ``limit`` records that have the values in ``criteria``.
 
-    ``listed`` yields pairs of a place (number or entry id) and a record, in the cursor's order. Cursors without a
-    letter have the order ``desc``. The page's cursor ``after`` follows the newest record that was read. However, if a
-    page has the order ``desc`` and starts at a given place, ``after`` follows the newest record of the page.
+    ``listed`` yields pairs of a place (number or entry id) and a record. The first pair is the one after the cursor
+    ``begin``, and the pairs have the order of this cursor. In the page's cursors, the letter of ``desc`` is left out.
+
+    The page's ``after`` follows the newest record that was read. However, if the order is ``desc`` and ``begin`` has a
+    place, ``after`` follows the newest record of the page.
     """
     is_upward = begin.order == "asc"
     records: list[tuple[str, dict[str, Any]]] = []

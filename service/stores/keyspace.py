@@ -30,10 +30,11 @@ class KeyPart:
     Attributes:
         kind: Redis' name of the value's type: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
         expires_ms: Time at which the key expires, milliseconds UTC, or 0 if it never expires.
-        values: The value as a flat sequence. A string has its text, a list or set its members, a hash its fields and
-            values, alternating, and a sorted set its members and scores, alternating. A stream has for each entry the
-            id, the count of fields and values, then the fields and values, alternating. The last part of a stream ends
-            with an empty id, the last generated id, the number of entries ever added, and the greatest deleted id.
+        values: The value as a flat sequence. For a string, this is the text. For a list or set, these are the members.
+            In a hash, fields and values alternate, and in a sorted set, members and scores. For a stream, each entry
+            has its id, the count of fields and values, and then fields and values, alternating. The last part of a
+            stream ends with an empty id, the last generated id, the number of entries ever added, and the greatest
+            deleted id.
     """
 
     key: bytes
@@ -70,7 +71,7 @@ class Keyspace:
                 yield KeyPart(key=key, kind=kind, expires_ms=expires_ms, values=values)
 
     def write(self, part: KeyPart) -> None:
-        """Append a part to its key, after all earlier parts of the key were written.
+        """Append a part to the value of its key. Parts must be written in the order in which ``read`` yields them.
 
         If Redis refuses the value, raise ``StoreUnavailable``.
         """
@@ -96,7 +97,7 @@ class Keyspace:
         self._client.set(RESTORING_KEY, 1)
 
     def end_restoring(self) -> None:
-        """Allow the service to start again, because all keys are restored."""
+        """Allow the service to start again. Call this after all keys are restored."""
         self._client.delete(RESTORING_KEY)
 
     def is_restoring(self) -> bool:

@@ -24,7 +24,8 @@ _SECOND_US = 1_000_000
 class Latencies:
     """A cumulative histogram of latencies.
 
-    ``cumulative`` has the number of latencies up to each bound of ``BOUNDS_S``, then the number of all latencies.
+    ``cumulative`` lists for each bound of ``BOUNDS_S`` how many latencies do not exceed it. The last item is the number
+    of all latencies.
     """
 
     cumulative: tuple[int, ...]

@@ -38,8 +38,8 @@ class LogChange:
 
     Attributes:
         control: The control record to append, or None to append nothing.
-        user: The operator whose route changes, or empty if no route changes.
-        route: The further key by which the operator reads the stream, or empty for the correlation key.
+        user: Name of the operator whose route changes, or empty if no route changes.
+        route: Name of the further key by which the operator reads the stream, or empty for the correlation key.
     """
 
     stream: str
@@ -87,10 +87,11 @@ class RecordBook:
         self._commit = register(client, "registry/commit")
 
     def apply(self, key: str, field: str, change: Changing, title: str, versions_key: str = "") -> tuple[bytes, bool]:
-        """Compute a change from the current record and commit it, repeatedly if other writers intervene.
+        """Change a record, and return the record after the call and whether it changed.
 
-        If ``change`` returns None, the record is kept. Return the record after the call, and whether it changed.
-        ``title`` names the record in errors.
+        ``change`` computes the change from the current record, or returns None to keep the record. If another writer
+        intervenes, ``change`` is called again. After several attempts, raise ``RegistryContended``, whose text names
+        the record by ``title``.
 
         If the reply of the script is lost, the client sends the script again. The script then finds the key of this
         call, which the first run has set, and changes nothing.
@@ -223,9 +224,10 @@ class Records(ABC, Generic[_Form]):
         return self.require(self.stored(name), name)
 
     def require(self, record: _Form | None, name: str, condition: Condition = ANY) -> _Form:
-        """Check that a record exists and meets ``condition``, and return it.
+        """Return a record that exists and meets ``condition``.
 
-        If the record is None or deleted, raise the error of ``unknown``.
+        If ``record`` is None or deleted, raise the error of ``unknown``. If it does not meet ``condition``, raise
+        ``PreconditionFailed``.
         """
         if record is None or not _is_active(record):
             raise self.unknown(name)
@@ -276,7 +278,7 @@ class Records(ABC, Generic[_Form]):
         return self.apply(name, changed)[0]
 
     def apply(self, name: str, change: Callable[[_Form | None], Change | None]) -> tuple[_Form, bool]:
-        """Change the record of a name, even a deleted one. Return the record after the call, and whether it changed."""
+        """Change the record of a name as ``RecordBook.apply`` does. ``change`` also gets a deleted record."""
 
         def changed(body: bytes | None) -> Change | None:
             return change(None if body is None else self.read(body, name))
@@ -300,9 +302,10 @@ def _is_active(record: object) -> bool:
 
 
 def surplus(records: Sequence[_Form], kept: int, is_over: Callable[[_Form], bool]) -> list[_Form] | None:
-    """Return the records to remove so that one more record fits into a store of size ``kept``.
+    """Return the records to remove before one more record is added to a store of at most ``kept`` records.
 
-    The oldest records for which ``is_over`` is true are chosen. If there are too few of them, return None.
+    ``records`` are all records, oldest first. The oldest of them for which ``is_over`` is true are returned. If there
+    are too few of these, return None.
     """
     excess = max(0, len(records) - kept + 1)
     ended = [record for record in records if is_over(record)][:excess]

@@ -70,9 +70,9 @@ class DeliveryOutcome:
     """The outcome of a delivery attempt.
 
     Attributes:
-        verdict: ``delivered``; ``retry`` if the attempt failed and is repeated at ``next_us``; ``dead`` if it failed
-            and the delivery is abandoned; ``dropped`` if the webhook or the result no longer exists.
-        rest_us: Time before which the receiver asked for no further attempts, or None.
+        verdict: ``delivered`` after a success. After a failure, ``retry`` if another attempt follows at ``next_us``,
+            or ``dead`` if the delivery is abandoned. ``dropped`` if the webhook or the result no longer exists.
+        rest_us: Time until which the receiver wants no further attempts, or None if it did not ask for a pause.
     """
 
     verdict: Verdict
@@ -98,5 +98,5 @@ def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
 
 
 def _kind_of(body: str | None) -> Any:
-    """Return the kind of a delivery whose record, written by an earlier release, does not contain the kind."""
+    """Return the kind of a delivery from its body, because records of earlier releases do not contain the kind."""
     return "alert" if body is None else orjson.loads(body).get("type", "correction")

@@ -101,7 +101,7 @@ class Circuit:
     Attributes:
         failures: Number of failed attempts since the last success.
         since_us: Time of the first of these failures.
-        until_us: Time before which no attempt is made, because the circuit is open or the receiver asked for a pause;
+        until_us: Time until which no attempt is made, because the circuit is open or the receiver asked for a pause.
             None if attempts can be made now.
     """
 
@@ -136,7 +136,7 @@ class DeliveryStore:
         close: Callable[[str], object] = lambda _: None,
         report: Callable[[RecordFormatError], object] = lambda _: None,
     ) -> list[Delivery]:
-        """Claim up to ``limit`` due deliveries, from each webhook in turn, for ``lease_us`` microseconds.
+        """Claim up to ``limit`` due deliveries for ``lease_us`` microseconds. Take them from each webhook in turn.
 
         ``close`` is called with the id of each webhook whose digest is due. A delivery whose record cannot be read is
         abandoned, and ``report`` is called with the error.
@@ -174,9 +174,10 @@ class DeliveryStore:
         return self._read([(id_, record) for id_, record in stored.items() if record is not None], 0, now_us, report)
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
-        """Replace collected deliveries by one delivery of a digest. If ``body`` is None, drop them without a digest.
+        """Replace collected deliveries by one delivery, which sends the digest ``body``. Return whether this was done.
 
-        If another call has replaced or dropped any of the deliveries already, change nothing and return False.
+        If ``body`` is None, drop the deliveries without a digest. If another call has replaced or dropped any of the
+        deliveries already, change nothing.
         """
         delivery = Delivery(
             id=f"{webhook_id}:{digest}",
@@ -206,9 +207,9 @@ class DeliveryStore:
         return self._client.zcard(COLLECTED_KEY + webhook_id)
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome) -> bool:
-        """Record the outcome of an attempt, and return whether it counts.
+        """Record the outcome of an attempt. Return False if the outcome is ignored, otherwise True.
 
-        For example, a failure after the end of the lease does not count, because another worker may have claimed the
+        For example, a failure after the end of the lease is ignored, because another worker may have claimed the
         delivery.
         """
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
@@ -239,7 +240,10 @@ class DeliveryStore:
         now_us: int,
         report: Callable[[RecordFormatError], object],
     ) -> list[Delivery]:
-        """Decode deliveries from pairs of an id and a record. Abandon and report deliveries that cannot be decoded."""
+        """Decode deliveries from pairs of an id and a record.
+
+        Abandon a delivery that cannot be decoded, and call ``report`` with the error.
+        """
         deliveries = []
         for id_, record in entries:
             try:
@@ -267,7 +271,7 @@ class DeliveryStore:
         )
 
     def _settled(self, webhook_id: str, **inputs: ScriptInput) -> bool:
-        """Run the script that records an outcome, and return whether the outcome counts."""
+        """Run the script that records an outcome. Return False if the script ignored the outcome, otherwise True."""
         settings = self._settings
         is_counted = self._settle(
             **_keys_of(webhook_id, "waiting sending collected stats circuit log given_up given_up_records"),
@@ -282,10 +286,10 @@ class DeliveryStore:
         return bool(is_counted)
 
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
-        """Queue deliveries of a webhook again, due now and with no failed attempts. Return their number.
+        """Make deliveries of a webhook due now, and forget their failed attempts. Return their number.
 
-        A waiting delivery becomes due now, and so does a delivery whose lease has expired. A collected delivery is
-        removed from its digest. A delivery that is being sent is not changed and not counted.
+        Deliveries that are not in the queue are queued again. A collected delivery is removed from its digest. A
+        delivery that is being sent is neither changed nor counted, unless its lease has expired.
         """
         queued = self._again(
             **_keys_of(webhook_id, "waiting sending given_up given_up_records collected"),
@@ -296,7 +300,10 @@ class DeliveryStore:
         return int(queued)
 
     def wake(self, webhook_id: str, now_us: int) -> None:
-        """Reset the failures of a changed webhook, and schedule its next turn now."""
+        """Reset the failures and the circuit of a webhook, so that its due deliveries are sent now.
+
+        This is called after the webhook has changed.
+        """
         self._client.delete(CIRCUIT_KEY + webhook_id)
         self.send_again(webhook_id, [], now_us)
 
@@ -353,7 +360,7 @@ class DeliveryStore:
         return []
 
     def count_given_up(self, webhook_id: str, since_us: int = 0) -> int:
-        """Return the number of deliveries that were abandoned since a time and not sent again."""
+        """Return the number of deliveries that were abandoned since a time and have not been queued again."""
         return self._client.zcount(GIVEN_UP_KEY + webhook_id, since_us, "+inf")
 
     def _rows(self, webhook_id: str, until: str, limit: int) -> list[tuple[bytes, dict[bytes, bytes]]]:

@@ -39,7 +39,7 @@ _WEBHOOK_KEYS = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiringSecret:
-    """A replaced secret. Until ``until_us`` (microseconds UTC), messages are signed with it as well."""
+    """A replaced secret. Until ``until_us`` (microseconds UTC), messages are signed with both secrets."""
 
     secret: str
     until_us: int
@@ -112,7 +112,7 @@ class RegisteredWebhook:
         return pattern is None or not is_as_grave(severity, self.digest.at_once)
 
     def secrets_at(self, now_us: int) -> list[str]:
-        """Return the secrets with which a message is signed at a time: the current, then the retiring secrets."""
+        """Return the secrets with which messages are signed at a time: the current secret, then retiring secrets."""
         return [
             self.secret,
             *(retiring_secret.secret for retiring_secret in self.retiring if now_us < retiring_secret.until_us),
@@ -124,7 +124,7 @@ class Webhooks(list[RegisteredWebhook]):
 
     @classmethod
     def of(cls, webhooks: Sequence[RegisteredWebhook]) -> Webhooks:
-        """Convert a sequence of webhooks. If it is a ``Webhooks`` already, return it, so that its index is reused."""
+        """Convert a sequence of webhooks. Return a ``Webhooks`` unchanged, so that its index is built only once."""
         return webhooks if isinstance(webhooks, cls) else cls(webhooks)
 
     def wanting(
@@ -138,7 +138,10 @@ class Webhooks(list[RegisteredWebhook]):
 
     @cached_property
     def _index(self) -> Mapping[tuple[str | None, ...], list[int]]:
-        """The list indexes of enabled webhooks, by kind, stream, pattern and key (None: any value)."""
+        """The places of enabled webhooks in this list, by their filters: kind, stream, pattern and key.
+
+        A filter that is None selects any value.
+        """
         numbers: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
         for number, webhook in enumerate(self):
             for kind in set(webhook.kinds) if webhook.is_enabled else ():
@@ -217,9 +220,9 @@ class WebhookStore(Records[RegisteredWebhook]):
         return super().apply(name, changed)
 
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
-        """Return the webhook with an id or, if ``is_sink``, the other sink with this id.
+        """Return the webhook with an id, or raise ``UnknownWebhook``.
 
-        If there is none, raise ``UnknownWebhook`` or ``UnknownSink``.
+        If ``is_sink``, return the sink of another kind with this id, or raise ``UnknownSink``.
         """
         webhook = self.find(webhook_id)
         if webhook is None or (webhook.sink is not None) != is_sink:

@@ -32,7 +32,7 @@ class Announcements:
         self._ask = register(client, "log/ask")
 
     def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
-        """Append a record to every shard, or only to the shard of ``key``, atomically. Return the number of shards."""
+        """Append a record to every shard or, if ``key`` is given, to the shard of this key. Return how many shards."""
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
         body = encode_control(record)
         _, reached = self._call_script(
@@ -43,8 +43,8 @@ class Announcements:
     def ask(self, stream: str, questions: Sequence[Ask], life_s: float, key: str | None = None) -> int:
         """Send questions to every shard, or only to the shard of ``key``. Return the number of shards that will answer.
 
-        Continuous tasks answer between two steps, and drop questions that are older than ``life_s`` seconds. If no
-        continuous tasks run, the questions are appended to the log.
+        If continuous tasks run, they answer between two steps, and drop questions that are older than ``life_s``
+        seconds. Otherwise the questions are appended to the log, and the pipeline answers them.
         """
         arguments: Mapping[str, ScriptInput] = {
             "life_ms": round(1_000 * life_s),
@@ -56,7 +56,10 @@ class Announcements:
     def _call_script(
         self, script: Callable[..., Any], stream: str, key: str | None, arguments: Mapping[str, ScriptInput]
     ) -> tuple[Any, int]:
-        """Call a script for every shard, or for the shard of ``key``. Return the reply and the number of shards."""
+        """Call a script for every shard or, if ``key`` is given, for the shard of this key.
+
+        Return the reply and the number of shards.
+        """
         reached = 0
 
         def send(shards: int) -> Any:
@@ -86,7 +89,7 @@ class QuestionStore:
         self._life_ms = life_ms
 
     def keep(self, rows: Iterable[OutputRow]) -> None:
-        """Store answers to questions that were appended to the log."""
+        """Store the pipeline's answers to questions that were appended to the log. ``rows`` are the answers."""
         pipe = self._client.pipeline(transaction=False)
         for row in rows:
             key = answers_key(orjson.loads(row.body)["question"])

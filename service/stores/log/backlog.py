@@ -95,7 +95,8 @@ class BacklogStore:
     def refusal(self, unit: str, total: int, waiting: int, limit: int) -> LogFull:
         """Return the error for a request that would exceed a limit of the backlog.
 
-        ``unit`` is ``events`` or ``bytes``. ``total`` and ``waiting`` are the backlog with and without the request.
+        ``unit`` is ``events`` or ``bytes``. ``waiting`` is the present backlog. ``total`` is the backlog including the
+        request.
         """
         rate = self.drain_rate()
         pause_s = retry_after_s(total, limit, None if rate is None else getattr(rate, unit))
@@ -136,7 +137,7 @@ def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
 def retry_after_s(total: int, limit: int, rate: int | None) -> int:
     """Estimate the seconds (1 to 60) after which a refused request will be accepted.
 
-    ``total`` is the backlog with the request, ``rate`` the drain rate. If the rate is unknown, return 10.
+    ``total`` is the backlog including the request. ``rate`` is the drain rate. If it is unknown, return 10.
     """
     if rate is None:
         return _UNKNOWN_RETRY_S

@@ -34,9 +34,9 @@ class DeadLetterStore(RecentStore):
         self._note_outcome = register(client, "results/note_outcome")
 
     def counts(self, **criteria: str) -> list[dict[str, Any]]:
-        """Return the numbers of dead letters since the store was created, one object per stream and code.
+        """Count the dead letters since the store was created. Return a JSON object for each stream and code.
 
-        ``criteria`` restricts the counted dead letters to the given values.
+        ``criteria`` has the values of members that the counted dead letters must have.
         """
         sums: Counter[tuple[str, str]] = Counter()
         for counter in super().counts(**criteria):
@@ -44,7 +44,7 @@ class DeadLetterStore(RecentStore):
         return [{"stream": stream, "code": code, "count": count} for (stream, code), count in sums.items()]
 
     def counts_by_pattern(self) -> list[dict[str, Any]]:
-        """Return the numbers of dead letters that concern a pattern, one object per stream, code and pattern."""
+        """Count the dead letters that concern patterns. Return a JSON object for each stream, code and pattern."""
         return [counter for counter in super().counts() if counter["pattern"]]
 
     def get(self, letter_id: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class DeadLetterStore(RecentStore):
         )
 
     def outcomes(self, letter_ids: list[str]) -> list[ReplayOutcome | None]:
-        """Return the result of each letter's last resending, or None for a letter that was not resent."""
+        """Return a result for each letter, in the given order: that of its last resending, or None without one."""
         if not letter_ids:
             return []
         bodies = cast("list[bytes | None]", self._client.hmget(self.key + ":replayed", letter_ids))

@@ -46,7 +46,10 @@ class DeciderRecord:
     since: str = ""
 
     def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decision: Decision | None) -> DeciderRecord:
-        """Return the record after more observations, with the new position of each observed shard."""
+        """Return the record to store after a decider has read more observations.
+
+        ``state`` is the new state. ``positions`` has the new position of each shard that was read.
+        """
         new = () if decision is None else (decision,)
         return DeciderRecord(
             state=state,
@@ -57,7 +60,7 @@ class DeciderRecord:
 
 
 def decider_fields(stream: str, fields: Sequence[str]) -> list[str]:
-    """Select the hash fields that belong to deciders of a stream."""
+    """Return those of the hash fields ``fields`` that belong to deciders of a stream."""
     return [name for name in fields if name.partition(" ")[0] == stream]
 
 
@@ -79,13 +82,13 @@ class DeciderStore:
         return replace(DeciderRecord() if stored is None else _read(stored, stream, name), since=since)
 
     def unread(self, stream: str, name: str) -> DeciderRecord:
-        """Return an empty record, with which ``put`` can replace an unreadable record."""
+        """Return an empty record, which a caller passes to ``put`` as ``before`` to replace an unreadable record."""
         since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
         return DeciderRecord(stored=stored or b"", since=since)
 
     def totals(self, name: str) -> dict[str, int]:
-        """Return the number of decisions of the decider ``name`` of each stream, by stream."""
+        """Return how many decisions the deciders called ``name`` have made, by stream."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(DECIDERS_KEY))
         pairs = [(field.decode().partition(" "), stored) for field, stored in fields.items()]
         return {
@@ -97,9 +100,10 @@ class DeciderStore:
     def put(
         self, stream: str, name: str, before: DeciderRecord, after: DeciderRecord, record: ControlRecord | None
     ) -> bool:
-        """Store a decider's record, and append its decision to every shard.
+        """Replace a decider's record ``before`` by ``after``, and append its decision ``record`` to every shard.
 
-        If the record or the stream was changed since ``before`` was read, change nothing and return False.
+        If ``record`` is None, append nothing. If the stored record or the stream was changed since ``before`` was
+        read, change nothing and return False.
         """
         body = encode(
             state=after.state,

@@ -52,7 +52,7 @@ class DerivedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The result of a write: the number of appended events, and of derived streams whose time has advanced."""
+    """The result of a write: how many events were appended, and how many derived streams got a tick."""
 
     events: int
     ticks: int
@@ -68,11 +68,12 @@ class _StreamState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Chunk:
-    """A chunk of a derived stream's events, which are appended together.
+    """Some of the events of a derived stream, which one script appends together.
 
     Attributes:
-        moves: The old and the new mark of each shard.
-        size: Number of events that the chunk covers, including events of a former stream, which are left out.
+        moves: The old and the new mark of each source shard.
+        size: Number of events that the new marks cover. It includes events that are not appended because they belong
+            to a former stream of the same name.
         is_last: Whether this is the stream's last chunk of the micro-batch.
     """
 
@@ -147,9 +148,9 @@ class DerivedEventStore:
         return [_field(stream, shard) for shard in range(self._layout.known().shards)]
 
     def _next_chunks(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[dict[str, _Chunk], bool]:
-        """Return the next chunk of each stream, and whether these are the last chunks.
+        """Return the next chunk of each stream, and whether no chunks remain after these.
 
-        All chunks together cover at most ``CHUNK_EVENTS`` events.
+        All returned chunks together cover at most ``CHUNK_EVENTS`` events.
         """
         states, matched = self._state(parts)
         chunks: dict[str, _Chunk] = {}
@@ -186,7 +187,7 @@ class DerivedEventStore:
         return states, dict(zip(shards, (position.decode() for position in reply[len(parts) :]), strict=True))
 
     def _send(self, chunks: Mapping[str, _Chunk], promised: Sequence[_Promised]) -> tuple[list[int], int]:
-        """Append chunks and store promises. Return whether each chunk was appended, and the number of ticks."""
+        """Append chunks and store promises. Return for each chunk whether it was appended, and the number of ticks."""
         shards = self._layout.known().shards
         appends, bodies = [], []
         for stream, chunk in chunks.items():
@@ -220,7 +221,10 @@ class DerivedEventStore:
 
 
 def _chunk(stream: str, state: _StreamState, parts: Sequence[DerivedPart], events_left: int) -> _Chunk:
-    """Build the chunk with the next events of a stream, and with the new marks, which count left-out events too."""
+    """Build the next chunk of a stream, which covers at most ``events_left`` events.
+
+    The new marks include events that are not appended because they belong to a former stream of the same name.
+    """
     moves: dict[int, _Move] = {}
     batches: list[EventBatch] = []
     size, is_last = 0, True
@@ -246,9 +250,9 @@ def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> li
 
 
 def _done(mark: str, part: DerivedPart) -> int:
-    """Return how many events of a part are in the log according to the mark.
+    """Return how many events of a part are in the log already, according to the shard's mark.
 
-    If the mark belongs to a later micro-batch, these are all events of the part.
+    If the mark belongs to a later micro-batch, the whole part is in the log.
     """
     if not mark:
         return 0
@@ -263,9 +267,10 @@ def _field(stream: str, shard: int) -> str:
 
 
 def _promised(text: str, since: str) -> int | None:
-    """Return the time in a stored promise, or None if the promise was not made to the stream declared at ``since``.
+    """Return the time in a stored promise, or None if the promise was made to a former stream of the same name.
 
-    A promise of an older release does not contain the time of a declaration, and is accepted for every declaration.
+    ``since`` is the time at which the present stream was declared. A promise of an older release has no such time and
+    is always accepted.
     """
     time_us, _, life = text.partition("@")
     return int(time_us) if time_us and life in ("", since) else None

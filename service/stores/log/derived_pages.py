@@ -25,9 +25,9 @@ _MEMBERS = ("id", "type", "time", "key", "data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEvents:
-    """The listed events of a derived stream, as pairs of a place in the list and an event, oldest first.
+    """The retained events of a derived stream, oldest first, as pairs of a place in the list and an event.
 
-    ``is_whole`` is true if no event of the stream has been trimmed.
+    ``is_whole`` is true if these are all events of the stream, because none was trimmed.
     """
 
     records: Sequence[tuple[str, dict[str, Any]]]
@@ -46,7 +46,10 @@ class DerivedEventPages:
         self._listed = RecentList(client, list_key(DERIVED), kept=0)
 
     def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
-        """Return the events after a cursor (``0``: from the beginning), or the newest events if ``after`` is None."""
+        """Return the events after the cursor ``after``, or the newest events if ``after`` is None.
+
+        The cursor ``0`` is at the beginning of the list.
+        """
         if after is None:
             return self._newest(event_filter, limit)
         if after not in (_BEGINNING, _FIRST):
@@ -66,7 +69,10 @@ class DerivedEventPages:
         return Page(items=items, cursors=cursors, after=place, next=place if has_more else None, trimmed_us=trimmed_us)
 
     def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
-        """Read the whole list, and return the events of the stream that was declared at ``since_ms`` (Redis' clock)."""
+        """Return all retained events of a stream. Events before its declaration at ``since_ms`` are left out.
+
+        ``since_ms`` is a time of Redis' clock. The whole list of derived events is read.
+        """
         event_filter = EventFilter(stream=stream, since_ms=since_ms)
         records = [
             (place, record)
@@ -99,7 +105,10 @@ class DerivedEventPages:
 
 
 def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str], bool]) -> EventPages:
-    """Return a function that reads pages of any stream, whether its events are posted or derived."""
+    """Return a function that reads pages of any stream.
+
+    ``is_derived`` returns whether a stream is derived. These streams are read from another store than posted events.
+    """
     posted, derived = LogEventPages(client, layout), DerivedEventPages(client)
 
     def pages(event_filter: EventFilter, after: str | None, limit: int) -> Page:

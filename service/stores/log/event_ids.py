@@ -26,14 +26,15 @@ def event_digest(source: str, event_id: str) -> bytes:
 
 
 def packed(digests: Sequence[bytes | None]) -> bytes:
-    """Join digests to one byte string, without the Nones."""
+    """Join digests to one byte string. Events without a digest, for which ``digests`` has None, are left out."""
     return b"".join(digest for digest in digests if digest is not None)
 
 
 def known_rows(digests: Sequence[bytes | None], numbers: Sequence[int]) -> list[int]:
-    """Return the rows of the events that the script recognised as repetitions, in ascending order.
+    """Return the rows of the repeated events of a batch, in ascending order.
 
-    ``numbers`` are the indexes of these events among the events that have a digest.
+    The script of the intake reports the repeated events as ``numbers``: their indexes among the digests in ``packed``,
+    which leaves out events without a digest.
     """
     rows = [row for row, digest in enumerate(digests) if digest is not None]
     return sorted({rows[number] for number in numbers})

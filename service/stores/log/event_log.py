@@ -65,7 +65,7 @@ class Submission:
     since_ms: int | None = None
 
     def without(self, numbers: Sequence[int]) -> Submission:
-        """Return the submission without the repeated events, whose indexes are ``numbers`` as in ``known_rows``."""
+        """Return the submission without repeated events. ``numbers`` identify these events (``known_rows``)."""
         known_events = set(known_rows(self.ids, numbers))
         rows = [row for row in range(len(self.batch)) if row not in known_events]
         dropped = self.dropped + len(known_events)
@@ -97,10 +97,10 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """The part of a batch for one shard and one key, which becomes an entry of the log.
+    """The events of a batch that belong to the same shard by the same key. They become one entry of the log.
 
     Attributes:
-        route: Further key by which the events are divided, or empty for the correlation key.
+        route: Name of the further key by which events were assigned to shards, or empty for the correlation key.
         seen: Ids and times of the events, alternating, or empty if the request is not traced.
     """
 
@@ -323,9 +323,9 @@ def _earlier_receipt(submission: Submission, body: bytes) -> Receipt:
 
 
 def _require_taken(step: FeedStep, body: bytes) -> None:
-    """Check that the stored mark is the end of a feed's step, so that an earlier attempt has appended the step.
+    """Raise ``FeedMisplaced`` unless an earlier attempt has appended a feed's step.
 
-    Otherwise raise ``FeedMisplaced``.
+    In that case the stored mark ``body`` is the mark at the end of the step.
     """
     if body != step.after.to_bytes():
         raise FeedMisplaced(

@@ -82,12 +82,12 @@ class _Place:
         return cls(position_order(position), int(rows) if rows else None)
 
     def is_before(self, end: tuple[int, int]) -> bool:
-        """Return whether a shard may have entries, or rows of an entry, between this place and ``end``."""
+        """Return whether a shard may have unread entries or rows between this place and the entry ``end``."""
         return self.order < end or (self.order == end and self.rows is not None)
 
     @property
     def next_id(self) -> str:
-        """The lower bound of the ids from which reading continues."""
+        """The lower bound of entry ids for the Redis command that continues reading at this place."""
         milliseconds, number = self.order
         return f"{'(' if self.rows is None else ''}{milliseconds}-{number}"
 
@@ -125,7 +125,10 @@ class _Entry:
     fields: Mapping[bytes, bytes]
 
     def events(self, event_filter: EventFilter) -> EventBatch | None:
-        """Return the entry's events if it has events of the filter's stream by the correlation key, otherwise None."""
+        """Return the entry's events, or None if it has no events of the filter's stream.
+
+        Copies of events for routes are ignored.
+        """
         is_selected = (
             self.fields[b"kind"] == RecordKind.EVENTS.value.encode()
             and self.fields[b"stream"] == event_filter.stream.encode()
@@ -136,7 +139,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Budget:
-    """The volume of the log that may still be read for one page."""
+    """The rest of the entries and bytes of the log that may be read for one page."""
 
     entries: int = _MOST_ENTRIES
     size_bytes: int = _MOST_BYTES
@@ -164,7 +167,7 @@ class _Page:
         self.cursor = str(_Cursor(place, shard))
 
     def take(self, entry: _Entry, event_filter: EventFilter, limit: int) -> None:
-        """Add the selected events of an entry to the page, until the page has ``limit`` events."""
+        """Add the events of an entry that a filter selects to the page, until the page has ``limit`` events."""
         place, batch = self.places[entry.shard], entry.events(event_filter)
         if batch is not None:
             rows = _rows(batch, event_filter, (place.rows or 0) if place.order == entry.order else 0)
@@ -188,7 +191,9 @@ class LogEventPages:
         self._kept = register(client, "log/read_kept")
 
     def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
-        """Return the events after a cursor (``0``: from the beginning), or the newest events if ``after`` is None.
+        """Return the events after the cursor ``after``, or the newest events if ``after`` is None.
+
+        The cursor ``0`` is at the beginning of the log.
 
         At most 5,000 entries or 16 MB of the log are read for a page. Therefore a page can have fewer events than
         ``limit`` although more events follow.
@@ -206,9 +211,9 @@ class LogEventPages:
         return Page(items=page.events, cursors=page.cursors, after=page.cursor, next=following, trimmed_us=trimmed_us)
 
     def _forward(self, page: _Page, event_filter: EventFilter, ends: Sequence[tuple[int, int]], limit: int) -> bool:
-        """Fill a page with the events from its places up to the ``ends`` of the shards.
+        """Add events to a page, and return whether more events may follow.
 
-        Return whether more events may follow.
+        Each shard is read from the page's place in the shard up to its position in ``ends``.
         """
         unfinished = [shard for shard, end in enumerate(ends) if page.places[shard].is_before(end)]
         open_shards = self._shards(event_filter, unfinished)
@@ -229,7 +234,7 @@ class LogEventPages:
     def _newest(
         self, event_filter: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int
     ) -> Page:
-        """Return a page of the newest events, whose cursors are all at the end of the log."""
+        """Return a page of the newest events. Clients continue after the page, so each event has the cursor ``end``."""
         budget, groups = _Budget(), list[list[dict[str, Any]]]()
         count = 0
         shards = self._shards(event_filter, range(len(ends)))
@@ -250,7 +255,7 @@ class LogEventPages:
         return Page(items=newest, cursors=[cursor] * len(newest), after=cursor)
 
     def _shards(self, event_filter: EventFilter, shards: Sequence[int]) -> list[int]:
-        """Select the shards that may have events with the filter's key."""
+        """Return those of ``shards`` that may have events with the filter's key."""
         if event_filter.key is None:
             return list(shards)
         homes = set(self._layout.known().homes(key_hash(event_filter.key)))
@@ -264,7 +269,7 @@ class LogEventPages:
         return cast("list[_Read]", pipe.execute())
 
     def _after(self, shard: int, entries: _Read, count: int) -> Iterator[_Entry]:
-        """Yield the given entries, which are already read, and then the following entries of the shard."""
+        """Yield ``entries``, which were read already, and then the entries after them, ``count`` in each request."""
         while entries:
             for position, fields in entries:
                 yield _Entry(position_order(position.decode()), shard, fields)
@@ -280,9 +285,9 @@ class LogEventPages:
 
 
 def _places(after: str, shards: int) -> list[_Place]:
-    """Parse a cursor into the place in each shard.
+    """Parse a cursor. Return for each shard the place from which the shard is read.
 
-    A cursor of an earlier release may have fewer shards. The other shards are read from their beginning.
+    A cursor of an earlier release may be older than some shards. These shards are read from their beginning.
     """
     if _LOG_CURSOR.fullmatch(after):
         cursor = _Cursor.read(after)
@@ -309,7 +314,7 @@ def _trimmed_us(places: Sequence[_Place], shard_ranges: Sequence[tuple[bytes, by
 
 
 def _rows(batch: EventBatch, event_filter: EventFilter, begin: int) -> NDArray[np.int64]:
-    """Return the rows of a batch that a filter selects, starting at the row ``begin``."""
+    """Return the numbers of the rows of a batch that a filter selects, from the row ``begin`` on."""
     rows = np.arange(begin, len(batch))
     if event_filter.key is not None:
         rows = rows[batch.key_hashes[rows] == key_hash(event_filter.key)]

@@ -49,14 +49,14 @@ class Layout:
         return (0, *self.former[1:]) if self.former else ()
 
     def homes(self, hashed_key: int) -> list[int]:
-        """Return the distinct shards that may have events of a key, under the former layouts and the current layout."""
+        """Return the shards that may have events of a key: its shard in the current and in each former layout."""
         return list(dict.fromkeys(hashed_key % shards for shards in (*self.former, self.shards)))
 
 
 class LayoutStore:
     """Reads and changes the layout of the log. The layout is cached until a script reports a change.
 
-    ``token`` is not empty while this object holds the log (``hold``).
+    While this object holds the log (``hold``), ``token`` is the token of the hold. Otherwise it is empty.
     """
 
     def __init__(self, client: Client, shards: int) -> None:
@@ -95,9 +95,10 @@ class LayoutStore:
         return self._cached
 
     def fitted(self, append: Callable[[int], Any]) -> Any:
-        """Call ``append``, which runs a script, with the current number of shards. Return the script's reply.
+        """Call ``append`` with the current number of shards, and return its reply, which is the reply of a script.
 
-        While the log is being resharded, nothing is appended, and ``LogResharding`` is raised.
+        If the script reports that the number has changed, call ``append`` again with the new number. While the log is
+        being resharded, the script appends nothing, and ``LogResharding`` is raised.
         """
         for _ in range(_ATTEMPTS):
             reply = append(self.known().shards)
@@ -109,7 +110,10 @@ class LayoutStore:
         raise RegistryContended("the number of shards is being changed; try again")
 
     def append(self, script: Callable[..., Any], **arguments: Any) -> Any:
-        """Call a script that appends to every shard (``fitted``). ``arguments`` are its further keys and arguments."""
+        """Call a script that appends to every shard, as in ``fitted``, and return its reply.
+
+        ``arguments`` are the script's keys and arguments other than the shards.
+        """
 
         def append(shards: int) -> Any:
             places = [log_key(shard) for shard in range(shards)]
@@ -166,7 +170,10 @@ class LayoutStore:
 
 
 def arguments_of(control: ControlRecord | None) -> dict[str, str | bytes]:
-    """Return the arguments ``kind`` and ``body`` of a script that appends a control record, both empty for None."""
+    """Return the arguments ``kind`` and ``body`` of a script that appends a control record.
+
+    If ``control`` is None, both are empty, and the script appends nothing.
+    """
     if control is None:
         return {"kind": "", "body": ""}
     return {"kind": control.KIND.value, "body": encode_control(control)}

@@ -112,9 +112,10 @@ class PipelineStatus:
         self._keep = register(client, "log/keep_progress")
 
     def note(self, rows: Sequence[OutputRow]) -> list[bool]:
-        """Count the matched events of a micro-batch, and store its shards' reports. ``rows`` are of the kind ``stats``.
+        """Store the shards' reports of a micro-batch, and count its events as matched. ``rows`` are the reports.
 
-        Return for each row whether it was counted. A row is not counted if its shard had already reached its position.
+        Return a flag for each row. It is False if the row was not counted, because an earlier call had counted the
+        events of its shard up to its position.
         """
         if not rows:
             return []
@@ -155,7 +156,10 @@ class PipelineStatus:
         return ExecutorReport(running=record["running"], missing=tuple(record["missing"]))
 
     def keep(self, progress: Mapping[str, Any]) -> None:
-        """Store the progress of a micro-batch (``pipeline.BatchProgress`` as JSON), and add its times to the totals."""
+        """Store the progress of a micro-batch, and add its times to the totals.
+
+        ``progress`` is a ``pipeline.BatchProgress`` as JSON.
+        """
         increments = [(_field("batches"), 1)]
         increments += [(_field("batch_us", part), round(ms * 1_000)) for part, ms in progress["parts_ms"].items()]
         self._keep(
@@ -171,12 +175,15 @@ class PipelineStatus:
         return None if body is None else decode(body, "the latest micro-batch")
 
     def totals(self) -> dict[tuple[str, ...], int]:
-        """Return totals over all micro-batches: their number ``("batches",)``, and times ``("batch_us", part)``."""
+        """Return totals over all micro-batches.
+
+        The key ``("batches",)`` has their number. A key ``("batch_us", part)`` has the microseconds spent in a part.
+        """
         totals = cast("dict[bytes, bytes]", self._client.hgetall(TOTALS_KEY))
         return {tuple(orjson.loads(field)): int(count) for field, count in totals.items()}
 
     def costs(self) -> list[HostCost]:
-        """Return the measured costs of operators, one item per shard, stream and kind."""
+        """Return the measured costs of all hosts, sorted by shard."""
         bodies = cast("dict[bytes, bytes]", self._client.hgetall(COSTS_KEY))
         return [
             HostCost(

@@ -77,9 +77,10 @@ class StreamTimesStore:
         return {stream.decode(): _since(body, stream.decode()) for stream, body in bodies.items()}
 
     def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, since: str = ANY_LIFE) -> bool:
-        """Append a tick to every shard if it is newer than the stream's last tick. Return whether it was appended.
+        """Append a tick to every shard unless the stream has a newer tick. Return whether the tick was appended.
 
-        ``since`` is the time of the stream's declaration. If a stream of this name was declared later, it gets no tick.
+        ``since`` is the time at which the caller's stream was declared. If a stream of the same name was declared
+        later, append nothing.
         """
         return bool(layout.append(self._tick, stream=stream, time_us=tick.time_us, since=since, **arguments_of(tick)))
 

@@ -45,7 +45,10 @@ class EventType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
-    """A stream's use of schemas: whether events are checked, and the number of changes of its schemas (``version``)."""
+    """A stream's use of schemas. ``version`` is the number of changes of its schemas since they were first used.
+
+    If ``is_checked``, the events of the stream are checked against the schemas.
+    """
 
     version: int = 0
     is_checked: bool = False
@@ -115,9 +118,9 @@ class EventTypeStore:
         return {name: read_record(EventType, body, f"the type {name!r}") for name, body in bodies}
 
     def versions(self, stream: str, name: str) -> list[EventType]:
-        """Return the retained versions of a type's schema, newest last.
+        """Return the retained versions of a type's schema. The last item is the current version.
 
-        The list has at least the current version. If the type has no schema, raise ``UnknownEventType``.
+        If the type has no schema, raise ``UnknownEventType``.
         """
         current = self.get(stream, name)
         bodies = cast("list[bytes]", self._client.lrange(versions_key(stream), 0, -1))
@@ -125,10 +128,10 @@ class EventTypeStore:
         return [event_type for event_type in versions if event_type.name == name] or [current]
 
     def _apply(self, stream: str, name: str, written: Callable[[int], bytes | None]) -> None:
-        """Change the schema of a type and the stream's record atomically.
+        """Change the schema of a type, and count the change in the stream's record, atomically.
 
-        ``written`` receives the next version number of the schemas and returns the type's new record. It returns empty
-        bytes to remove the type, or None to change nothing.
+        ``written`` receives the new version number of the schemas and returns the new record of the type. Empty bytes
+        remove the type. None changes nothing.
         """
         title = f"the stream {stream!r}"
 

@@ -33,9 +33,11 @@ _MOVES: Mapping[Action, Mapping[State, State]] = {
 def moved(record: RegisteredOperator, action: Action, now_us: int | None = None) -> RegisteredOperator:
     """Return the operator after an action. If it is in the resulting state already, return it unchanged.
 
-    If the action creates a new version, ``now_us`` is its time of registration. With None, the new version has the time
-    of the former version. If the state does not permit the action, raise ``WrongPatternState`` for a pattern, or
-    ``WrongOperatorState`` for another operator.
+    If the action creates a new version, the version is registered at ``now_us``. If ``now_us`` is None, the new version
+    keeps the former time of registration.
+
+    If the state does not permit the action, raise ``WrongPatternState`` for a pattern, or ``WrongOperatorState`` for
+    another operator.
     """
     state = _MOVES[action].get(record.state)
     if state is None:
@@ -54,10 +56,10 @@ def moved(record: RegisteredOperator, action: Action, now_us: int | None = None)
 def begun(
     record: RegisteredOperator, before: RegisteredOperator | None, now_us: int | None = None
 ) -> RegisteredOperator:
-    """Return the record of a version that starts to run, with the start of its matching state.
+    """Return the record of a version that starts to run. The record says since when the version's state exists.
 
-    If ``before`` is given, the version continues the matching state of the version ``before``. Otherwise the version
-    starts without state, at ``now_us`` or, if that is None, at its time of registration.
+    If ``before`` is given, the version continues the matching state of that version. Otherwise the matching state is
+    empty and begins at ``now_us``. If ``now_us`` is None, it begins at the version's time of registration.
     """
     if before is None:
         since_us = record.registered_us if now_us is None else now_us
@@ -66,9 +68,9 @@ def begun(
 
 
 def require_writable(record: RegisteredOperator, state: FirstState) -> None:
-    """Check that an operator may be registered again with a state.
+    """Raise the error of ``wrong_state`` if an operator must not be registered again in the state ``state``.
 
-    A retired operator cannot be registered again, and only a draft can be registered as a draft.
+    A retired operator cannot be registered again. Only a draft can be registered as a draft again.
     """
     if record.state == "retired":
         raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])

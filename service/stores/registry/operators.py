@@ -82,11 +82,11 @@ class Operators(Records[RegisteredOperator]):
         return self.apply(draft.name, change)
 
     def check_put(self, stream: str, draft: OperatorDraft) -> None:
-        """Raise the error that ``put`` would raise for a draft at present, without changing anything."""
+        """Raise the error that ``put`` would raise for a draft now. Change nothing."""
         self._registered(stream, draft, 0, self.stored(draft.name))
 
     def check_move(self, name: str, action: Action, condition: Condition = ANY) -> RegisteredOperator:
-        """Return the operator, or raise the error that ``move`` would raise for an action at present."""
+        """Return an operator. If ``move`` would raise an error for the action now, raise this error instead."""
         record = self.require(self.stored(name), name, condition)
         moved(record, action)
         return record
@@ -102,9 +102,9 @@ class Operators(Records[RegisteredOperator]):
     ) -> tuple[RegisteredOperator, bool]:
         """Change the state of an operator by an action. Return the operator after the call, and whether it changed.
 
-        A suspended operator is resumed as its next version. ``now_us`` is the time of registration of this version.
-        With None, the version has the time of the former version. With ``stops``, a pause takes effect before the
-        backlog, even if the operator was paused already, so that the operator receives no event of the backlog.
+        A suspended operator is resumed as its next version. This version is registered at ``now_us`` or, if that is
+        None, at the time of the former version. If ``stops``, a pause takes effect before the backlog, so that the
+        operator receives no event of the backlog. This holds even if the operator was paused already.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -218,11 +218,11 @@ class Operators(Records[RegisteredOperator]):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """Return the effects of a change on the log for the operator's parts.
+        """Return the effects that a change of an operator has on the log through the operator's parts.
 
-        ``control`` is the operator's own control record, which is repeated for each part. However, parts that the
-        former version ``before`` does not have are not paused. Running parts that only the former version has are
-        stopped.
+        ``control`` is the operator's own control record. Each part gets the same kind of record. However, a part that
+        the former version ``before`` does not have is only started, because it does not run yet. A running part that
+        only the former version has is removed.
         """
         is_seeing = record.is_active and record.state == "active"
         parts = {(part.kind, part.name, part.stream): part for part in record.parts}
@@ -250,8 +250,8 @@ class Operators(Records[RegisteredOperator]):
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
         """Return how the next version starts.
 
-        An active version that follows an active version starts as the draft requests. Any other version starts
-        ``fresh``, without the former version's state.
+        If both the former version ``running`` and the next version are active, the draft decides. Otherwise the next
+        version starts ``fresh``, which means without the former version's state.
         """
         if running is None or (running.state, draft.state) != ("active", "active"):
             return "fresh"
@@ -267,7 +267,10 @@ class Operators(Records[RegisteredOperator]):
         return start
 
     def _same_change(self, record: RegisteredOperator, draft: OperatorDraft) -> Change | None:
-        """Return the change for a draft that is equal to the operator except in severity or state, or None."""
+        """Return the change of severity or state that a draft requests, or None if it requests no change.
+
+        The draft is equal to the operator in all other members.
+        """
         graded = replace(record, severity=draft.severity or record.severity)
         if record.state == "draft" and draft.state == "paused":
             return self._change(replace(graded, stage="running", is_paused=True), None)
@@ -351,10 +354,10 @@ class PatternOperators(Operators):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """Return the control records for the parts of a new version.
+        """Return the effects on the log through the parts of a pattern, which only the start of a version has.
 
-        A pause of the pattern does not pause its parts, because they may still have to process alerts (ADR 72). The
-        next version continues or closes open incidents (ADR 75).
+        A pause of the pattern does not pause its parts, because they may have alerts left to process (ADR 72). A
+        removed part is not stopped, because the next version continues or closes open incidents (ADR 75).
         """
         parts = record.parts if isinstance(control, PatternOn) else ()
         return [_part_change(part, OperatorOn(part.definition(record.version), "keep"), "") for part in parts]
