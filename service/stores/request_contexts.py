@@ -24,7 +24,10 @@ _READ_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """The span of the request that sent an event, the event's time, and the shard and position of its log entry."""
+    """The trace context of the request that sent an event.
+
+    ``time_us`` is the time of the event. ``shard`` and ``position`` identify the event's entry in the log.
+    """
 
     traceparent: str
     time_us: int
@@ -63,9 +66,9 @@ class RequestContextStore:
 
 
 def packed_context(context: str, parts: Sequence[tuple[int, Sequence[str]]], tracing: TracingSettings) -> bytes:
-    """Encode the argument of the Lua function ``remember``.
+    """Encode the argument of the Lua function ``remember``, which stores the trace context of a request.
 
-    ``parts`` are pairs of a shard and its events, as ids and times alternating (``events_of``).
+    ``parts`` are pairs of a shard and the list of its events, as returned by ``events_of``.
     """
     listed = [[str(shard), *events] for shard, events in parts]
     life_ms, most = tracing.remember_s * 1_000, tracing.remember_events
@@ -73,7 +76,7 @@ def packed_context(context: str, parts: Sequence[tuple[int, Sequence[str]]], tra
 
 
 def events_of(batch: EventBatch) -> list[str]:
-    """Return the ids and times of a batch's events, alternating."""
+    """Return the ids and times of a batch's events in one list: id, time, id, time, and so on."""
     ids, times = batch.columns.column("id").to_pylist(), batch.time_us.tolist()
     return [part for id_, time_us in zip(ids, times, strict=True) for part in (id_, str(time_us))]
 

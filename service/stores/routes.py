@@ -25,12 +25,12 @@ def require_not_removed(stream: str, reply: object) -> None:
 
 
 def users_key(stream: str) -> str:
-    """Return the Redis key of the hash that maps each operator on a further key of the stream to its route."""
+    """Return the Redis key of the hash with the route of each operator that reads the stream by a further key."""
     return f"{PREFIX}route-users:{stream}"
 
 
 def as_text(routes: tuple[str, ...]) -> str:
-    """Return the stored form of routes, whose names the caller has sorted."""
+    """Return the stored form of routes. The caller must have sorted the routes."""
     return " ".join(routes)
 
 

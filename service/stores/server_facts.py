@@ -16,10 +16,12 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """Facts that a Redis server reports about itself. A value that the server does not report is None.
+    """Facts that a Redis server reports about itself.
 
     Attributes:
-        failures: The failed attempts to write files, in words, for example "its last snapshot".
+        version: Version of the server, or empty if the server does not report it.
+        fsync: The server's ``appendfsync``, or None if the server does not report it. So for ``save`` and ``eviction``.
+        failures: The last attempts to write files that have failed, in words, for example "its last snapshot".
         eviction: The server's ``maxmemory-policy``.
         memory_limit: The server's ``maxmemory`` in bytes, or 0 for no limit.
         memory_used: Used memory in bytes.
@@ -78,7 +80,7 @@ def _failures(info: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _option(client: Client, name: str) -> str | None:
-    """Return a configuration option of the server, or None if the server, as many hosted servers, forbids the query."""
+    """Return a configuration option of the server, or None if the server forbids the query, as hosted servers do."""
     try:
         value = client.config_get(name).get(name)
     except StoreUnavailable:

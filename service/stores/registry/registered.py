@@ -26,10 +26,10 @@ _NOT_OF_PATTERNS = frozenset(("kind", "inputs", "body", "parts", "held_from", "h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPart:
-    """A part of an operator: an inner operator on one stream, which is registered with the operator and never listed.
+    """An inner operator on one stream. It is registered together with its operator and never listed.
 
     Attributes:
-        key: The further key by which the part reads the stream, or empty for the correlation key.
+        key: Name of the further key by which the part reads the stream, or empty for the correlation key.
         into: The derived stream that the part feeds, or empty.
     """
 
@@ -106,9 +106,9 @@ class RegisteredOperator:
         return bool(self.body["is_guarded"])
 
     def tagged(self) -> dict[str, Any]:
-        """Return the members to store.
+        """Return the members of the stored record.
 
-        A pattern is stored without kind, inputs and parts, and with the members of its body at the top level.
+        The record of a pattern has no kind, inputs and parts. The members of its body are at the top level.
         """
         fields: dict[str, Any] = asdict(self)
         if not self.former_feeds:
@@ -130,7 +130,7 @@ class RegisteredOperator:
 
     @property
     def feeders(self) -> tuple[OperatorPart, ...]:
-        """The operator itself, as a part, and its parts, except those that feed no derived stream."""
+        """The parts that feed derived streams. If the operator itself feeds one, it is the first of these parts."""
         whole = OperatorPart(
             kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
@@ -138,16 +138,16 @@ class RegisteredOperator:
 
     @property
     def former_feeders(self) -> tuple[OperatorPart, ...]:
-        """The feeds of earlier versions (``former_feeds``), as parts without a body."""
+        """The ``former_feeds`` in the form of ``feeders``, with empty bodies."""
         return tuple(
             OperatorPart(kind=self.kind, name=self.name, stream=stream, key=key, into=into, body={})
             for stream, key, into in self.former_feeds
         )
 
     def after(self, stored: RegisteredOperator | None) -> RegisteredOperator:
-        """Return this version with the feeds of all earlier versions as its ``former_feeds``.
+        """Return this version with its ``former_feeds``, which are the feeds of all versions up to ``stored``.
 
-        ``stored`` is the last version. If that is a draft, it never ran, so its feeds are not added.
+        ``stored`` is the version before this one. If it is a draft, it never ran, so its feeds are left out.
         """
         if stored is None:
             return self
@@ -178,13 +178,13 @@ class OperatorDraft:
             registered, read by the key ``route``.
         route: Name of the further key of the first input, or empty for the correlation key.
         severity: Severity of the alerts. None means ``medium`` for a new operator, and no change for a registered one.
-        keeps: Function that decides from the body of a former version whether the operator continues its state.
-        start: How the operator starts if ``keeps`` is false for the former version.
+        keeps: Function that returns whether the operator continues the state of a former version with a given body.
+        start: How the operator starts if ``keeps`` returns False for the former version.
         state: State after the registration. A ``draft`` is only stored. A ``paused`` operator receives no events until
             it is resumed.
         creates: Whether the registration fails if a different operator has the same name.
         required: Function that returns the records that must be unchanged when the operator is stored
-            (``Change.checks``). It is called for each attempt, and may raise.
+            (``Change.checks``). It is called before each attempt to store the operator, and may raise.
     """
 
     kind: str
@@ -211,7 +211,10 @@ class OperatorDraft:
             )
 
     def start_after(self, record: RegisteredOperator) -> Start:
-        """Return how the operator starts after a running version: ``keep`` if it continues that version's state."""
+        """Return how the operator starts after the running version ``record``.
+
+        The result is ``keep`` if the operator continues the state of this version, otherwise ``start``.
+        """
         return "keep" if self.keeps(record.body) else self.start
 
     def is_registered_as(self, record: RegisteredOperator) -> bool:
@@ -334,7 +337,7 @@ class StreamRecord(NamedTuple):
     since_ms: int = 0
 
     def tagged(self) -> dict[str, Any]:
-        """Return all members that a change can set: the declaration's, and ``schemas`` if events are checked."""
+        """Return all members that a client can set. The entity tag of the stream is computed from these members."""
         return asdict(self.declaration) | ({"schemas": "check"} if self.schemas.is_checked else {})
 
 

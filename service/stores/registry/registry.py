@@ -67,9 +67,9 @@ class Registry:
     ) -> bool:
         """Declare a stream, and return whether it is new.
 
-        ``is_checked`` is whether events are checked against schemas. None means no checks for a new stream, and any
-        setting for an existing stream. If the stream exists with another declaration or setting, raise
-        ``StreamExists``.
+        If ``is_checked``, the stream's events are checked against schemas. If the stream exists with another
+        declaration or another ``is_checked``, raise ``StreamExists``. None is equal to any setting of an existing
+        stream, and a new stream is declared without checks.
         """
         since_ms = server_time_us(self._client) // 1_000
 
@@ -149,9 +149,10 @@ class Registry:
         return None if body is None else read_stream(body, name)
 
     def since_ms(self, name: str) -> int:
-        """Return the time of a stream's declaration by Redis' clock: milliseconds UTC, or 0 for an older release.
+        """Return the time of a stream's declaration by Redis' clock, in milliseconds UTC.
 
-        Older entries of the log belong to a former stream of this name.
+        Entries of the log before this time belong to a former stream of the same name. The result is 0 if an older
+        release declared the stream.
         """
         return self.stream_with_schemas(name).since_ms
 
@@ -164,7 +165,7 @@ class Registry:
         return [read_stream(body, name) for name, body in self._book.all(STREAMS_KEY)]
 
     def body(self, key: str, name: str) -> bytes | None:
-        """Return the bytes of a stored record, for ``Change.checks``, or None if there is no record."""
+        """Return a record as stored, or None if there is no record. Callers pass the bytes to ``Change.checks``."""
         return self._book.get(key, name)
 
     # Patterns
@@ -174,7 +175,7 @@ class Registry:
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
-        """Suspend an operator in every shard (``Operators.suspend``). Return whether the report had this effect.
+        """Suspend an operator in every shard as ``Operators.suspend`` does. Return whether this report suspended it.
 
         ``suspension`` is a shard's report, which has the operator's name in ``pattern`` and its kind in ``operator``.
         """
@@ -184,11 +185,17 @@ class Registry:
         return self.pattern_operators.get(name)
 
     def patterns(self, stream: str | None = None) -> list[RegisteredOperator]:
-        """Return all patterns of a stream (None: of all streams) that are not deleted, in any state, by name."""
+        """Return all patterns that are not deleted, in any state, sorted by name.
+
+        If ``stream`` is given, return only the patterns of this stream.
+        """
         return [pattern for pattern in self.pattern_operators.all() if stream in (None, pattern.stream)]
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
-        """Return the patterns that feed the derived stream ``into`` (None: any), even if paused or suspended."""
+        """Return the patterns without parts that feed the derived stream ``into``, even if paused or suspended.
+
+        If ``into`` is None, return the patterns that feed any derived stream.
+        """
         patterns = [pattern for pattern in self.patterns() if pattern.is_running and pattern.into and not pattern.parts]
         return [pattern for pattern in patterns if into in (None, pattern.into)]
 
@@ -197,10 +204,10 @@ class Registry:
         return [feeder for operator in self.every_operator() if operator.is_running for feeder in operator.feeders]
 
     def timing_feeders(self) -> list[OperatorPart]:
-        """Return the feeders whose sources determine the event time of derived streams.
+        """Return the feeders whose source streams determine the event time of derived streams.
 
-        These are the feeders of ``feeders``. If no active operator feeds a derived stream, its retired, deleted and
-        replaced feeders are included, because events that they derived may still wait for time to pass.
+        The result includes ``feeders``. If no active operator feeds a derived stream, the stream's retired, deleted and
+        replaced feeders are included too, because the events that they derived may be waiting for time to pass.
         """
         every_record = (*self.pattern_operators.ever(), *self.operators("").ever())
         records = [record for record in every_record if record.stage != "draft"]
@@ -213,10 +220,9 @@ class Registry:
         return [*current, *(feeder for feeder in former if feeder.into not in fed)]
 
     def severities(self, kind: str, names: Collection[str]) -> dict[str, Severity]:
-        """Return the severity of each named operator of a kind, by name.
+        """Return the severities of the operators of a kind that are called ``names``, by name.
 
-        Deleted operators are included, because some of their alerts may not be written yet. At least one name is
-        required.
+        ``names`` must not be empty. Deleted operators are included, because some of their alerts may be unwritten.
         """
         operators = self.operators(kind)
         fields = [operators.prefix + name for name in names]
@@ -246,10 +252,10 @@ class Registry:
     def operator_with_times(
         self, kind: str, name: str
     ) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes, int | None]:
-        """Read an operator, its stream, the stream's times, and the pipeline's last heartbeat atomically.
+        """Read together an operator, its stream, the stream's times, and the time of the pipeline's last heartbeat.
 
-        The heartbeat is in microseconds UTC, or None before the first heartbeat. If the operator is unknown or deleted,
-        raise the error of ``Operators.unknown``.
+        One script reads all four, so that they are consistent. The heartbeat is in microseconds UTC, or None before the
+        first heartbeat. If the operator is unknown or deleted, raise the error of ``Operators.unknown``.
         """
         operators = self.operators(kind)
         reply = self._read_operator(operators=operators.key, field=operators.prefix + name, parts=TIME_PARTS)
@@ -267,7 +273,7 @@ class Registry:
         return record, read_stream(stream, record.stream)[0]
 
     def named(self, name: str) -> list[RegisteredOperator]:
-        """Return the operators of all kinds that have a name, because a name is unique only within a kind.
+        """Return all operators with a name. There can be one of each kind.
 
         If no operator has the name, raise ``UnknownPatternName``.
         """

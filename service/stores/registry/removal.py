@@ -61,8 +61,8 @@ class StreamUse:
             ``event-type`` or ``feed``.
         name: Name of the resource, or the id of a webhook without a name.
         state: State of an operator, or empty for other resources.
-        feeds: Whether the resource cannot be removed with the stream, because it feeds the stream or, as an operator
-            other than a pattern, feeds any derived stream.
+        feeds: Whether even a cascading removal of the stream is refused because of this resource. This holds for
+            operators that feed the stream, and for operators other than patterns that feed any derived stream.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class StreamUse:
 
     @property
     def is_in_the_way(self) -> bool:
-        """Whether the resource prevents the removal of the stream, as all resources except retired operators do."""
+        """Whether the stream cannot be removed alone. This holds for all resources except retired operators."""
         return self.state != "retired"
 
 
@@ -106,8 +106,8 @@ class StreamRemoval:
     def remove(self, stream: str, condition: Condition, *, is_cascading: bool) -> list[StreamUse]:
         """Remove a stream with its resources, and return the resources.
 
-        If a resource prevents the removal, raise ``StreamInUse``. With ``is_cascading``, only resources whose ``feeds``
-        is true prevent the removal.
+        If a resource is in the way, raise ``StreamInUse``. If ``is_cascading``, only resources whose ``feeds`` is true
+        are in the way.
         """
         token = f"{PREFIX}removal:{uuid.uuid4().hex}"
         for _ in range(_ATTEMPTS):
@@ -128,7 +128,7 @@ class StreamRemoval:
         return self._client.hget(ROUTES_KEY, stream) == GONE
 
     def _checked(self, stream: str, condition: Condition) -> bytes:
-        """Read the record of a stream, and check the caller's condition."""
+        """Return the record of a stream as stored. Raise an error if it is missing or fails the caller's condition."""
         body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
         if body is None:
             raise UnknownStream.named(stream)
@@ -197,7 +197,7 @@ class StreamRemoval:
 
 
 def _mention(stream: str) -> bytes:
-    """Return the bytes that every record about a stream contains: its name in quotes."""
+    """Return the stream's name in quotes, by which records about the stream are found."""
     return b'"%b"' % stream.encode()
 
 

@@ -123,7 +123,8 @@ class TableStore(Records[RegisteredTable]):
     def change_row(self, name: str, read: ReadRow, condition: Condition) -> RegisteredTable:
         """Set or remove one row of a table's current version, and return the version.
 
-        ``read`` returns the row for this version and may raise. If another writer intervenes, it is called again.
+        ``read`` receives the version and returns the key and the row, or None instead of the row to remove it. It may
+        raise. If another writer intervenes, ``read`` is called again.
         """
 
         def changed(stored: RegisteredTable | None) -> Change:
@@ -154,14 +155,14 @@ class TableStore(Records[RegisteredTable]):
         return [*super().versions(name)[:-1], self.get(name)]  # only the current record has changes of rows
 
     def changes(self, record: RegisteredTable) -> dict[str, Any]:
-        """Return the rows of a table version that were changed individually, by key. A removed row is None."""
+        """Return the rows that ``change_row`` has set in a table version, by key. A row that was removed is None."""
         rows = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
         return {key.decode(): orjson.loads(row) for key, row in rows.items()}
 
     def _forget_old(self) -> None:
-        """Remove versions that were replaced before the oldest entry of the log, because no snapshot can need them.
+        """Remove the versions that had been replaced before the oldest entry of the log was appended.
 
-        The rows of these versions expire later, because a backtest may be about to read them.
+        No snapshot can need these versions. Their rows expire later, because a backtest may be about to read them.
         """
         versions, needed_ms = self._every_version(), self._oldest_ms() - _LATEST_MS
         ends_ms = {

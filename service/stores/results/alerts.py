@@ -78,7 +78,7 @@ class AlertFilter:
     is_acknowledged: bool | None = None
 
     def wants(self, alert: Mapping[str, Any]) -> bool:
-        """Return whether an alert has the filter's key, and times within the filter's ranges."""
+        """Return whether an alert passes the filter's key and times. The filter's other members are not checked."""
         if self.key is not None and alert.get("key") != self.key:
             return False
         return _is_within(alert.get("detected_at"), self.since_us, self.until_us) and _is_within(
@@ -128,9 +128,9 @@ class AlertStore:
         return write_rows(rows, self._most, partial(self._append_chunk, writing))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
-        """Write a chunk and return an empty list.
+        """Write a chunk and return an empty list. If some of its alerts are stored already, write nothing.
 
-        If some of its alerts are stored already, write nothing and return the indexes of these alerts, counted from 1.
+        Then return the indexes of the stored alerts, counted from 1.
         """
         by_stream: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
@@ -185,7 +185,7 @@ class AlertStore:
         }
 
     def _place(self, alert_id: str) -> tuple[bytes, str, int]:
-        """Return an alert's block, the name of the block, and the alert's row in the block, counted from 1."""
+        """Find an alert. Return its block, the name of the block, and the alert's row, which is counted from 1."""
         place = cast("bytes | None", self._client.hget(PLACES_KEY, alert_id))
         row, _, name = (place or b"").decode().partition(":")
         block = cast("bytes | None", self._client.hget(BLOCKS_KEY, name))
@@ -271,7 +271,7 @@ class AlertStore:
         )
 
     def _marked(self, stored: Iterator[StoredAlert], alert_filter: AlertFilter, limit: int) -> Iterator[_PlacedAlert]:
-        """Yield the number of each alert, and the alert as JSON, with the acknowledgement if there is one."""
+        """Yield pairs of an alert's number and the alert. Add the acknowledgement to an acknowledged alert."""
         is_plain = alert_filter == AlertFilter(stream=alert_filter.stream, pattern=alert_filter.pattern)
         while alerts := list(islice(stored, limit if is_plain else _PAGE_ALERTS)):
             acknowledgements = self.marks.acknowledgements([alert.id for alert in alerts])
@@ -291,7 +291,10 @@ class AlertStore:
             count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
 
     def _before(self, alert_filter: AlertFilter, before: str | None) -> Iterator[StoredAlert]:
-        """Yield the alerts of a stream and pattern whose numbers are below ``before`` (None: all), newest first."""
+        """Yield the alerts of a stream and pattern, newest first, from the number below ``before`` on.
+
+        If ``before`` is None, start at the newest alert.
+        """
         index, until, count = _index(alert_filter.stream, alert_filter.pattern), "+", 1
         if before is not None:
             above = cast(_Chunks, self._client.xrange(index, min=f"{int(before)}-0", count=1))
@@ -309,9 +312,9 @@ class AlertStore:
     def _of_chunks(
         self, chunks: _Chunks, alert_filter: AlertFilter, *, newest_first: bool = False
     ) -> Iterator[StoredAlert]:
-        """Yield the alerts of a stream and pattern from the given chunks.
+        """Yield the alerts of a stream and pattern from the given chunks, chunk by chunk.
 
-        Within a chunk, the alerts are sorted by number, oldest first or ``newest_first``.
+        In each chunk, the oldest alert comes first, or the newest alert if ``newest_first``.
         """
         names = [
             [
@@ -331,7 +334,7 @@ class AlertStore:
 
 
 def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], writing: Writing) -> bytes:
-    """Encode the argument that describes a chunk to the script. ``by_stream`` has the row indexes of each stream."""
+    """Encode what the script has to know about a chunk. ``by_stream`` has the indexes of each stream's rows."""
     counts, lost = (
         Counter(row.counter for row in group) for group in (rows, [row for row in rows if _is_lost(row.body)])
     )
@@ -372,6 +375,6 @@ def _is_lost(body: bytes) -> bool:
 
 
 def _index(stream: str | None, pattern: str | None) -> str:
-    """Return the Redis key of the most selective index: of the pattern, else of the stream, else of all alerts."""
+    """Return the Redis key of the index of a pattern, without a pattern of a stream, and without both of all alerts."""
     kind, name = ("stream", stream) if pattern is None else ("pattern", pattern)
     return INDEX_KEY if name is None else f"{INDEX_KEY}:{kind}:{name}"

@@ -95,7 +95,7 @@ class BacktestStore(Records[Backtest]):
         return [by_id[name.decode()] for name in ids if name.decode() in by_id]
 
     def advance(self, backtest_id: str, expected: Sequence[BacktestStatus], **fields: Any) -> Backtest | None:
-        """Change members of a backtest and return it. If its status is not ``expected``, return None."""
+        """Change members of a backtest and return the result. If its status is not in ``expected``, return None."""
 
         def changed(stored: Backtest | None) -> Change | None:
             record = self.require(stored, backtest_id)

@@ -66,9 +66,9 @@ class StoredAlert:
 
 
 def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequence[bytes]) -> bytes:
-    """Encode alerts as a block.
+    """Encode alerts of one stream as a block.
 
-    ``backs`` has for each alert the difference between the number of the chunk's last alert and the alert's number.
+    ``backs`` has a number for each alert: how many alerts of the chunk, of any stream, come after this alert.
     """
     patterns = list(dict.fromkeys(row.subject for row in rows))
     codes = {pattern: code for code, pattern in enumerate(patterns)}
@@ -77,7 +77,7 @@ def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequenc
 
 
 def unpack_alerts(block: bytes, name: str) -> list[StoredAlert]:
-    """Return the alerts of a block, in ascending order. Their numbers are computed from the block's name."""
+    """Return the alerts of a block, sorted by number. ``name`` is the block's name, which contains a number."""
     title = _title_of(name)
     header = header_of(block, title)
     members, *bodies = unpack(block, title)

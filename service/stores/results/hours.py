@@ -40,9 +40,9 @@ def hours_key(kind: ResultKind) -> str:
 
 
 def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str, int]]:
-    """Count rows by hour and operator, as (hour, counter, count) for the scripts.
+    """Count results by hour and operator. Return triples of hour, counter and count, as the scripts need them.
 
-    If results of this kind are not counted by hour, return an empty list.
+    ``rows`` are the results. If results of this kind are not counted by hour, return an empty list.
     """
     if not kind.timed_by:
         return []
@@ -56,9 +56,9 @@ def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str,
 
 
 def _hour(text: str) -> int | None:
-    """Parse a text such as ``2026-01-01T00`` into the number of hours since the epoch, or None if it is not a time.
+    """Convert a text such as ``2026-01-01T00`` to the number of hours since the epoch.
 
-    A result without a valid time is counted in the totals only.
+    If the text is not a time, return None. Then the result is not counted by hour.
     """
     try:
         return parse_time(f"{text}:00:00Z") // HOUR_US
@@ -77,9 +77,9 @@ class HourlyCounts:
     ) -> tuple[list[HourCount], int | None]:
         """Return the counts from ``since_us`` to ``until_us``, oldest first, and the time from which they are complete.
 
-        ``criteria`` selects counts by ``stream`` and ``subject``, where None selects any value. If ``since_us`` is
-        None, the 48 hours up to the newest hour with selected counts are read. At most 20,000 counts are read. If there
-        are more, the counts of the oldest hours are left out.
+        ``criteria`` selects counts by ``stream`` and ``subject``. None selects any value. If ``since_us`` is None, the
+        range starts 48 hours before the end of the newest hour with selected counts. At most 20,000 counts are read. If
+        there are more, the oldest hours are left out, and the second result is the start of the oldest hour returned.
         """
         key = hours_key(kind)
         last = -(-until_us // HOUR_US) - 1

@@ -64,9 +64,10 @@ class IncidentStore:
         return _read(body, incident_id)
 
     def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **members: Any) -> Page:
-        """Return a page of the incidents that have the given ``members`` (None: any value).
+        """Return a page of the incidents that have the values in ``members``. None selects any value.
 
-        The page starts after the cursor ``after``, or at the first incident in ``order``.
+        The page starts after the cursor ``after``. If ``after`` is None, the page starts at the first incident in
+        ``order``, by default at the newest.
         """
         begin = Cursor.read(after, order, NUMBER, "desc")
         criteria = {name: value for name, value in members.items() if value is not None}

@@ -35,7 +35,7 @@ class Note:
 
 
 class AlertMarks:
-    """Stores acknowledgements and notes. ``places_key`` is the Redis hash of all alerts' places, by id."""
+    """Stores acknowledgements and notes. ``places_key`` is the Redis hash in which alerts are looked up by id."""
 
     def __init__(self, client: Client, places_key: str) -> None:
         self._client = client
@@ -44,9 +44,10 @@ class AlertMarks:
         self._note = register(client, "results/add_note")
 
     def acknowledge(self, alert_id: str, mark: Acknowledgement) -> Acknowledgement:
-        """Acknowledge an alert, unless it is acknowledged already. Return its first acknowledgement.
+        """Acknowledge an alert, and return the stored acknowledgement.
 
-        If the alert is not stored, raise ``UnknownAlert``.
+        If the alert is acknowledged already, store nothing and return the former acknowledgement. If the alert is not
+        stored, raise ``UnknownAlert``.
         """
         record = encode(**asdict(mark))
         stored = self._acknowledge(places=self._places_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)

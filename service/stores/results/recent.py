@@ -57,7 +57,7 @@ class RecentList:
         order: Order | None = None,
         **members: str | None,
     ) -> Page:
-        """Return a page of the records that have the given ``stream`` and ``members`` (None: any value).
+        """Return a page of the records that have the given ``stream`` and ``members``. None selects any value.
 
         The page starts after the cursor ``after`` and has its order. If ``after`` is None, the page starts at the first
         record in ``order``, by default at the newest record. A cursor is still valid after records are added or
@@ -71,8 +71,9 @@ class RecentList:
         return page_of(self.newest_first(rows, begin.place), criteria, limit, begin)
 
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_PlacedRecord]:
-        """Yield records with their places, newest first, starting before the place ``after`` (None: at the newest).
+        """Yield pairs of a place and a record, newest first.
 
+        The first record is the next older one after the place ``after``, or the newest record if ``after`` is None.
         About ``page_rows`` records are read from Redis at once.
         """
         end, row = _entry_of(after)
@@ -85,9 +86,10 @@ class RecentList:
             until, count = "(" + page[-1][0].decode(), _next_count(count, page, page_rows)
 
     def oldest_first(self, after: str, page_rows: int = _PAGE_ROWS) -> Iterator[_PlacedRecord]:
-        """Yield records with their places, oldest first, starting after the place ``after``.
+        """Yield pairs of a place and a record, oldest first.
 
-        About ``page_rows`` records are read from Redis at once.
+        The first record is the next newer one after the place ``after``. About ``page_rows`` records are read from
+        Redis at once.
         """
         begin, row = _entry_of(after)
         start, count = f"{'(' if row is None else ''}{begin}", 1
@@ -118,24 +120,24 @@ class RecentStore(RecentList):
         """Store and count the rows of a micro-batch, queue their deliveries, and return the number of new rows.
 
         ``epoch`` is the number of the micro-batch. Rows that were stored under the same ``epoch`` are skipped. Each new
-        row gets a delivery for each webhook that selects the row, with the first attempt due at ``now_us``.
-        ``severities`` is as in ``Writing``.
+        row is delivered to each webhook whose filters select the row. The deliveries are due at ``now_us``.
+        ``severities`` has the same meaning as in ``Writing``.
         """
         writing = Writing(epoch=epoch, now_us=now_us, webhooks=webhooks, severities=severities)
         most = min(_CHUNK_ROWS, max(1, self._kept // _PARTS_KEPT))
         return write_rows(rows, most, partial(self._append_chunk, writing, is_listed=True))
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Add each row's member ``count`` to a counter, without listing the row. Return the number of new rows.
+        """Increase the counters of rows by their members ``count``. Return the number of new rows.
 
-        Rows that were counted under the same ``epoch`` are skipped.
+        The rows are not stored in the list. Rows that were counted under the same ``epoch`` are skipped.
         """
         return write_rows(rows, _CHUNK_ROWS, partial(self._append_chunk, Writing(epoch=epoch), is_listed=False))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
-        """Write a chunk and return an empty list.
+        """Write a chunk and return an empty list. If some of its rows are stored already, write nothing.
 
-        If some of its rows are stored already, write nothing and return the indexes of these rows, counted from 1.
+        Then return the indexes of the stored rows, counted from 1.
         """
         counts: Counter[str] = Counter()
         if is_listed:
@@ -211,7 +213,10 @@ def list_key(kind: ResultKind) -> str:
 
 
 def _entry_of(place: str | None) -> tuple[str | None, int | None]:
-    """Split a record's place into the entry's id and the index in the entry's block, or None without a block."""
+    """Split a record's place into the id of the entry and the index of the record in the entry's block.
+
+    The index is None if the entry has no block. If ``place`` is None, return two Nones.
+    """
     if place is None:
         return None, None
     entry, dot, _ = place.partition(".")
@@ -223,7 +228,7 @@ def _row_of(place: str) -> int:
 
 
 def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
-    """Return the records of an entry, oldest first, each as its place and a function that decodes the record."""
+    """Return the records of an entry, oldest first, as pairs of a place and a function that returns the record."""
     if b"block" not in fields:
         return [(place, lambda: decode(fields[b"record"], key))]
     texts = unpack(fields[b"block"], key)
@@ -231,6 +236,6 @@ def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str
 
 
 def _next_count(count: int, page: _Entries, rows: int) -> int:
-    """Return how many entries to read for about ``rows`` records, from the average size of the entries in ``page``."""
+    """Return how many entries have about ``rows`` records. ``page`` has the last ``count`` entries as a sample."""
     size = sum(int(fields.get(b"rows", 1)) for _, fields in page)
     return max(1, count * rows // size)

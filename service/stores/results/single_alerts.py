@@ -28,9 +28,9 @@ class _Single:
 
 
 def move_to_blocks(client: Client, renew: Callable[[], None]) -> None:
-    """Move all alerts into blocks, with the same numbers. An interrupted migration can be repeated.
+    """Move all alerts into blocks. The alerts keep their numbers. An interrupted migration can be repeated.
 
-    ``renew`` is called after each page, so that the caller can renew its lock.
+    ``renew`` is called after each page of alerts, so that the caller can renew its lock.
     """
     if client.exists(_BODIES_KEY):
         _delete(client, INDEX_KEY, PLACES_KEY, BLOCKS_KEY, SIZES_KEY)
@@ -75,7 +75,7 @@ def _single(place: bytes, id_: str, stored: bytes) -> _Single:
 
 
 def _write(client: Client, chunk: Sequence[_Single]) -> None:
-    """Write a chunk of blocks without changing the counters of alerts."""
+    """Write a chunk of alerts. The counters of alerts do not change, because they include these alerts already."""
     last = f"{chunk[-1].number}-0"
     by_stream = sorted(chunk, key=lambda alert: alert.row.stream)
     names: dict[str, str] = {}

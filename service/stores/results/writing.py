@@ -55,7 +55,7 @@ class Writing:
         return b"" if self.severities is None else b',"severity":"%b"' % self._severity(name).encode()
 
     def deliveries(self, kind: ResultKind, rows: Sequence[OutputRow]) -> list[dict[str, str]]:
-        """Return the ids and records of the rows' deliveries, in the form that the scripts read."""
+        """Return the deliveries of results to webhooks. Each has an ``id`` and a ``record``, as the scripts need it."""
         if not kind.delivered_as or not self.webhooks:
             return []
         bodies = (
@@ -88,15 +88,18 @@ class Writing:
 
 
 def _receiver_body(kind: ResultKind, body: bytes) -> bytes:
-    """Return the body of a delivery: the stored body, to which ``type`` is added for an early termination."""
+    """Return the body that a webhook gets for a result.
+
+    It is the stored body. Only the body of an early termination gets the member ``type``.
+    """
     return b'{"type":"%b",' % kind.delivered_as.encode() + body[1:] if kind.name == "ending" else body
 
 
 def write_rows(rows: Sequence[OutputRow], most: int, write: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
-    """Write rows in chunks of at most ``most`` rows, each row once. Return the number of new rows.
+    """Write rows in chunks of at most ``most`` rows. Return the number of rows that were not stored before.
 
     ``write`` writes a chunk and returns an empty sequence. If some rows of the chunk are stored already, ``write`` does
-    nothing and returns the indexes of these rows, counted from 1. Then the other rows are written.
+    nothing and returns the indexes of these rows, counted from 1. Then it is called with the other rows.
     """
     distinct = list({row.id: row for row in rows}.values())
     return sum(_write_chunk(chunk, write) for chunk in in_parts(distinct, [len(row.body) for row in distinct], most))
