@@ -171,7 +171,7 @@ class KeyRing:
         return record
 
     def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
-        """Return the verdict on a token whose secret is correct. The key can be revoked or expired.
+        """Return the verdict on a token whose secret is correct, but whose key may be revoked or expired.
 
         ``is_former`` is true if the token has the secret that the last rotation replaced.
         """

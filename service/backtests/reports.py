@@ -33,11 +33,11 @@ def summary_document(result: BacktestResult) -> dict[str, Any]:
 
 
 def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
-    """Return up to ``limit`` alerts of the first variant and of the variants that it is compared with, by end time.
+    """Return up to ``limit`` alerts of the first variant and alerts that it has lost, sorted by end time.
 
-    An alert of the first variant has the ``change`` ``added`` if it is missing in other variants. ``compared_with``
-    names these variants. If no variant lacks the alert, ``change`` is None. An alert that only another variant has
-    is ``lost``. ``compared_with`` then names the variant that has it.
+    An alert that is missing in other variants has the ``change`` ``added``, and ``compared_with`` names these variants.
+    An alert that only another variant has is ``lost``, and ``compared_with`` names this variant. For any other alert,
+    ``change`` is None.
     """
     added: dict[str, list[str]] = {}
     for place, alerts in result.rows.items():

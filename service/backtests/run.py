@@ -76,7 +76,7 @@ class BacktestRun:
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
         """Export a stream's events from the log to files in ``scratch``, and return their history.
 
-        Also return the question, completed by the tables before the first event and their changes between events.
+        Also return the question, to which the tables before the first event and their later changes are added.
         """
         names = frozenset(str(table["name"]) for table in question.tables)
         log_range = LogRange(

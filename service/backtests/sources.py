@@ -71,8 +71,8 @@ class ExportedLog:
     Attributes:
         files: One file of events for each shard.
         changes: Changes of tables, in the order of the log.
-        places: Says where in each file the changes happened. ``places[f][c]`` is the number of events of the file
-            ``f`` before the change ``c``.
+        places: The times of the changes. ``places[f][c]`` is the number of events of the file ``f`` before the change
+            ``c``.
     """
 
     files: tuple[Path, ...]
@@ -143,10 +143,7 @@ def tables_before(tables: TableStore, names: Collection[str], records: Sequence[
 
 
 def _version_before(records: Sequence[TableRecord], newest: int) -> int:
-    """Return which version a table had before the changes in ``records``.
-
-    If the changes do not contain a version, return ``newest``.
-    """
+    """Return the version of a table before the changes in ``records``, or ``newest`` if they contain no version."""
     for record in records:
         match record:
             case TableRow():

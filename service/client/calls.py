@@ -292,10 +292,7 @@ def condition(etag: str | None) -> dict[str, str]:
 
 
 def part(name: str) -> str:
-    """Escape a name for use as a single segment of a URL's path.
-
-    The names ``.`` and ``..`` are escaped too, because otherwise they would change the path.
-    """
+    """Escape a name for use as a single segment of a URL's path. The names ``.`` and ``..`` are escaped too."""
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 

@@ -121,10 +121,9 @@ class Deliverer:
     async def _pause(
         self, stop: asyncio.Event, running: set[asyncio.Task[None]], *, is_idle: bool
     ) -> set[asyncio.Task[None]]:
-        """Wait until an attempt ends or the next poll of the queue is due. Return the attempts that have ended.
+        """Return the attempts that have ended, or raise the error of a failed attempt.
 
-        If no deliveries wait for a claim and attempts may still be started, do not wait. Raise the error of a failed
-        attempt.
+        If no more attempts can be started now, first wait until an attempt ends or the next poll of the queue is due.
         """
         if is_idle or len(running) >= self._settings.concurrency:
             stopping = asyncio.create_task(stop.wait())

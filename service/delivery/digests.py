@@ -73,10 +73,7 @@ def _body(webhook: RegisteredWebhook, identity: str, deliveries: Sequence[Delive
 
 
 def _next(webhook: RegisteredWebhook, after: int) -> str:
-    """Return the API path under which the receiver finds the alerts that its digest does not list.
-
-    ``after`` is the number of the last listed alert.
-    """
+    """Return the API path that lists the alerts that are missing in a digest. ``after`` is its last alert's number."""
     criteria = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
     filters = urlencode({name: value for name, value in criteria.items() if value is not None})
     return f"/v1/alerts?{filters}"
@@ -85,7 +82,7 @@ def _next(webhook: RegisteredWebhook, after: int) -> str:
 def _listed(
     stores: Stores, deliveries: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
-    """Return the results that a digest lists, the number of the last listed alert, and the number of deliveries done.
+    """Return the results to list in a digest, the number of the last listed alert, and how many deliveries are done.
 
     Results are pairs of kind and content, at most ``most`` pairs and ``most_bytes`` bytes. Alerts that were trimmed
     meanwhile are skipped. Every alert that is left out has a higher number than the last listed alert.

@@ -220,7 +220,7 @@ class WebhookLibrary:
         return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())
 
     def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
-        """Requeue up to ``limit`` deliveries that were abandoned at or after a time, oldest first.
+        """Requeue up to ``limit`` deliveries that were abandoned at or after ``since_us``, oldest first.
 
         Callers repeat the call until ``remaining`` is 0. Deliveries whose records cannot be read are never requeued.
         If only such deliveries are left, ``remaining`` is 0, so that callers stop.
@@ -278,10 +278,7 @@ def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None)
 
 
 def _require_secret_stays(former: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
-    """Raise ``WebhookRefused`` if a change gives another server to a sink with a password.
-
-    Otherwise the password would be sent to that server.
-    """
+    """Raise ``WebhookRefused`` if a change of a sink would send its password to another server."""
     former_sink = former.sink or {}
     if former.secret and any(former_sink.get(name) != sink.get(name) for name in SERVER_MEMBERS):
         raise WebhookRefused("the password would be sent to another server; send it again as 'secret'", field="secret")

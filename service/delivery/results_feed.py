@@ -74,10 +74,7 @@ class ResultsFeed:
         return places
 
     def _page(self, kind: str, place: str, limit: int) -> tuple[list[tuple[str, dict[str, Any]]], str, bool]:
-        """Return a page of the results of one kind, as three values.
-
-        The values are pairs of a cursor and a result, the cursor after the page, and whether more results may follow.
-        """
+        """Return pairs of a cursor and a result of one kind, the cursor after them, and whether more may follow."""
         if kind == ALERT.name:
             alerts = self._alerts.page(AlertFilter(stream=self._stream), after=place, limit=limit)
             return list(zip(alerts.cursors, alerts.items, strict=True)), alerts.after, alerts.has_more

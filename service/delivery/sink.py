@@ -126,8 +126,7 @@ class AlertSink:
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
         """Suspend in all shards each operator that one shard has suspended.
 
-        ``rows`` are the reports of suspensions by shards. Return the rows without those whose operator was suspended
-        or removed already.
+        ``rows`` are the reports of these shards. Return the reports that had an effect.
         """
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         suspended_rows = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
@@ -253,8 +252,7 @@ def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> Deri
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
     """Return the promises in the shards' reports, by derived stream and then by shard.
 
-    A promise is the time before which the shard adds no more events to the stream. None means that the shard does not
-    know this time yet.
+    A promise is the time before which the shard adds no more events to the stream, or None if it is not known yet.
     """
     promises: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, report in shards.items():

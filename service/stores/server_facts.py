@@ -16,11 +16,9 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """Facts that a Redis server reports about itself.
+    """Facts that a Redis server reports about itself. A text that is not reported is None, or empty for ``version``.
 
     Attributes:
-        version: Version of the server, or empty if the server does not report it.
-        fsync: The server's ``appendfsync``, or None if the server does not report it. So for ``save`` and ``eviction``.
         failures: The last attempts to write files that have failed, in words, for example "its last snapshot".
         eviction: The server's ``maxmemory-policy``.
         memory_limit: The server's ``maxmemory`` in bytes, or 0 for no limit.

@@ -240,10 +240,7 @@ class DeliveryStore:
         now_us: int,
         report: Callable[[RecordFormatError], object],
     ) -> list[Delivery]:
-        """Decode deliveries from pairs of an id and a record.
-
-        Abandon a delivery that cannot be decoded, and call ``report`` with the error.
-        """
+        """Decode pairs of an id and a record. Abandon and report the deliveries that cannot be decoded."""
         deliveries = []
         for id_, record in entries:
             try:
@@ -300,10 +297,7 @@ class DeliveryStore:
         return int(queued)
 
     def wake(self, webhook_id: str, now_us: int) -> None:
-        """Reset the failures and the circuit of a webhook, so that its due deliveries are sent now.
-
-        This is called after the webhook has changed.
-        """
+        """Reset the failures and the circuit of a changed webhook, so that its due deliveries are sent now."""
         self._client.delete(CIRCUIT_KEY + webhook_id)
         self.send_again(webhook_id, [], now_us)
 

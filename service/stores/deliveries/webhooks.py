@@ -138,10 +138,7 @@ class Webhooks(list[RegisteredWebhook]):
 
     @cached_property
     def _index(self) -> Mapping[tuple[str | None, ...], list[int]]:
-        """The places of enabled webhooks in this list, by their filters: kind, stream, pattern and key.
-
-        A filter that is None selects any value.
-        """
+        """The places of enabled webhooks in this list, by kind, stream, pattern and key. None selects any value."""
         numbers: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
         for number, webhook in enumerate(self):
             for kind in set(webhook.kinds) if webhook.is_enabled else ():

@@ -32,7 +32,7 @@ class Announcements:
         self._ask = register(client, "log/ask")
 
     def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
-        """Append a record to every shard or, if ``key`` is given, to the shard of this key. Return how many shards."""
+        """Append a record to every shard, or only to the shard of ``key``. Return the number of shards that get it."""
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
         body = encode_control(record)
         _, reached = self._call_script(
@@ -56,10 +56,7 @@ class Announcements:
     def _call_script(
         self, script: Callable[..., Any], stream: str, key: str | None, arguments: Mapping[str, ScriptInput]
     ) -> tuple[Any, int]:
-        """Call a script for every shard or, if ``key`` is given, for the shard of this key.
-
-        Return the reply and the number of shards.
-        """
+        """Call a script for every shard, or only for that of ``key``. Return its reply and the number of shards."""
         reached = 0
 
         def send(shards: int) -> Any:

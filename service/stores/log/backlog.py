@@ -95,8 +95,7 @@ class BacklogStore:
     def refusal(self, unit: str, total: int, waiting: int, limit: int) -> LogFull:
         """Return the error for a request that would exceed a limit of the backlog.
 
-        ``unit`` is ``events`` or ``bytes``. ``waiting`` is the present backlog. ``total`` is the backlog including the
-        request.
+        ``unit`` is ``events`` or ``bytes``. ``waiting`` is the backlog. ``total`` is the backlog with the request.
         """
         rate = self.drain_rate()
         pause_s = retry_after_s(total, limit, None if rate is None else getattr(rate, unit))

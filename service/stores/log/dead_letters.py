@@ -73,7 +73,7 @@ class DeadLetterStore(RecentStore):
         )
 
     def outcomes(self, letter_ids: list[str]) -> list[ReplayOutcome | None]:
-        """Return a result for each letter, in the given order: that of its last resending, or None without one."""
+        """Return the result of the last resending of each letter, or None for a letter that was not resent."""
         if not letter_ids:
             return []
         bodies = cast("list[bytes | None]", self._client.hmget(self.key + ":replayed", letter_ids))

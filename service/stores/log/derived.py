@@ -250,10 +250,7 @@ def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> li
 
 
 def _done(mark: str, part: DerivedPart) -> int:
-    """Return how many events of a part are in the log already, according to the shard's mark.
-
-    If the mark belongs to a later micro-batch, the whole part is in the log.
-    """
+    """Return how many events of a part are in the log. If the mark is of a later micro-batch, all of them are."""
     if not mark:
         return 0
     position, number = mark.split()

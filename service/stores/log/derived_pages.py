@@ -69,10 +69,7 @@ class DerivedEventPages:
         return Page(items=items, cursors=cursors, after=place, next=place if has_more else None, trimmed_us=trimmed_us)
 
     def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
-        """Return all retained events of a stream. Events before its declaration at ``since_ms`` are left out.
-
-        ``since_ms`` is a time of Redis' clock. The whole list of derived events is read.
-        """
+        """Return all retained events of a stream since its declaration at ``since_ms``, a time of Redis' clock."""
         event_filter = EventFilter(stream=stream, since_ms=since_ms)
         records = [
             (place, record)
@@ -105,10 +102,7 @@ class DerivedEventPages:
 
 
 def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str], bool]) -> EventPages:
-    """Return a function that reads pages of any stream.
-
-    ``is_derived`` returns whether a stream is derived. These streams are read from another store than posted events.
-    """
+    """Return a function that reads pages of streams with posted events and of derived streams."""
     posted, derived = LogEventPages(client, layout), DerivedEventPages(client)
 
     def pages(event_filter: EventFilter, after: str | None, limit: int) -> Page:

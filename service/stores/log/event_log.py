@@ -323,10 +323,7 @@ def _earlier_receipt(submission: Submission, body: bytes) -> Receipt:
 
 
 def _require_taken(step: FeedStep, body: bytes) -> None:
-    """Raise ``FeedMisplaced`` unless an earlier attempt has appended a feed's step.
-
-    In that case the stored mark ``body`` is the mark at the end of the step.
-    """
+    """Raise ``FeedMisplaced`` unless the stored mark ``body`` shows that a feed's step was appended already."""
     if body != step.after.to_bytes():
         raise FeedMisplaced(
             f"feed {step.feed!r} should continue at row {step.before.row} of its micro-batch {step.before.batch}, "

@@ -125,10 +125,7 @@ class _Entry:
     fields: Mapping[bytes, bytes]
 
     def events(self, event_filter: EventFilter) -> EventBatch | None:
-        """Return the entry's events, or None if it has no events of the filter's stream.
-
-        Copies of events for routes are ignored.
-        """
+        """Return the entry's events, or None if it has no events of the filter's stream or is a copy for a route."""
         is_selected = (
             self.fields[b"kind"] == RecordKind.EVENTS.value.encode()
             and self.fields[b"stream"] == event_filter.stream.encode()
@@ -193,10 +190,8 @@ class LogEventPages:
     def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
         """Return the events after the cursor ``after``, or the newest events if ``after`` is None.
 
-        The cursor ``0`` is at the beginning of the log.
-
-        At most 5,000 entries or 16 MB of the log are read for a page. Therefore a page can have fewer events than
-        ``limit`` although more events follow.
+        The cursor ``0`` is at the beginning of the log. At most 5,000 entries or 16 MB of the log are read for a page.
+        Therefore a page can have fewer events than ``limit`` although more events follow.
         """
         shards = self._layout.read().shards
         shard_ranges, newest = self._kept(shards=[log_key(shard) for shard in range(shards)])
@@ -234,7 +229,7 @@ class LogEventPages:
     def _newest(
         self, event_filter: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int
     ) -> Page:
-        """Return a page of the newest events. Clients continue after the page, so each event has the cursor ``end``."""
+        """Return a page of the newest events. All its cursors are ``end``, because clients continue after the page."""
         budget, groups = _Budget(), list[list[dict[str, Any]]]()
         count = 0
         shards = self._shards(event_filter, range(len(ends)))

@@ -170,10 +170,7 @@ class LayoutStore:
 
 
 def arguments_of(control: ControlRecord | None) -> dict[str, str | bytes]:
-    """Return the arguments ``kind`` and ``body`` of a script that appends a control record.
-
-    If ``control`` is None, both are empty, and the script appends nothing.
-    """
+    """Return ``kind`` and ``body`` for a script that appends a control record. For None, both are empty."""
     if control is None:
         return {"kind": "", "body": ""}
     return {"kind": control.KIND.value, "body": encode_control(control)}

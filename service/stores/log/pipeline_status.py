@@ -156,10 +156,7 @@ class PipelineStatus:
         return ExecutorReport(running=record["running"], missing=tuple(record["missing"]))
 
     def keep(self, progress: Mapping[str, Any]) -> None:
-        """Store the progress of a micro-batch, and add its times to the totals.
-
-        ``progress`` is a ``pipeline.BatchProgress`` as JSON.
-        """
+        """Store the progress of a micro-batch (``pipeline.BatchProgress`` as JSON), and add its times to the totals."""
         increments = [(_field("batches"), 1)]
         increments += [(_field("batch_us", part), round(ms * 1_000)) for part, ms in progress["parts_ms"].items()]
         self._keep(

@@ -45,10 +45,7 @@ class EventType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
-    """A stream's use of schemas. ``version`` is the number of changes of its schemas since they were first used.
-
-    If ``is_checked``, the events of the stream are checked against the schemas.
-    """
+    """A stream's use of schemas. ``version`` is the number of changes of its schemas."""
 
     version: int = 0
     is_checked: bool = False

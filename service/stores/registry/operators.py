@@ -267,10 +267,7 @@ class Operators(Records[RegisteredOperator]):
         return start
 
     def _same_change(self, record: RegisteredOperator, draft: OperatorDraft) -> Change | None:
-        """Return the change of severity or state that a draft requests, or None if it requests no change.
-
-        The draft is equal to the operator in all other members.
-        """
+        """Return the change of severity or state that an otherwise equal draft requests, or None for no change."""
         graded = replace(record, severity=draft.severity or record.severity)
         if record.state == "draft" and draft.state == "paused":
             return self._change(replace(graded, stage="running", is_paused=True), None)
@@ -354,7 +351,7 @@ class PatternOperators(Operators):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """Return the effects on the log through the parts of a pattern, which only the start of a version has.
+        """Return the effects on the log through a pattern's parts. Only the start of a version has such effects.
 
         A pause of the pattern does not pause its parts, because they may have alerts left to process (ADR 72). A
         removed part is not stopped, because the next version continues or closes open incidents (ADR 75).

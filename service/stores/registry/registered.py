@@ -211,10 +211,7 @@ class OperatorDraft:
             )
 
     def start_after(self, record: RegisteredOperator) -> Start:
-        """Return how the operator starts after the running version ``record``.
-
-        The result is ``keep`` if the operator continues the state of this version, otherwise ``start``.
-        """
+        """Return how the operator starts after a running version. The start ``keep`` continues its state."""
         return "keep" if self.keeps(record.body) else self.start
 
     def is_registered_as(self, record: RegisteredOperator) -> bool:

@@ -185,17 +185,11 @@ class Registry:
         return self.pattern_operators.get(name)
 
     def patterns(self, stream: str | None = None) -> list[RegisteredOperator]:
-        """Return all patterns that are not deleted, in any state, sorted by name.
-
-        If ``stream`` is given, return only the patterns of this stream.
-        """
+        """Return the patterns of ``stream``, or of all streams, sorted by name. Deleted patterns are left out."""
         return [pattern for pattern in self.pattern_operators.all() if stream in (None, pattern.stream)]
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
-        """Return the patterns without parts that feed the derived stream ``into``, even if paused or suspended.
-
-        If ``into`` is None, return the patterns that feed any derived stream.
-        """
+        """Return the patterns without parts that feed ``into`` or, for None, any derived stream, even if paused."""
         patterns = [pattern for pattern in self.patterns() if pattern.is_running and pattern.into and not pattern.parts]
         return [pattern for pattern in patterns if into in (None, pattern.into)]
 

@@ -128,9 +128,9 @@ class AlertStore:
         return write_rows(rows, self._most, partial(self._append_chunk, writing))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
-        """Write a chunk and return an empty list. If some of its alerts are stored already, write nothing.
+        """Write a chunk and return an empty list.
 
-        Then return the indexes of the stored alerts, counted from 1.
+        If some of its alerts are stored already, write nothing and return the indexes of these alerts, counted from 1.
         """
         by_stream: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
@@ -291,10 +291,7 @@ class AlertStore:
             count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
 
     def _before(self, alert_filter: AlertFilter, before: str | None) -> Iterator[StoredAlert]:
-        """Yield the alerts of a stream and pattern, newest first, from the number below ``before`` on.
-
-        If ``before`` is None, start at the newest alert.
-        """
+        """Yield the alerts of a stream and pattern with numbers below ``before`` (all for None), newest first."""
         index, until, count = _index(alert_filter.stream, alert_filter.pattern), "+", 1
         if before is not None:
             above = cast(_Chunks, self._client.xrange(index, min=f"{int(before)}-0", count=1))
@@ -375,6 +372,6 @@ def _is_lost(body: bytes) -> bool:
 
 
 def _index(stream: str | None, pattern: str | None) -> str:
-    """Return the Redis key of the index of a pattern, without a pattern of a stream, and without both of all alerts."""
+    """Return the Redis key of the index to read: that of the pattern, or else of the stream, or else of all alerts."""
     kind, name = ("stream", stream) if pattern is None else ("pattern", pattern)
     return INDEX_KEY if name is None else f"{INDEX_KEY}:{kind}:{name}"

@@ -56,10 +56,7 @@ def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str,
 
 
 def _hour(text: str) -> int | None:
-    """Convert a text such as ``2026-01-01T00`` to the number of hours since the epoch.
-
-    If the text is not a time, return None. Then the result is not counted by hour.
-    """
+    """Return the hours since the epoch for a text such as ``2026-01-01T00``, or None if it is not a time."""
     try:
         return parse_time(f"{text}:00:00Z") // HOUR_US
     except EventRejected:

@@ -44,10 +44,9 @@ class AlertMarks:
         self._note = register(client, "results/add_note")
 
     def acknowledge(self, alert_id: str, mark: Acknowledgement) -> Acknowledgement:
-        """Acknowledge an alert, and return the stored acknowledgement.
+        """Acknowledge an alert, unless it is acknowledged already. Return the first acknowledgement.
 
-        If the alert is acknowledged already, store nothing and return the former acknowledgement. If the alert is not
-        stored, raise ``UnknownAlert``.
+        If the alert is not stored, raise ``UnknownAlert``.
         """
         record = encode(**asdict(mark))
         stored = self._acknowledge(places=self._places_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)

@@ -73,8 +73,8 @@ class RecentList:
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_PlacedRecord]:
         """Yield pairs of a place and a record, newest first.
 
-        The first record is the next older one after the place ``after``, or the newest record if ``after`` is None.
-        About ``page_rows`` records are read from Redis at once.
+        If ``after`` is given, start with the newest record below this place. About ``page_rows`` records are read at
+        once.
         """
         end, row = _entry_of(after)
         until, count = ("+" if end is None else f"{'(' if row is None else ''}{end}"), 1
@@ -88,8 +88,7 @@ class RecentList:
     def oldest_first(self, after: str, page_rows: int = _PAGE_ROWS) -> Iterator[_PlacedRecord]:
         """Yield pairs of a place and a record, oldest first.
 
-        The first record is the next newer one after the place ``after``. About ``page_rows`` records are read from
-        Redis at once.
+        Start with the oldest record above the place ``after``. About ``page_rows`` records are read at once.
         """
         begin, row = _entry_of(after)
         start, count = f"{'(' if row is None else ''}{begin}", 1
@@ -135,9 +134,9 @@ class RecentStore(RecentList):
         return write_rows(rows, _CHUNK_ROWS, partial(self._append_chunk, Writing(epoch=epoch), is_listed=False))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
-        """Write a chunk and return an empty list. If some of its rows are stored already, write nothing.
+        """Write a chunk and return an empty list.
 
-        Then return the indexes of the stored rows, counted from 1.
+        If some of its rows are stored already, write nothing and return the indexes of these rows, counted from 1.
         """
         counts: Counter[str] = Counter()
         if is_listed:
@@ -213,10 +212,7 @@ def list_key(kind: ResultKind) -> str:
 
 
 def _entry_of(place: str | None) -> tuple[str | None, int | None]:
-    """Split a record's place into the id of the entry and the index of the record in the entry's block.
-
-    The index is None if the entry has no block. If ``place`` is None, return two Nones.
-    """
+    """Split a record's place into the entry's id and the index in the entry's block, which is None without a block."""
     if place is None:
         return None, None
     entry, dot, _ = place.partition(".")

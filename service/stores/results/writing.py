@@ -88,10 +88,7 @@ class Writing:
 
 
 def _receiver_body(kind: ResultKind, body: bytes) -> bytes:
-    """Return the body that a webhook gets for a result.
-
-    It is the stored body. Only the body of an early termination gets the member ``type``.
-    """
+    """Return the body to deliver: the stored body, and the member ``type`` for an early termination."""
     return b'{"type":"%b",' % kind.delivered_as.encode() + body[1:] if kind.name == "ending" else body
 
 
