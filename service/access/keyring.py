@@ -106,7 +106,7 @@ class KeyRing:
         return self._checked_at is not None and self._now() <= self._checked_at + _REMEMBERED_S
 
     def is_remembered(self, token: str | None) -> bool:
-        """Return whether ``verdict`` and ``note_use`` need no access to Redis for a token, thanks to the caches."""
+        """Return whether ``verdict`` and ``note_use`` can handle a token from the caches, without access to Redis."""
         settings, token_match = self._settings, _TOKEN.fullmatch(token or "")
         needs_look = settings.auth == "auto" and settings.api_key is None and not self._was_any_created
         if needs_look and not self._is_check_recent():

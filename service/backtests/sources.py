@@ -124,8 +124,8 @@ def _exported(log: EventLog, shard: int, folder: Path, log_range: LogRange) -> _
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
     """Return the tables called ``names`` as they were before the changes in ``records``.
 
-    The store has only the newest value of a row. Therefore a row that ``records`` change is returned as in the file of
-    the table's version, even if the row had been changed before.
+    The store has only the newest value of a row. Therefore a row that ``records`` change gets its value from the file
+    of the table's version, even if it had been changed before.
     """
     past_tables = Tables(tables.files)
     for name in sorted(names):

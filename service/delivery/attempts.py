@@ -140,7 +140,7 @@ def signed_headers(message: Message) -> dict[str, str]:
 
 
 def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, now_us: int) -> Message:
-    """Build the message that delivers a result or digest, whose id is ``item``, to a webhook.
+    """Build the message that delivers a result or digest to a webhook. ``item`` is the id of the result or digest.
 
     The message is signed with the secrets that are valid at ``now_us``. If the webhook's template makes the body too
     long, raise ``BodyTooLong``.

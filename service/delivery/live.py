@@ -56,8 +56,8 @@ class LiveLists:
         """Yield the items after the cursor ``after``, and then wait for new items and yield them.
 
         Each item is yielded as a pair of its cursor and the item. If items after a cursor were trimmed, a pair of this
-        cursor and a ``Gap`` is yielded. The iteration ends when Redis does not answer, or when ``is_over`` returns
-        True. ``is_over`` is called before each poll.
+        cursor and a ``Gap`` is yielded. Before each poll, ``is_over`` is called. The iteration ends when it returns
+        True, or when Redis does not answer.
         """
         reported_us = None
         while not is_over():

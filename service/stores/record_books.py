@@ -278,7 +278,7 @@ class Records(ABC, Generic[_Form]):
         return self.apply(name, changed)[0]
 
     def apply(self, name: str, change: Callable[[_Form | None], Change | None]) -> tuple[_Form, bool]:
-        """Change the record of a name as ``RecordBook.apply`` does. ``change`` also gets a deleted record."""
+        """Change the record of a name as ``RecordBook.apply`` does. ``change`` gets a deleted record, too."""
 
         def changed(body: bytes | None) -> Change | None:
             return change(None if body is None else self.read(body, name))

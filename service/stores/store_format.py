@@ -60,7 +60,7 @@ class StoreFormat:
 
     @contextmanager
     def locked(self) -> Iterator[FormatLock | None]:
-        """Hold the lock during the ``with`` block. If another process holds the lock, yield None."""
+        """Hold the lock during the ``with`` block and yield it. If another process holds the lock, yield None."""
         token = uuid.uuid4().hex
         if not self._client.set(LOCK_KEY, token, nx=True, px=_LOCK_MS):
             yield None

@@ -136,7 +136,7 @@ class DeliveryStore:
         close: Callable[[str], object] = lambda _: None,
         report: Callable[[RecordFormatError], object] = lambda _: None,
     ) -> list[Delivery]:
-        """Claim up to ``limit`` due deliveries for ``lease_us`` microseconds. Take them from each webhook in turn.
+        """Claim up to ``limit`` due deliveries for ``lease_us`` microseconds. The webhooks are served in turn.
 
         ``close`` is called with the id of each webhook whose digest is due. A delivery whose record cannot be read is
         abandoned, and ``report`` is called with the error.
@@ -285,8 +285,8 @@ class DeliveryStore:
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
         """Make deliveries of a webhook due now, and forget their failed attempts. Return their number.
 
-        Deliveries that are not in the queue are queued again. A collected delivery is removed from its digest. A
-        delivery that is being sent is neither changed nor counted, unless its lease has expired.
+        Finished and abandoned deliveries are queued again. A collected delivery is removed from its digest. A delivery
+        that is being sent is neither changed nor counted, unless its lease has expired.
         """
         queued = self._again(
             **_keys_of(webhook_id, "waiting sending given_up given_up_records collected"),

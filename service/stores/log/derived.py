@@ -37,10 +37,10 @@ class DerivedPart:
     """The events of a derived stream that a shard derived in one micro-batch.
 
     Attributes:
-        after: Position after which the micro-batch's range of the shard's log starts.
-        until: Last position of the range.
-        positions: Position of each event's source entry. Empty if no event can belong to a former stream of the same
-            name.
+        after: Position in the shard's log after which the micro-batch starts.
+        until: Position of the last entry of the micro-batch.
+        positions: For each event, the position of the entry from which it was derived. Empty if no event can belong to
+            a former stream of the same name.
     """
 
     shard: int
@@ -266,8 +266,8 @@ def _field(stream: str, shard: int) -> str:
 def _promised(text: str, since: str) -> int | None:
     """Return the time in a stored promise, or None if the promise was made to a former stream of the same name.
 
-    ``since`` is the time at which the present stream was declared. A promise of an older release has no such time and
-    is always accepted.
+    ``since`` is the time at which the present stream was declared. A promise of an older release does not contain this
+    time and is always accepted.
     """
     time_us, _, life = text.partition("@")
     return int(time_us) if time_us and life in ("", since) else None

@@ -31,10 +31,10 @@ def packed(digests: Sequence[bytes | None]) -> bytes:
 
 
 def known_rows(digests: Sequence[bytes | None], numbers: Sequence[int]) -> list[int]:
-    """Return the rows of the repeated events of a batch, in ascending order.
+    """Return the rows of a batch whose events are repeated, in ascending order.
 
-    The script of the intake reports the repeated events as ``numbers``: their indexes among the digests in ``packed``,
-    which leaves out events without a digest.
+    The script that appends events reports repeated events as ``numbers``. These are indexes into the digests in
+    ``packed``, which leaves out events without a digest.
     """
     rows = [row for row, digest in enumerate(digests) if digest is not None]
     return sorted({rows[number] for number in numbers})

@@ -208,7 +208,7 @@ class LogEventPages:
     def _forward(self, page: _Page, event_filter: EventFilter, ends: Sequence[tuple[int, int]], limit: int) -> bool:
         """Add events to a page, and return whether more events may follow.
 
-        Each shard is read from the page's place in the shard up to its position in ``ends``.
+        Each shard is read from its place in the page up to its position in ``ends``.
         """
         unfinished = [shard for shard, end in enumerate(ends) if page.places[shard].is_before(end)]
         open_shards = self._shards(event_filter, unfinished)

@@ -75,8 +75,8 @@ class ShardReport:
 class HostCost:
     """The measured cost of a host: all operators of one kind that read a stream by the same key, in one shard.
 
-    The counts and ``cpu_ns`` are sums over the last ``seconds``, with less weight for older measurements. ``operators``
-    has the number of results by operator.
+    The counts, ``cpu_ns`` and ``seconds`` are sums in which older measurements have less weight. So a count divided by
+    ``seconds`` is a recent rate. ``operators`` has the number of results of each operator.
     """
 
     shard: int

@@ -56,7 +56,7 @@ def moved(record: RegisteredOperator, action: Action, now_us: int | None = None)
 def begun(
     record: RegisteredOperator, before: RegisteredOperator | None, now_us: int | None = None
 ) -> RegisteredOperator:
-    """Return the record of a version that starts to run. The record says since when the version's state exists.
+    """Return the record of a version that starts to run, with the beginning of its matching state.
 
     If ``before`` is given, the version continues the matching state of that version. Otherwise the matching state is
     empty and begins at ``now_us``. If ``now_us`` is None, it begins at the version's time of registration.

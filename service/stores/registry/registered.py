@@ -57,8 +57,8 @@ class RegisteredOperator:
         stage: ``draft`` before the operator's first run, then ``running``, finally ``retired``.
         suspension: The pipeline's report with the reason, if the operator is suspended.
         into: The derived stream that the operator feeds, or empty.
-        held_from: The version that started the current matching state, or 0 for this version.
-        held_since_us: Start of the current matching state, microseconds UTC, or None for this version's registration.
+        held_from: Number of the version that started the current matching state, or 0 if this version started it.
+        held_since_us: Start of the current matching state, microseconds UTC, or None if it started at registration.
         former_feeds: Feeds of earlier versions that this version no longer has, each as a triple of source stream,
             further key and derived stream.
     """

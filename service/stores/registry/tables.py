@@ -191,7 +191,7 @@ class TableStore(Records[RegisteredTable]):
         return min(times, default=0)
 
     def _keep(self, digest: str, path: Path) -> None:
-        """Store the content of a file in pieces, unless all its pieces are stored.
+        """Store the content of a file in pieces, unless all pieces are stored already.
 
         The content expires after an hour unless a version with this digest is registered.
         """

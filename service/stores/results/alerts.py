@@ -309,9 +309,9 @@ class AlertStore:
     def _of_chunks(
         self, chunks: _Chunks, alert_filter: AlertFilter, *, newest_first: bool = False
     ) -> Iterator[StoredAlert]:
-        """Yield the alerts of a stream and pattern from the given chunks, chunk by chunk.
+        """Yield the alerts of a stream and pattern in the order of ``chunks``.
 
-        In each chunk, the oldest alert comes first, or the newest alert if ``newest_first``.
+        In each chunk, the oldest alert comes first or, if ``newest_first``, the newest alert.
         """
         names = [
             [
