@@ -237,11 +237,17 @@ def push_aggregate(plan: Plan, search: Search, aggregate: Int, top: Int, place: 
         search.known[top] = 0
     elif function == AVERAGE:
         is_whole = plan.aggregates[aggregate, OF_LANE] == INTEGERS
-        search.floats[top] = (
-            float(search.sums[aggregate, place]) if is_whole else search.totals[aggregate, place]
-        ) / count
+        total = float(search.sums[aggregate, place]) if is_whole else search.totals[aggregate, place]
+        write_float(search, total / count, top)
     else:
-        search.integers[top], search.floats[top] = search.sums[aggregate, place], search.totals[aggregate, place]
+        search.integers[top] = search.sums[aggregate, place]
+        write_float(search, search.totals[aggregate, place], top)
+
+
+@inlined
+def write_float(search: Search, number: float, top: Int) -> None:
+    """Write a computed float to the stack's top. NaN becomes null."""
+    search.floats[top], search.known[top] = number, np.uint8(not np.isnan(number))
 
 
 @inlined
@@ -310,7 +316,7 @@ def compare(search: Search, operation: Int, lane: Int, top: Int) -> bool:
 def calculate(search: Search, operation: Int, lane: Int, top: Int) -> None:
     """Apply an arithmetic operator to two values that are not null."""
     if lane == FLOATS:
-        search.floats[top] = calculated(operation, search.floats[top], search.floats[top + 1])
+        write_float(search, calculated(operation, search.floats[top], search.floats[top + 1]), top)
     else:
         search.integers[top] = calculated(operation, search.integers[top], search.integers[top + 1])
 
@@ -338,7 +344,7 @@ def divide(search: Search, operation: Int, lane: Int, top: Int) -> None:
             search.known[top] = 0
             return
         quotient = number / by
-        search.floats[top] = quotient if operation == DIVIDE else number - np.trunc(quotient) * by
+        write_float(search, quotient if operation == DIVIDE else number - np.trunc(quotient) * by, top)
         return
     whole, divisor = search.integers[top], search.integers[top + 1]
     if divisor == 0:
