@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,7 +30,8 @@ from nfa.sql.syntax import (
     Value,
     walk,
 )
-from nfa.sql.table import SortedTable, integers_of, unit_of
+from nfa.sql.table import SortedTable, integers_of
+from nfa.sql.time_numbers import TimeNumbers
 from nfa.syntax import NOWHERE, Position
 
 _Code: TypeAlias = list[tuple[int, int]]
@@ -65,6 +65,7 @@ _COMPARISONS: Mapping[str, int] = {
 }
 _UNARY: Mapping[str, int] = {"not": tables.NOT, "negative": tables.NEGATE, "abs": tables.ABSOLUTE}
 _NUMBERS = ("integer", "float")
+_TIMES = ("time", "interval")
 _SUMS: Mapping[tuple[str, str, str], str] = {
     ("time", "+", "interval"): "time",
     ("interval", "+", "time"): "time",
@@ -91,6 +92,10 @@ class Conditions:
     constants: list[tuple[str, Value]] = field(default_factory=list)
     integer_columns: list[tuple[str, Any]] = field(default_factory=list)
     float_columns: list[Any] = field(default_factory=list)
+    positions: list[Position] = field(default_factory=list)
+    times: TimeNumbers = field(default_factory=TimeNumbers)
+    times_of_columns: dict[int, int] = field(default_factory=dict)
+    times_of_constants: dict[int, int] = field(default_factory=dict)
     copied: int = 0
 
     @property
@@ -98,10 +103,18 @@ class Conditions:
         """Whether a condition reads the rows of the match."""
         return bool((self.kinds == tables.CODE).any())
 
-    @cached_property
-    def time_unit(self) -> str:
-        """The unit of the times and intervals that the kernel reads; read when all conditions are compiled."""
-        return unit_of(column for kind, column in self.integer_columns if kind in ("time", "interval"))
+    def times_in(self, code: _Code) -> list[int]:
+        """Return the indices in ``times`` of the columns and constants that a code reads."""
+        indices = []
+        for sign, place in code:
+            match sign:
+                case tables.CONSTANT:
+                    indices.append(self.times_of_constants.get(place))
+                case tables.LEAF if self.leaves[place][tables.LANE] == tables.INTEGERS:
+                    indices.append(self.times_of_columns.get(self.leaves[place][tables.AT_COLUMN]))
+                case tables.AGGREGATE if self.aggregates[place][tables.OF_LANE] == tables.INTEGERS:
+                    indices.append(self.times_of_columns.get(self.aggregates[place][tables.OF_COLUMN]))
+        return [index for index in indices if index is not None]
 
     @property
     def depth(self) -> int:
@@ -244,6 +257,8 @@ class _Compiler:
             return [(tables.NOTHING, 0)], "null"
         kind = kind_of(pa.scalar(value).type)
         self.into.constants.append((kind, value))
+        if kind in _TIMES:
+            self.into.times_of_constants[len(self.into.constants) - 1] = self.into.times.add(pa.array([_in_utc(value)]))
         return [(tables.CONSTANT, len(self.into.constants) - 1)], kind
 
     def _with_missing_row(self, column: Any) -> Any:
@@ -303,8 +318,14 @@ class _Compiler:
             return len(self.into.float_columns) - len(columns), tables.FLOATS, kind
         if kind not in ("boolean", "integer", "text", "time", "interval", "null"):
             raise PatternRefused("type", f"conditions between rows do not read {kind}", position)
+        first = len(self.into.integer_columns)
         self.into.integer_columns.extend((kind, column) for column in columns)
-        return len(self.into.integer_columns) - len(columns), tables.INTEGERS, kind
+        self.into.positions.extend(position for _ in columns)
+        if kind in _TIMES:
+            indices = [self.into.times.add(column, position) for column in columns]
+            self.into.times_of_columns.update(enumerate(indices, first))
+            self.into.times.link(indices)
+        return first, tables.INTEGERS, kind
 
     def _set(self, labels: frozenset[int]) -> int:
         if labels not in self.into.sets:
@@ -324,8 +345,10 @@ class _Compiler:
             by_label = int(len(columns) > 1)
         self._check_kind(aggregate, kind)
         self.into.aggregates.append([function, label_set, column, by_label, lane])
-        result = {"count": "integer", "avg": "float"}.get(aggregate.name, kind)
-        return [(tables.AGGREGATE, len(self.into.aggregates) - 1)], result
+        code = [(tables.AGGREGATE, len(self.into.aggregates) - 1)]
+        if aggregate.name in ("sum", "avg"):
+            self.into.times.link(self.into.times_in(code), aggregate.position)
+        return code, {"count": "integer", "avg": "float"}.get(aggregate.name, kind)
 
     def _check_kind(self, aggregate: Aggregate, kind: str) -> None:
         if aggregate.name in ("sum", "avg") and kind not in (*_NUMBERS, "interval", "null"):
@@ -337,6 +360,8 @@ class _Compiler:
             return self._joined(operation)
         if name in _UNARY:
             code, kind = self.compile(operands[0])
+            if kind in _TIMES:
+                self.into.times.link(self.into.times_in(code), operation.position)
             return [*code, (_UNARY[name], 0)], kind
         if name == "is_null":
             return [*self.compile(operands[0])[0], (tables.IS_NULL, 0)], "boolean"
@@ -368,7 +393,7 @@ class _Compiler:
             )
         code: _Code = []
         for place, choice in enumerate(choices):
-            left, right, kind = _aligned(replace(operation, name="="), compiled, self.compile(choice))
+            left, right, kind = self._aligned(replace(operation, name="="), compiled, self.compile(choice))
             lane = tables.FLOATS if kind == "float" else tables.INTEGERS
             code.extend([*left, *right, (tables.EQUAL, lane), *([(tables.OR, 0)] if place else [])])
         return code, "boolean"
@@ -411,8 +436,9 @@ class _Compiler:
         name, compiled = operation.name, (self.compile(first), self.compile(second))
         (left, kind), (right, other_kind) = compiled
         if result := _SUMS.get((kind, name, other_kind)):
+            self.into.times.link(self.into.times_in([*left, *right]), operation.position)
             return [*left, *right, (_ARITHMETIC[name], tables.INTEGERS)], result
-        left, right, kind = _aligned(operation, *compiled)
+        left, right, kind = self._aligned(operation, *compiled)
         lane = tables.FLOATS if kind == "float" else tables.INTEGERS
         if name in _COMPARISONS:
             return [*left, *right, (_COMPARISONS[name], lane)], "boolean"
@@ -422,7 +448,15 @@ class _Compiler:
 
     def _alike(self, operation: Operation, first: Expression, second: Expression) -> tuple[_Code, _Code, str]:
         """Return the code of two operands, converted to a common kind."""
-        return _aligned(operation, self.compile(first), self.compile(second))
+        return self._aligned(operation, self.compile(first), self.compile(second))
+
+    def _aligned(
+        self, operation: Operation, first: tuple[_Code, str], second: tuple[_Code, str]
+    ) -> tuple[_Code, _Code, str]:
+        left, right, kind = _aligned(operation, first, second)
+        if kind in _TIMES:
+            self.into.times.link(self.into.times_in([*left, *right]))
+        return left, right, kind
 
 
 def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code, str]) -> tuple[_Code, _Code, str]:
@@ -435,17 +469,17 @@ def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code
     return left, right, kind if other_kind == "null" else other_kind
 
 
-def constant_of(value: Value, ranks: Mapping[str, int], time_unit: str) -> tuple[int, float]:
+def constant_of(conditions: Conditions, place: int, ranks: Mapping[str, int]) -> tuple[int, float]:
     """Return a constant as the pair (integer, float) that kernels read; a text is represented by its rank."""
-    match value:
-        case str():
-            return ranks[value], 0.0
-        case bool() | int():
-            return int(value), float(value)
-        case float():
-            return 0, value
+    match conditions.constants[place][1]:
+        case str() as text:
+            return ranks[text], 0.0
+        case bool() | int() as whole:
+            return int(whole), float(whole)
+        case float() as number:
+            return 0, number
         case datetime() | date() | timedelta():
-            return int(integers_of(pa.array([_in_utc(value)]), time_unit)[0]), 0.0
+            return int(conditions.times.numbers[conditions.times_of_constants[place]][0]), 0.0
     return 0, 0.0
 
 
@@ -473,7 +507,10 @@ def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int6
     for place, (kind, column) in enumerate(conditions.integer_columns):
         is_known[place] = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
         ranked = pc.index_in(column.cast(pa.string()), value_set=ordered) if kind == "text" else column
-        values[place] = integers_of(ranked, conditions.time_unit)
+        if kind in _TIMES:
+            values[place] = conditions.times.numbers[conditions.times_of_columns[place]]
+        else:
+            values[place] = integers_of(ranked, position=conditions.positions[place])
     ranks = {str(text): rank for rank, text in enumerate(ordered.to_pylist())} if constants else {}
     return values, is_known, ranks
 

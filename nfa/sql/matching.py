@@ -19,6 +19,7 @@ from nfa.sql.errors import RowPatternFailed
 from nfa.sql.program import Program, build_program
 from nfa.sql.syntax import Clause, Constant, SkipRule
 from nfa.sql.table import SortedTable, integers_of, unit_of
+from nfa.sql.time_sums import refuse_large_sums
 from nfa.syntax import NOWHERE
 from streams import zeros_of
 
@@ -105,8 +106,9 @@ def _plan(
     ranks: Mapping[str, int],
     limits: tuple[int, int, int],
 ) -> Plan:
+    refuse_large_sums(conditions)
     labels = range(len(clause.variables))
-    constants = [constant_of(value, ranks, conditions.time_unit) for _, value in conditions.constants]
+    constants = [constant_of(conditions, place, ranks) for place in range(len(conditions.constants))]
     shows_empty = clause.rows != "omit_empty"
     settings = (_RULES[clause.skip.rule], shows_empty, clause.rows == "unmatched", conditions.has_history, *limits)
     members = [[label in label_set for label in labels] for label_set in conditions.sets]

@@ -171,6 +171,19 @@ def _has_nanoseconds(column: Any) -> bool:
     return getattr(column.type, "unit", None) == "ns" and bool((_stored_integers(column) % 1_000).any())
 
 
+def microseconds_of(column: Any, position: Position) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return times or durations as whole microseconds, rounded down, and the nanoseconds after these. Null becomes 0.
+
+    Raises:
+        PatternRefused: A value is outside the range of int64.
+    """
+    if getattr(column.type, "unit", None) == "ns":
+        whole_ones, rest = np.divmod(_stored_integers(column), 1_000)
+        return whole_ones, rest
+    values = integers_of(column, "us", position)
+    return values, np.zeros_like(values)
+
+
 def integers_of(column: Any, unit: str = "us", position: Position = NOWHERE) -> NDArray[np.int64]:
     """Return whole numbers, booleans, times or durations (in ``unit``) as int64 values. Null becomes 0.
 

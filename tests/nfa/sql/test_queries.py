@@ -293,6 +293,68 @@ def test_times_are_compared_to_the_nanosecond(condition, is_met):
     assert rows(f"SELECT r FROM t {clause}", table) == [{"r": True}] * is_met
 
 
+OUTSIDE = pa.table(
+    {
+        "id": [1, 2],
+        "x": pa.array([100, 200], pa.timestamp("ns")),
+        "late": pa.array([datetime(9999, 12, 31), datetime(9999, 12, 30)], pa.timestamp("us")),
+        "early": pa.array([date(1, 1, 1), date(1, 1, 2)]),
+        "span": [timedelta(days=150_000)] * 2,
+        "ends": pa.array([2**63 - 1, 2**63 - 2], pa.timestamp("ns")),
+    }
+)
+BETWEEN_ROWS = "SELECT r FROM t MATCH_RECOGNIZE (ORDER BY id MEASURES id AS r PATTERN (a b) DEFINE b AS {})"
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_met"),
+    [
+        ("x < a.late AND x > a.early AND x > a.x", True),
+        ("x BETWEEN a.early AND a.late", True),
+        ("x < a.late AND late < a.late AND NOT late = a.late", True),
+        ("x > a.early AND early <= a.early", False),
+        ("max(late) > x AND min(early) < a.x AND max(late) > min(late)", True),
+        ("x > a.x AND a.early < DATE '9999-12-31'", True),
+        ("ends < a.ends AND ends < a.late AND NOT ends >= a.late AND ends > a.early", True),
+        ("x - a.x < INTERVAL '150000' DAY AND late > a.x", True),
+        ("x - a.x > INTERVAL '-150000' DAY", True),
+        ("late - a.late < INTERVAL '0' DAY AND x > a.x", True),
+        ("a.x + INTERVAL '1' DAY < late", True),
+    ],
+)
+def test_times_outside_those_of_nanoseconds_are_compared(condition, is_met):
+    assert rows(BETWEEN_ROWS.format(condition), OUTSIDE) == [{"r": 2}] * is_met
+
+
+@pytest.mark.parametrize("condition", ["late - a.x > a.x - x", "sum(span) > x - a.x"])
+def test_times_outside_those_of_nanoseconds_are_not_added(condition):
+    with pytest.raises(PatternRefused) as refused:
+        rows(BETWEEN_ROWS.format(condition), OUTSIDE)
+    assert refused.value.reason == "overflow"
+    assert "line 1, column 89: " in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_refused"),
+    [
+        ("x - a.x > INTERVAL '0' DAY", True),
+        ("coalesce(x, max(x)) - least(x, a.x) > INTERVAL '0' DAY", True),
+        ("a.x + span + span > x AND x - a.x > INTERVAL '0' DAY", True),
+        ("a.x + span > a.x AND x > a.x", False),
+        ("a.y - y < INTERVAL '0' DAY AND y - CASE WHEN y > a.y THEN a.y ELSE y END > INTERVAL '-1' DAY", False),
+    ],
+)
+def test_a_difference_of_times_that_is_too_large_is_refused(condition, is_refused):
+    extremes = pa.array([-9 * 10**18, 9 * 10**18 + 1], pa.timestamp("ns"))
+    near = pa.array([9 * 10**18, 9 * 10**18 + 1], pa.timestamp("ns"))
+    table = pa.table({"id": [1, 2], "x": extremes, "y": near, "span": [timedelta(days=1)] * 2})
+    if not is_refused:
+        assert rows(BETWEEN_ROWS.format(condition), table) == [{"r": 2}]
+        return
+    with pytest.raises(PatternRefused, match="a sum or difference of times in a condition between rows may be"):
+        rows(BETWEEN_ROWS.format(condition), table)
+
+
 def test_within_counts_nanoseconds():
     table = pa.table({"t": pa.array([100, 1_099, 1_100, 5_000], pa.timestamp("ns"))})
     clause = "MATCH_RECOGNIZE (ORDER BY t MEASURES count(*) AS c PATTERN (A+) WITHIN INTERVAL '0.000001' SECOND)"
@@ -303,7 +365,7 @@ def test_within_counts_nanoseconds():
 def test_a_value_that_conditions_between_rows_cannot_hold_is_refused(other):
     table = pa.table({"id": [1, 2], "x": other})
     clause = "MATCH_RECOGNIZE (ORDER BY id MEASURES id AS r PATTERN (a b) DEFINE b AS x > FIRST(a.x))"
-    with pytest.raises(PatternRefused, match="a value of a column is too large") as refused:
+    with pytest.raises(PatternRefused, match="line 1, column 89: a value of a column is too large") as refused:
         rows(f"SELECT r FROM t {clause}", table)
     assert refused.value.reason == "overflow"
 
