@@ -21,6 +21,7 @@ from nfa.sql.table import SortedTable, integers_of
 
 _Lines = NDArray[np.int64]
 _MAX_SUM = 2.0**63
+_BY_RANK = (pa.types.is_decimal, pa.types.is_uint64)
 _WITH_NULLS = ("array_agg", "max_by", "min_by")  # aggregates that treat nulls as values
 
 
@@ -48,7 +49,10 @@ class Output:
 
     def measure(self, expression: Expression) -> Any:
         """Return the values of a measure on every output row. Unmatched rows have null."""
-        values = column_of(expression, self._read, len(self.rows))
+        if isinstance(expression, Aggregate):
+            values = without_nan(self._aggregate(expression, is_whole=True))
+        else:
+            values = column_of(expression, self._read, len(self.rows))
         is_match = self.matches.is_match[self.records]
         return values if is_match.all() else pc.if_else(pa.array(is_match), values, pa.scalar(None, values.type))
 
@@ -121,7 +125,11 @@ class Output:
         labels = self.matches.labels[lines] if len(self.matches.labels) else np.zeros(len(rows), np.int32)
         return pa.array(self.clause.variables).take(pa.array(labels, mask=~is_present))
 
-    def _aggregate(self, aggregate: Aggregate) -> Any:
+    def _aggregate(self, aggregate: Aggregate, *, is_whole: bool = False) -> Any:
+        """Return the values of an aggregate, which is the whole measure or a part of one.
+
+        ``min`` and ``max`` of decimals and uint64 as a part are float64 and int64, for which all arithmetic is defined.
+        """
         mask = self._label_mask(aggregate.labels)
         operands = [self._of_lines(operand) for operand in aggregate.operands]
         if operands and aggregate.name not in _WITH_NULLS:
@@ -131,6 +139,9 @@ class Output:
         ends = self._ends(is_final=aggregate.is_final)
         kind = kind_of(operands[0].type) if operands else "integer"
         is_number = kind in ("integer", "float", "null") or (kind in ("time", "interval") and aggregate.name != "avg")
+        is_exact = (is_whole or aggregate.is_distinct) and aggregate.name in ("min", "max")
+        if is_exact and any(test(operands[0].type) for test in _BY_RANK):
+            return self._folded_by_rank(aggregate, operands[0], mask, ends)
         if aggregate.name in FOLDED and (is_number or aggregate.name == "count"):
             return self._folded(aggregate, operands[0] if operands else None, mask, ends)
         return self._chosen(aggregate, operands, mask, ends)
@@ -187,6 +198,13 @@ class Output:
         if aggregate.name == "avg":
             return pa.array(values[last] / np.maximum(count[last], 1), mask=~is_present)
         return _typed(values[last], ~is_present, operand.type)
+
+    def _folded_by_rank(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], ends: _Lines) -> Any:
+        """Return the exact minimum or maximum of numbers that a kernel cannot hold: it compares their ranks."""
+        ranks = np.asarray(pc.rank(operand, tiebreaker="dense").to_numpy(zero_copy_only=False), np.int64)
+        lines = np.zeros(int(ranks.max(initial=0)) + 1, np.int64)
+        lines[ranks] = np.arange(len(ranks))
+        return operand.take(pa.array(lines).take(self._folded(aggregate, pa.array(ranks), mask, ends)))
 
     def _running(
         self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], read: _Lines

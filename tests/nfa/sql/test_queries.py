@@ -1,6 +1,7 @@
 """The query around the clause, the columns of its result, and bounds of work."""
 
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -398,6 +399,16 @@ MEASURED = "SELECT * FROM t MATCH_RECOGNIZE (MEASURES {} AS r PATTERN (a+))"
         ("max(DISTINCT x)", ["b", None, "a"], "b"),
         ("min(DISTINCT x)", [2, 1, 1], 1),
         ("min(x)", [[2], [1, 3]], [1, 3]),
+        *(
+            (f"{name}({distinct}x)", pa.array([None, 10**19 + 2, 10**19 + 1, 10**19 + 2], kind), value)
+            for kind, number in ((pa.uint64(), int), (pa.decimal128(38, 0), Decimal), (pa.decimal256(50, 0), Decimal))
+            for name, value in (("min", number(10**19 + 1)), ("max", number(10**19 + 2)))
+            for distinct in ("", "DISTINCT ")
+        ),
+        ("max(x)", pa.array([None], pa.decimal128(38, 0)), None),
+        ("(max(x) - min(x)) / min(x) * 100", pa.array([2, 3], pa.decimal128(38, 18)), 50.0),
+        ("min(x) - max(x)", pa.array([2, 3], pa.uint64()), -1),
+        ("sum(DISTINCT x)", [Decimal("0.5"), Decimal("0.50"), Decimal(2)], 2.5),
         ("arbitrary(DISTINCT x)", [None, "b", "a"], "b"),
         ("max_by(x, x)", pa.array([1, 3, 2], pa.time32("s")), time(0, 0, 3)),
     ],
@@ -417,7 +428,7 @@ def test_values_of_measures_are_exact(measure, values, result):
         ("x / (-1)", [LEAST], "overflow", "/ fails: its result is too large"),
         ("CAST(x AS bigint)", [1e30], "overflow", "bigint fails: its result is too large"),
         ("CAST(x AS bigint)", [2.0**63], "overflow", "bigint fails: its result is too large"),
-        ("max(x)", pa.array([2**63], pa.uint64()), "overflow", "a value of a column is too large"),
+        ("sum(x)", pa.array([2**63], pa.uint64()), "overflow", "a value of a column is too large"),
         ("sum(DISTINCT x)", ["a"], "aggregate", "sum does not take text"),
         ("sum(DISTINCT x)", [True], "aggregate", "sum does not take boolean"),
         ("sum(DISTINCT x)", [date(2026, 1, 1)], "type", "sum adds numbers, not times"),
@@ -441,6 +452,26 @@ def test_a_running_sum_is_refused_where_it_is_shown_and_too_large():
     with pytest.raises(PatternRefused, match="sum fails: its result is too large"):
         rows(f"SELECT r FROM t {clause.format('')}", table)
     assert rows(f"SELECT r FROM t {clause.format('FINAL')}", table) == [{"r": MOST}] * 3
+
+
+@pytest.mark.parametrize("distinct", ["", "DISTINCT "])
+@pytest.mark.parametrize("kind", [pa.uint64(), pa.decimal128(38, 0)])
+def test_running_extremes_of_large_numbers_are_exact(kind, distinct):
+    values = [None, *(10**19 + n for n in (1, 0, 2, 5, 4))]
+    table = pa.table({"k": [1, 1, 1, 1, 2, 2], "x": pa.array(values, kind)})
+    clause = f"""MATCH_RECOGNIZE (PARTITION BY k MEASURES min({distinct}x) AS l, max({distinct}x) AS m,
+      FINAL max({distinct}x) AS f ALL ROWS PER MATCH PATTERN (a+))"""
+    found = rows(f"SELECT l, m, f FROM t {clause}", table)
+    assert [tuple(None if value is None else int(value) - 10**19 for value in row.values()) for row in found] == [
+        (None, None, 2),
+        (1, 1, 2),
+        (0, 1, 2),
+        (0, 2, 2),
+        (5, 5, 5),
+        (4, 5, 5),
+    ]
+    empty = run_query(f"SELECT l, m, f FROM t {clause}", {"t": table.slice(0, 0)}.get)
+    assert empty.schema.types == [kind] * 3
 
 
 def test_running_aggregates_of_distinct_values_begin_anew_in_each_match():
