@@ -2,8 +2,9 @@
 
 Purpose: compile pattern text to a syntax tree, query graph and automaton tables, and match columnar batches with
 kernels. The state of a matcher can be saved and loaded. Promises: results depend only on the events and their order,
-never on the boundaries of batches. An event costs constant work, however many combinations it takes part in. A run that
-can no longer complete ends at the event after which a guard's tables show this. The package does not know constraints.
+never on the boundaries of batches. The work for an event does not grow with the number of combinations that contain it.
+A partial match ends at the first event after which a guard rules out its completion. The package does not know
+constraints, because guards hide them.
 """
 
 from lazy_loader import attach_stub

@@ -48,9 +48,10 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 
 
 def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the index of the first occurrence of each distinct row, and the number of the distinct row for each row.
+    """Number the distinct rows in ascending order.
 
-    Distinct rows are numbered in ascending order. For few rows a dictionary is faster than ``numpy.unique``.
+    The result has the index of the first occurrence of each distinct row, and the number for each row of ``rows``. Few
+    rows are compared in a dictionary, because ``numpy.unique`` is slower there.
     """
     if len(rows) > _FEW_ROWS:
         _, firsts, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -65,15 +66,16 @@ def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 def writable(array: NDArray[Item]) -> NDArray[Item]:
-    """Return a view of an array with the writable type for which kernels are compiled; callers must not write to it."""
+    """Return an array as a writable type, because kernels are compiled for writable arrays only.
+
+    The result shares the memory of ``array``. Callers must not write to it.
+    """
     if array.flags.writeable:
         return array
     return np.asarray(_WritableMemory(array))
 
 
 class _WritableMemory:
-    """The memory of an array, exposed as writable through ``__array_interface__``."""
-
     def __init__(self, array: NDArray[np.generic]) -> None:
         self._array = array  # keeps the memory alive while it is viewed
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}

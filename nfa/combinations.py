@@ -26,7 +26,10 @@ _OF_JOIN = "\0"  # precedes the name of a function that only joins have; no attr
 
 
 class Read(NamedTuple):
-    """A value that an expression reads: an attribute (``function`` is ``value``), or a function of an alias' events."""
+    """A value that an expression reads from an alias.
+
+    If ``function`` is ``value``, this is the attribute ``path``. Otherwise it is the result of the function.
+    """
 
     alias: str
     function: str
@@ -39,7 +42,7 @@ Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
 
 @dataclass(frozen=True, slots=True)
 class CombinedExpression:
-    """An expression over one event of each alias, or over totals of each alias' events.
+    """An expression over combinations that have one event for each alias, or totals of several events for each alias.
 
     ``null_comparisons`` has a sentence for each comparison that is always null.
     """
@@ -58,9 +61,10 @@ class CombinedExpression:
         return frozenset(map(lookup_of, lookups_of(self._expression)))
 
     def holds(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
-        """Return a mask of the combinations for which the value is true.
+        """Return a mask of the combinations for which the expression is true.
 
-        ``values`` has one entry for each of ``reads``, for ``size`` combinations. Times are integers in microseconds.
+        ``values`` has one column for each item of ``reads``, each with ``size`` rows. Times are integers in
+        microseconds.
         """
         return self._values(values, size, tables).is_true
 
@@ -99,7 +103,10 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """Replace calls of functions that only joins have by attributes (see ``_leaf``)."""
+    """Replace calls of ``distinct`` or ``decided_by``, which only joins have, by attributes with a special name.
+
+    ``_leaf`` recognises these attributes.
+    """
     function = "distinct" if takes_totals else "decided_by"
 
     def change(part: Expression) -> Expression | None:
@@ -139,9 +146,9 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
-    """Rewrite the expression over a single event, whose attributes are the values of all aliases.
+    """Replace every value of an alias by an attribute, so that the expression can be evaluated over one row of values.
 
-    These values are added to ``leaves``.
+    Each new attribute is added to ``leaves``, together with the value that it represents.
     """
 
     def change(part: Expression) -> Expression | None:
@@ -161,7 +168,7 @@ def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expres
 
 
 def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:
-    """Return the attribute that represents a value of an alias (see ``_flat``); the value is added to ``leaves``."""
+    """Return the attribute that represents a value of an alias, and add it to ``leaves``."""
     first, inner_path = "".join(attribute.path[:1]), attribute.path[1:]
     join_function = first.removeprefix(_OF_JOIN) if first.startswith(_OF_JOIN) else None
     read = Read(attribute.of or "", join_function or function, inner_path if join_function else attribute.path)

@@ -29,9 +29,10 @@ KindsRead: TypeAlias = dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
 
 
 def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None = None) -> Iterator[Notice]:
-    """Yield a notice for each comparison, with constants or between attributes, that is null for values in ``events``.
+    """Yield a notice for each comparison in a pattern that is null for all values in ``events``.
 
-    At most 100,000 events are read per set of types. ``known`` caches the kinds of their values across patterns.
+    For each set of types, at most 100,000 events are read. Callers that check several patterns can pass the same
+    ``known``: it caches the kinds of values that were read.
     """
     atoms = [atom for atom, _ in all_atoms_of(pattern.event)]
     reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {} if known is None else known)

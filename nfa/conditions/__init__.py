@@ -1,1 +1,1 @@
-"""Conditions in three-valued logic, evaluated over columns of a batch, between the steps of a run, and on a match."""
+"""Conditions in three-valued logic: on an event's columns, between the steps of a run, and on a finished match."""

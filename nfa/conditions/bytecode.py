@@ -1,7 +1,7 @@
 """Programs for conditions between steps, the event columns that the programs read, and memory to run them.
 
-``nfa.kernels.conditions`` defines the instructions. A program is plain data. It remains valid as long as the numbers of
-the columns and texts that it reads do not change.
+``nfa.kernels.conditions`` defines the instructions. A program is plain data. It refers to columns and texts by number,
+so it is valid as long as these numbers do not change.
 """
 
 from __future__ import annotations
@@ -110,15 +110,15 @@ class ColumnTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionScope:
-    """The meaning of the names in a condition.
+    """The scope of a condition: the events to which its names refer.
 
     Attributes:
-        own: Alias of the current event; None in WHERE.
+        own: Alias of the current event, or None in WHERE.
         atoms: The positive atoms of each alias, as bits. An alias that is missing is unbound. For NOT and UNTIL the own
             alias has no atoms.
-        repetitions: For each alias, the number (below 64) of the innermost repetition around both the alias and the
-            condition. A plain reference reads the event of the same iteration. Without such a repetition the alias is
-            missing, or has ``NIL``.
+        repetitions: For each alias, the innermost repetition that surrounds both the alias and the condition, as a
+            number below 64. A plain reference reads the event of the same iteration. Without such a repetition the
+            alias is missing, or has ``NIL``.
     """
 
     own: str | None = None
@@ -272,9 +272,10 @@ class ConditionCompiler:
         return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
 
     def _write_function(self, call: Call, scope: ConditionScope | _EventScope) -> int:
-        """Write a call whose arguments read several events, or a call of constants, which is evaluated here.
+        """Write a call of a function.
 
-        A call that reads a single event is read as a column instead.
+        A call of constants is evaluated here, and its result is written. Calls that read one event never get here,
+        because they are columns.
         """
         if event_of(call) == ():
             (value,) = evaluate(call, {}, 1).to_list()
@@ -295,7 +296,7 @@ class ConditionCompiler:
         return 1 + self._write_body(place, 4, argument, _EventScope(alias, scope.own))
 
     def _write_body(self, place: int, operand: int, argument: Expression, scope: _EventScope) -> int:
-        """Append an argument's program for one event, and write its length into the instruction at ``place``."""
+        """Append the program of an argument for one event, and write its length into the instruction at ``place``."""
         start = len(self._words)
         depth = self._write(argument, scope)
         self._words[place + operand] = (len(self._words) - start) // WIDTH
@@ -350,10 +351,10 @@ class ConditionCompiler:
 
 
 def new_stack(depth: int, nodes: int) -> Stack:
-    """Allocate memory for programs that need at most ``depth`` stack entries.
+    """Allocate the memory in which kernels run programs.
 
-    ``values`` has one additional entry, which counts the values that conditions read. ``nodes`` is at least the length
-    of the longest chain of bound events, for example the number of all nodes.
+    ``depth`` is the largest stack depth of the programs. ``nodes`` is at least the length of the longest chain of bound
+    events. The last entry of ``values`` counts the values that conditions read.
     """
     values = np.zeros(depth + 1, np.int64)
     return Stack(

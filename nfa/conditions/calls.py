@@ -23,7 +23,10 @@ _KNOWN: Mapping[Kind, Callable[[Values], NDArray[np.bool_]]] = {
 
 
 def times_of(values: Values) -> Any:
-    """Return times as an int64 array of microseconds; as a list of microseconds and texts if any time is a text."""
+    """Return times as an int64 array of microseconds.
+
+    If any time is a text, the result is a list with the microseconds and the texts.
+    """
     large = np.clip(values.floats, -_LARGE_US, _LARGE_US).astype(np.int64)
     times = np.where(values.kinds == INTEGER, values.integers, large)
     is_text = np.equal(values.kinds, TEXT)

@@ -1,11 +1,11 @@
-"""An index over the constants of filters, which finds the filters that hold for an event without testing each filter.
+"""An index over the constants of filters. It finds the filters that hold for an event without testing each of them.
 
-The constants of one event type and dimension have consecutive numbers, their *cells*. An event has one cell per
-dimension: the cell of the constant that its value equals, or of the last bound that its value exceeds. Bounds are
-sorted, so the value also exceeds all earlier bounds. If no filter of the dimension holds, the cell is 0.
+The constants of one event type and dimension have consecutive numbers, their *cells*. In each dimension, an event gets
+one cell. This is the cell of the constant that equals its value, or of the last bound that its value exceeds. Bounds
+are sorted, so the value also exceeds all earlier bounds. If no filter of the dimension holds, the cell is 0.
 
 Source: predicate indexes of content-based publish/subscribe (Fabret et al., SIGMOD 2001, section 3; Yan and
-Garcia-Molina, TODS 1994); Esper calls them filter indexes.
+Garcia-Molina, TODS 1994). Esper calls them filter indexes.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Cells:
 
 
 class FilterIndex:
-    """An index over filters, each given as (type code, dimension, constants), which finds the cells of events."""
+    """An index over filters, which finds the cells of events. A filter is a (type code, dimension, constants)."""
 
     def __init__(self, filters: Iterable[tuple[int, Dimension, Iterable[Constant]]] = ()) -> None:
         gathered: dict[int, dict[Dimension, set[Constant]]] = {}
@@ -115,7 +115,7 @@ class FilterIndex:
         return len(self._starts)
 
     def slot(self, code: int, dimension: Dimension) -> int:
-        """Return the row for a type's dimension in the result of ``place``."""
+        """Return the row of ``place``'s result that has the cells of a type in a dimension."""
         return [cells.dimension for cells in self._cells[code]].index(dimension)
 
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:

@@ -27,7 +27,7 @@ _EXACT_BELOW = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of an index: a column of events, and a relation. Its bounds may be exclusive or inclusive."""
+    """A dimension of an index: the column of events that filters compare, and the relation to the constant."""
 
     leaf: Leaf
     relation: Relation
@@ -40,10 +40,11 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A conjunct that holds if and only if the event's value equals one of several constants, or exceeds a bound.
+    """A conjunct of a step that compares a column with constants.
 
-    The constants of ``=`` are texts and numbers, any of which may match. For other relations the only constant is a
-    bound. ``rest`` is the step with its other unary conjuncts only, rewritten by ``without_alias``.
+    For ``=`` and IN, ``constants`` has texts and numbers, and the conjunct holds if the value equals any of them. For
+    other relations it has one bound. ``rest`` is the step with only its other unary conjuncts, in the form of
+    ``without_alias``.
     """
 
     constants: frozenset[Constant]
@@ -51,7 +52,7 @@ class Filter:
 
 
 def filters_of(atom: Atom) -> dict[Dimension, Filter]:
-    """Return the first filter for each dimension among the conjuncts of a step."""
+    """Return the filters among the conjuncts of a step by dimension, and the first one if a dimension has several."""
     unary, _ = split_condition(atom)
     if unary is None:
         return {}
@@ -83,7 +84,10 @@ def _parsed_filter(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]
 
 
 def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, str | float]]:
-    """Yield the comparison with the column on the left, if a column is compared with a constant; otherwise nothing."""
+    """Yield the column, operator and constant of a comparison between a column and a constant.
+
+    If the constant is on the left, the operator is mirrored. Nothing is yielded for other comparisons.
+    """
     mirrored = _MIRRORED.get(comparison.operator)
     for column, operator, other in (
         (comparison.left, comparison.operator, comparison.right),

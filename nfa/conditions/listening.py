@@ -1,7 +1,7 @@
-"""The events to which a pattern listens: every event of a type, or only events in certain cells of a filter index.
+"""Finds the events to which a pattern listens: every event of a type, or only events in some cells of a filter index.
 
-A pattern's steps of one type are put under a filter if each of them has a filter in the same dimension. An event for
-which none of these filters holds concerns no step of the pattern. The filter's comparison need not be tested again.
+The second case needs a filter in the same dimension from each of the pattern's steps of the type. Then an event for
+which none of these filters holds concerns no step of the pattern. The engine does not test the filter again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ TypeCode = int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsOfType:
-    """The steps of a pattern (at least one) that bind or forbid events of a type.
+    """The steps of a pattern, at least one, that bind or forbid events of a type.
 
-    With ``is_apart``, the steps may listen to different constants, because an event that matches no step has no effect.
+    If ``is_apart``, each step may listen to its own constants, because an event that matches no step has no effect.
     """
 
     pattern: int
@@ -33,10 +33,10 @@ class StepsOfType:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The steps of a type that are under a filter.
+    """The steps of a type to which the filter index applies.
 
-    ``cells`` has the cells of each step, ascending. ``reduced`` has each step without the conjuncts implied by its
-    cells.
+    ``cells`` has the cells of each step, ascending. ``reduced`` has each step without the conjuncts that its cells
+    imply.
     """
 
     cells: Mapping[Atom, tuple[int, ...]]
@@ -51,7 +51,7 @@ class Listening:
     placed: Mapping[tuple[int, TypeCode], Placed] = field(default_factory=dict)
 
     def cells_of(self, pattern: int, code: TypeCode, atom: Atom) -> tuple[int, ...]:
-        """Return the cells to which a step listens; only ``NO_CELL`` if it listens to every event of the type."""
+        """Return the cells to which a step listens; only ``NO_CELL`` if the step listens to every event of the type."""
         placed = self.placed.get((pattern, code))
         return (NO_CELL,) if placed is None else placed.cells[atom]
 
@@ -66,16 +66,20 @@ class Listening:
         return atom if placed is None else placed.reduced[atom]
 
     def reduced_for_all(self, pattern: int, codes: Sequence[TypeCode], atom: Atom) -> Atom:
-        """Return a step without the conjuncts that its cells imply, if the result is the same for all of its types.
+        """Return a step without the conjuncts that its cells imply for each of the types ``codes``.
 
-        Otherwise the step is returned unchanged.
+        If the types imply different conjuncts, the step is returned unchanged.
         """
         reduced_steps = {self.reduced(pattern, code, atom) for code in codes}
         return reduced_steps.pop() if len(reduced_steps) == 1 else atom
 
 
 def listen(groups: Iterable[StepsOfType]) -> Listening:
-    """Put steps under filters: each group under an equality if possible, in the dimension with the most constants."""
+    """Build the filter index for the steps of all patterns.
+
+    Each group of steps gets one dimension in which all its steps have filters. Equality is preferred to bounds, and
+    then the dimension with the most constants.
+    """
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
     for group, dimensions in filters.items():
@@ -132,7 +136,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """Return the constants under which the index has each step. If they are bounds, all steps share the weakest one."""
+    """Return the constants under which the index finds each step. Steps with bounds share the weakest bound."""
     all_constants = frozenset[Constant]().union(*(step_filter.constants for step_filter in filters))
     bounds = [constant for constant in all_constants if isinstance(constant, tuple)]
     if group.is_apart and not bounds:

@@ -35,7 +35,7 @@ def lookup_of(call: Call) -> Lookup:
 
 
 def deadline_of(business: BusinessTime) -> Call:
-    """Return a call that computes the end of a WITHIN window in business time from the window's first event."""
+    """Return a call that computes the deadline of a WITHIN in business time, from the first event of a match."""
     time = Call("time", (Attribute(()),))
     name, amount = ADD_BUSINESS_TIME.name, business.us
     if amount is None:
@@ -44,9 +44,10 @@ def deadline_of(business: BusinessTime) -> Call:
 
 
 def of_each_event(call: Call) -> Expression:
-    """Rewrite a business duration between two events as a difference of functions of one event each.
+    """Rewrite a business duration between two events as the difference of two calls that read one event each.
 
-    Other calls are returned unchanged.
+    Calls that read one event are columns, which the matcher can compute before it combines events. Calls of other
+    functions are returned unchanged.
     """
     if call.name != BUSINESS_DURATION.name or event_of(call) is not None:
         return call
@@ -61,7 +62,10 @@ def looked_up(
     size: int,
     times_us: NDArray[np.int64] | None,
 ) -> Values:
-    """Return the values of a lookup on ``size`` rows at ``times_us``; ``values`` evaluates the keys."""
+    """Return the values of a lookup on ``size`` rows.
+
+    Row ``i`` is looked up as the table was at ``times_us[i]``. The function ``values`` evaluates the keys.
+    """
     if call.name in _OF_CALENDARS:
         return _by_calendar(call, tables, values, size, times_us)
     table, column, keys = _parts(call)

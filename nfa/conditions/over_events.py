@@ -1,7 +1,7 @@
-"""Rewrites patterns with FOR EACH ROW as patterns over events that have the columns of the row as attributes.
+"""Rewrites patterns with FOR EACH ROW as patterns that only read events.
 
-The matcher repeats an event for each row that it concerns, and adds the columns of the row as attributes under the
-row's alias (``nfa.lanes.row_lane``). The pattern returned by ``over_events`` reads these attributes.
+The matcher copies an event for each table row that the event concerns. The copy has the columns of the row as
+attributes under the row's alias (``nfa.lanes.row_lane``). ``over_events`` returns the pattern that reads the copies.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _of_step(attribute: Attribute, is_group: bool) -> Expression:
 def _sure_steps(event: Node) -> list[tuple[str, bool]]:
     """Return the alias of a step that every match binds, or all aliases if there is no such step.
 
-    Each alias has a flag: whether it may have several events.
+    The flag of an alias is true if it may have several events.
     """
     steps = dict(_steps(event, is_sure=True, is_group=False))
     sure = [(alias, is_group) for alias, (is_sure, is_group) in steps.items() if is_sure]

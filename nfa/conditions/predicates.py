@@ -67,10 +67,10 @@ _LEAVES: Mapping[str, OneOf["#time", "#type", "#id", "#key"]] = {
 
 @dataclass(frozen=True, slots=True)
 class PredicateTable:
-    """The distinct pairs (types, unary condition) of the given steps; types are sorted.
+    """The distinct unary conditions of steps, each with the sorted types of its steps.
 
-    The unary condition is the first result of ``split_condition``. ``rows`` maps each pair to its row in the result of
-    ``evaluate``, from 1; row ``ALWAYS`` is true everywhere.
+    The unary condition is the first result of ``split_condition``. ``rows`` has the row, from 1, of each condition in
+    the result of ``evaluate``. Row ``ALWAYS`` is true everywhere.
     """
 
     rows: Mapping[tuple[Types, Expression], int]
@@ -232,7 +232,7 @@ def sources_of(expression: Expression) -> Iterator[Source | Elements]:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """Return the column from which an expression is read, or None if it is not read from a single column.
+    """Return the column from which an expression is read, or None if it has to be computed from several columns.
 
     A column has stored values, or the results of a function of one event.
     """
@@ -251,7 +251,7 @@ def leaf_of(expression: Expression) -> Leaf | None:
 
 
 def reads_tables(expression: Expression) -> bool:
-    """Check whether the value depends on reference tables. A lookup is a column even if its arguments are constants."""
+    """Check whether an expression has a lookup, so that its value depends on reference tables."""
     return next(lookups_of(expression), None) is not None
 
 
@@ -266,7 +266,7 @@ def leaves_of(expression: Expression) -> Iterator[Leaf]:
 
 
 def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
-    """Evaluate an expression without aliases, which reads the current event only, on ``size`` rows."""
+    """Evaluate an expression on ``size`` rows. It must read the current event only, and have no aliases."""
     match expression:
         case Literal():
             return Values.of_constant(expression.value, size)
@@ -299,9 +299,9 @@ def evaluate_with_tables(
     tables: Tables | None,
     times_us: NDArray[np.int64] | None = None,
 ) -> Values:
-    """Evaluate as ``evaluate`` does, with lookups that read tables at the given times.
+    """Evaluate an expression that may have lookups, which read ``tables`` as they were at ``times_us``.
 
-    The values of lookups are added to ``columns``.
+    Otherwise this is ``evaluate``. The values of the lookups are added to ``columns``.
     """
     for lookup in lookups_of(expression):
         columns[lookup] = looked_up(lookup, tables, lambda key: evaluate(key, columns, size), size, times_us)
@@ -346,9 +346,9 @@ def elements_of(call: Call) -> Elements:
 
 
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
-    """Return the values of a function of lists, or null where the entry of ``lists`` is not a list.
+    """Return the values of a function of lists. They are null where the entry of ``lists`` is not a list.
 
-    An element that is not an object is read as an object with the member ``value``.
+    The function reads members of the elements. An element that is not an object counts as ``{"value": element}``.
     """
     each = cast(Each, call.arguments[-1]).inner
     is_list = np.array([isinstance(entry, list) for entry in lists], np.bool_)

@@ -41,9 +41,10 @@ def project(
 
 
 def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: Tables | None = None) -> list[Scalar]:
-    """Return the value of an expression for each match, None for null; every reference must have an alias.
+    """Return the value of an expression for each match, or None where it is null.
 
-    A plain reference reads the alias' last event. Aggregates over several aliases, and ``prev``, are not supported.
+    Every reference must have an alias. A plain reference reads the alias' last event. Aggregates over several aliases,
+    and ``prev``, are not supported.
     """
     if (scalars := _read(expression, matches, tables)) is not None:
         return scalars

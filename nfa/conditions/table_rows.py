@@ -1,8 +1,8 @@
 """The rows of a table for patterns with FOR EACH ROW, and the index that finds the rows that an event concerns.
 
-A step's conjuncts ``attribute = t.column`` are filters whose constants are the values of the column (ADR 30). So an
-event concerns the rows that have its values. Without such conjuncts, an event of a step at which a match can begin
-concerns every row. Events of other steps only concern the rows with open traces.
+A conjunct ``attribute = t.column`` of a step is a filter whose constants are the values of the column (ADR 30). With
+such conjuncts, an event concerns the rows whose columns equal its attributes. Without them, the event concerns every
+row if a match can begin at the step, and otherwise the rows that have open traces.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ _MOST_EQUALITIES = 3  # maximum number of equalities of one step in the index
 
 
 def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Split the keys of row traces into event keys, row keys and row values, the latter two as JSON."""
+    """Split the names of traces of table rows into three columns: event key, row key, and values of the row.
+
+    The last two are JSON.
+    """
     parts = pc.split_pattern(keys, SEPARATOR, max_splits=2, reverse=True)
     key, row, values = (pc.list_element(parts, place) for place in range(3))
     return key, row, values
@@ -60,7 +63,7 @@ def row_keys(names: pa.Array) -> pa.Array:
 
 
 class RowsRead(NamedTuple):
-    """The table that the patterns of a lane (per-key matcher) read: its name, the row's alias, and the columns read."""
+    """The table that the patterns of a lane (per-key matcher) read, with the row's alias and the columns' names."""
 
     table: str
     alias: str
@@ -68,7 +71,10 @@ class RowsRead(NamedTuple):
 
     @property
     def keys(self) -> tuple[Path, ...]:
-        """The keys of the lane: a path with an empty first name, which no ``WHERE [..]`` can contain."""
+        """The keys that distinguish the lane from others: one path with an empty first name.
+
+        ``WHERE [..]`` cannot contain such a path.
+        """
         return (("", *self[:2], *self.columns),)
 
     @classmethod
@@ -86,8 +92,8 @@ class TableRows:
     """The rows of one version of a table, with the columns that patterns read.
 
     Attributes:
-        names: Each row as text: its key, with columns in ascending order of name, and the values of the columns that
-            are read, both as JSON objects.
+        names: For each row, a text that identifies its content. It joins two JSON objects: the key, with columns in
+            ascending order of name, and the values of the columns that are read.
         hashes: Hashes of the names. Rows with the same key and values are the same row in all versions.
     """
 
@@ -123,7 +129,7 @@ class TableRows:
         return np.argsort(self.hashes)
 
     def numbers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the index of the row with each hash, or -1 if there is no such row."""
+        """Return, for each hash, the index of the row whose name has this hash, or -1 if there is no such row."""
         if not len(self):
             return np.full(len(hashes), -1, np.int64)
         rows = self._order[np.searchsorted(self.hashes, hashes, sorter=self._order) % len(self)]
@@ -132,10 +138,10 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """The lookup of a step's rows, by event attributes that equal columns of the row (``equal``).
+    """How the rows that an event concerns at a step are found.
 
-    Without such equalities, an event concerns every row if ``opens``, otherwise the rows with open traces. ``test`` is
-    a further condition on an event and a row; None: no condition.
+    ``equal`` has the event attributes that must equal columns of the row. If it is empty, an event concerns every row
+    if ``opens``, and otherwise the rows with open traces. ``test`` is a further condition on event and row, or None.
     """
 
     types: tuple[str, ...] | None
@@ -146,9 +152,10 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """The rows that events of a type concern at a step, sorted by a number that combines the cells of their values.
+    """A table of the rows that events of a type concern at a step.
 
-    ``cells`` has the distinct numbers, ``ends`` the ends of their ranges in ``rows``.
+    The cells of an event's values are combined to one number. ``cells`` has the distinct numbers, ascending. ``ends``
+    has the ends of their ranges in ``rows``.
     """
 
     code: int
@@ -171,9 +178,9 @@ class RowIndex:
     Args:
         rows: The rows.
         patterns: The patterns' events, as ``over_events`` rewrites them.
-        row: Alias of the row, the same in all patterns.
-        follows: Types whose events concern all rows with open traces; None: all types. Types of steps without an
-            equality with a column are added.
+        row: Alias of the row, which all patterns share.
+        follows: Types whose events concern all rows with open traces, or None for all types. Types of steps that can
+            only be reached in open traces, and have no equality with a column, are added.
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
@@ -214,10 +221,10 @@ class RowIndex:
         open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
         ending: NDArray[np.intp],
     ) -> Concerned:
-        """Return the rows that each event concerns, sorted by event and row; ``reader`` reads the same batch.
+        """Return the rows that each event concerns, sorted by event and row. ``reader`` reads the same batch.
 
-        ``open_pairs`` has the hashed correlation keys and the rows of open traces. Events in ``ending`` concern all
-        rows with an open trace of their key.
+        ``open_pairs`` has the open traces, each as a hashed correlation key and a row. An event in ``ending`` concerns
+        all rows that have an open trace with the event's key.
         """
         parts = [*self._rows_by_values(batch, reader), *self._every_row(batch, reader)]
         if len(following := np.union1d(self._following(batch), ending)):
@@ -261,7 +268,7 @@ class RowIndex:
                 yield self._passing(probe.test, reader, Concerned(np.repeat(events, len(self._rows)), rows))
 
     def _passing(self, test: Expression | None, reader: BatchColumns, pairs: Concerned) -> Concerned:
-        """Return the pairs of events and rows that pass a test. Testing here avoids copies of the other pairs."""
+        """Return the pairs of events and rows for which a test is true. The other pairs need not be copied then."""
         if test is None or not len(pairs.events):
             return pairs
         leaves = set(leaves_of(test))
@@ -293,7 +300,7 @@ class RowIndex:
         return _Join(code, slots, distinct, np.cumsum(sizes), rows[order])
 
     def _combined(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Combine each column of ``cells`` to one number; equal columns have equal numbers."""
+        """Return one number for each column of ``cells``. Equal columns have equal numbers."""
         numbers = np.zeros(cells.shape[1], np.int64)
         for row in cells:
             numbers = numbers * self._index.size + row
@@ -306,7 +313,10 @@ def _with_open_traces(
     open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
     parts: Sequence[Concerned],
 ) -> Concerned:
-    """Return the rows with an open trace under the key of each given event; pairs in ``parts`` count as open."""
+    """Return, for each given event, the rows that have an open trace with the event's key.
+
+    ``open_pairs`` has the open traces before the batch. The pairs in ``parts`` may open traces, so they count as open.
+    """
     keys = np.concatenate([open_pairs[0], *(homes[part.events] for part in parts)])
     rows = np.concatenate([open_pairs[1], *(part.rows for part in parts)])
     order = np.lexsort((rows, keys))
@@ -346,10 +356,10 @@ def _constants(column: pa.Array) -> list[Constant | None]:
 
 
 def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
-    """Yield each step, the columns by which the index finds the rows of its events, and a flag.
+    """Yield each step, with the columns by which the index finds the rows of its events, and a flag.
 
-    The flag matters for steps without columns. It is true if their events concern every row, and false if they concern
-    only rows with open traces.
+    The flag is for steps without columns. If it is true, their events concern every row. Otherwise they concern only
+    rows with open traces.
     """
     for atom, opens in _steps(event, follows=False):
         columns = () if atom.is_any_type else tuple(column for _, column in _equalities(atom, row))
@@ -366,9 +376,10 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
 
 
 def _is_test(conjunct: Expression, row: str) -> bool:
-    """Check whether a conjunct is left to be tested, and can be tested before events have columns of the row.
+    """Check whether a conjunct is tested for pairs of an event and a row, before the event is copied for the row.
 
-    Conjuncts that the index evaluates are not tested here. The engine tests every conjunct again.
+    Conjuncts that the index evaluates, and calls that read the row, are not tested here. The engine tests all
+    conjuncts.
     """
     computed = [leaf for leaf in leaves_of(conjunct) if isinstance(leaf, Call)]
     is_answered = next(_equality(conjunct, row), None) is not None
@@ -400,7 +411,7 @@ def _reads_row(expression: Expression, row: str) -> bool:
 
 
 def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
-    """Yield each step of a composite event, with a flag: whether the step may concern a trace without bound events."""
+    """Yield each step of a composite event, with a flag: can the step be reached in a trace without bound events?"""
     match node:
         case Atom():
             yield node, not follows
