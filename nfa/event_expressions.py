@@ -45,13 +45,16 @@ _MOST_EXACT = 2**53  # of integers as floats
 
 @dataclass(frozen=True, slots=True)
 class EventExpression:
-    """An expression over one event: names are attributes; ``type``, ``key`` and ``time(event)`` read other members."""
+    """An expression over one event. Its names are attributes of the event.
+
+    Other members of the event are written ``type``, ``key`` and ``time(event)``.
+    """
 
     _expression: Expression
 
     @property
     def names(self) -> frozenset[str]:
-        """The attribute paths, with dots between the names."""
+        """The paths of the attributes that the expression reads, as text with dots between the names."""
         return frozenset(".".join(attribute.path) for attribute in attributes_of(self._expression) if attribute.path)
 
     @property
@@ -68,18 +71,18 @@ class EventExpression:
         return [sentence for sentence, _ in null_comparisons(named, of_names)]
 
     def column(self, columns: BatchColumns, rows: NDArray[np.intp]) -> list[Scalar]:
-        """Return the value for each of the given events of a batch, as plain JSON, where null is None."""
+        """Return the value of the expression for each given event of a batch, as plain JSON; null becomes None."""
         return self._values(columns, rows).to_list()
 
     def holds(self, columns: BatchColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return a mask of the rows for which the value is true."""
+        """Return a mask of the given events for which the expression is true."""
         return self._values(columns, rows).is_true
 
     def holds_of(self, columns: Mapping[str, Any], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
-        """Return a mask of ``size`` rows for which the value is true.
+        """Return a mask of ``size`` rows for which the expression is true.
 
-        Names refer to ``columns`` instead of event attributes. A column has plain JSON values, or kinds, integers and
-        floats as in ``Values``. Lookups read ``tables``.
+        The names in the expression refer to ``columns``, not to attributes of events. A column has plain JSON values,
+        or kinds, integers and floats as in ``Values``. Lookups read ``tables``.
         """
         source_values: dict[Leaf, Values] = {
             leaf: Values.of_columns(columns[".".join(leaf)])
@@ -90,7 +93,10 @@ class EventExpression:
 
     @property
     def bounds(self) -> Iterator[tuple[str, float, float]]:
-        """Attributes, each with a range of numbers. The expression is only true if every attribute is in its range."""
+        """Yield attributes, each with the least and the greatest number for which the expression can be true.
+
+        These bounds are necessary: the expression is not true if an attribute is outside its bounds or is no number.
+        """
         whole = self._expression
         for conjunct in whole.operands if isinstance(whole, Both) else (whole,):
             match conjunct:
@@ -102,7 +108,7 @@ class EventExpression:
 
     @property
     def is_in_bounds(self) -> bool:
-        """Whether the expression is true whenever all attributes of ``bounds`` are numbers in their ranges."""
+        """Whether the bounds are also sufficient: if all attributes are within ``bounds``, the expression is true."""
         whole = self._expression
         for operand in whole.operands if isinstance(whole, Both) else (whole,):
             match operand:
@@ -116,7 +122,7 @@ class EventExpression:
         return True
 
     def numbers(self, columns: BatchColumns, rows: NDArray[np.intp]) -> tuple[NDArray[Any], ...]:
-        """Return kinds, integers and floats of the values for the given events of a batch, as in ``Values``."""
+        """Return the values of the expression for the given events as kinds, integers and floats, as in ``Values``."""
         values = self._values(columns, rows)
         return values.kinds, values.integers, values.floats
 
@@ -150,12 +156,15 @@ def _resolved(text: str) -> Expression:
 
 
 def columns_of_events(batch: EventBatch) -> BatchColumns:
-    """Return a reader of a batch for several expressions; the data of each event are parsed once."""
+    """Return a reader of a batch. Expressions that share the reader parse the data of each event only once."""
     return BatchColumns(batch)
 
 
 def _of_event(expression: Expression) -> Expression:
-    """Rewrite the expression so that every name belongs to the event, and ``type`` is the event's type."""
+    """Rewrite an expression so that the matcher can evaluate it: every name gets the event's alias.
+
+    The name ``type`` becomes a call that returns the event's type.
+    """
 
     def change(part: Expression) -> Expression | None:
         match part:

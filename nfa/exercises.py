@@ -1,7 +1,7 @@
-"""Exercises: small runs of a matcher that call the same kernels as real work, to compile them (``streams.compiling``).
+"""Exercises: small runs of a matcher that compile its kernels in advance, for ``streams.compiling``.
 
-Which kernels a matcher calls depends on its engines and on whether its state is saved. These features are part of the
-name under which other processes find the exercise, so each combination is recorded separately.
+The kernels depend on the engines that a matcher runs, on its idle timeout, and on whether its state is saved. Such
+features are part of the exercise's name, under which processes tell each other which kernels they need.
 ``constraints.exercises`` adds guards.
 """
 
@@ -41,9 +41,9 @@ _LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
 
 
 def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
-    """Return the features of a matcher that runs the patterns without saving state.
+    """Return the features of a matcher that runs the given patterns. The feature for saved state is not included.
 
-    ``is_idling``: whether the matcher has an idle timeout.
+    ``is_idling`` says whether the matcher has an idle timeout.
     """
     engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
     flags = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
@@ -51,7 +51,7 @@ def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idli
 
 
 def matching_exercise(features: Collection[str]) -> str:
-    """Return the name of the exercise for the kernels of a matcher with these features, without a guard."""
+    """Return the name of the exercise for the kernels of a matcher that has these features and no guard."""
     return f"{__name__}:matching:{','.join(feature for feature in MATCHER_FEATURES if feature in features)}"
 
 
@@ -61,9 +61,10 @@ def matching(features: str) -> int:
 
 
 def play(features: Collection[str], guard: Guard | None = None) -> int:
-    """Run a few patterns on a few traces and return the number of matches.
+    """Run a few patterns on a few traces, so that all kernels of a matcher are called, and return the number of
+    matches.
 
-    Afterwards time passes, a trace is ended, and the input ends.
+    After the traces, time passes, a trace is ended, and the input ends.
     """
     _look_up()
     guards = {} if guard is None else {1: guard}

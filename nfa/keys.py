@@ -11,10 +11,10 @@ _KEY: Path = ("key",)
 
 
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
-    """Check whether a pattern's keys are empty or contain the events' key.
+    """Check whether a pattern's keys are empty or contain the correlation key of the events.
 
-    If so, each trace of the pattern is a trace of the events' key, or a part of one. ``key_paths`` are names of the
-    events' key in ``WHERE [..]``, besides ``key``.
+    If so, all events of a match have the same correlation key. ``key_paths`` are further names that ``WHERE [..]`` may
+    use for the correlation key, besides ``key``.
     """
     return not pattern.keys or not {_KEY, *key_paths}.isdisjoint(pattern.keys)
 
@@ -31,10 +31,10 @@ def require_own_key(pattern: Pattern, key_paths: Collection[Path]) -> None:
 
 
 def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "") -> None:
-    """Raise ``KeyMismatch`` if a pattern's keys lack the events' key, or if it has finer keys and FOR EACH ROW.
+    """Raise ``KeyMismatch`` if a pattern's keys lack the correlation key, or if FOR EACH ROW has finer keys.
 
-    ``key_paths`` are as in ``has_key``; messages use the shortest one as the name of the key. ``advice`` names other
-    possible corrections and is added to the message.
+    ``key_paths`` are as in ``has_key``. Messages call the key by the shortest of these. ``advice`` is appended to the
+    message, for example to name other corrections.
     """
     if has_key(pattern, key_paths):
         require_own_key(pattern, {_KEY, *key_paths})

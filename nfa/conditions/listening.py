@@ -77,8 +77,8 @@ class Listening:
 def listen(groups: Iterable[StepsOfType]) -> Listening:
     """Build the filter index for the steps of all patterns.
 
-    Each group of steps gets one dimension in which all its steps have filters. Equality is preferred to bounds, and
-    then the dimension with the most constants.
+    A group is indexed in one dimension, in which all its steps have filters and which has enough constants. Equality is
+    preferred to bounds, and many constants are preferred to few.
     """
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}

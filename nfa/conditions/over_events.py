@@ -90,7 +90,6 @@ def _steps(node: Node, *, is_sure: bool, is_group: bool) -> Iterator[tuple[str, 
 
 
 def _changed(node: Node, row: str) -> Node:
-    """Rewrite the conditions of a part to read columns of the row as attributes of the current event."""
     match node:
         case Atom():
             return _changed_atom(node, row)

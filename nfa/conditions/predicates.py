@@ -341,7 +341,7 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
 
 
 def elements_of(call: Call) -> Elements:
-    """Return the column of the lists that a function of lists reads."""
+    """Return the column of lists over which a function of lists runs."""
     return Elements(cast(Attribute, call.arguments[0]).path)
 
 

@@ -54,9 +54,9 @@ def is_unary(expression: Expression) -> bool:
 
 
 def event_of(expression: Expression) -> tuple[str | None, ...] | None:
-    """Return the alias of the single event that an expression reads, as a tuple.
+    """Return the alias of the only event that an expression reads, as a tuple.
 
-    The tuple is empty if the expression reads no event. The result is None if it reads several events.
+    The tuple is empty if the expression reads no event. The result is None if the expression may read several events.
     """
     aliases = {attribute.of for attribute in attributes_of(expression)}
     if len(aliases) > 1 or any(call.name == "prev" or call.name in AGGREGATES for call in calls_of(expression)):

@@ -14,11 +14,12 @@ DROPPED = -1  # in a renumbering, the entry of a dropped text
 
 
 class TextPool:
-    """A pool of distinct texts, numbered from 0 in order of insertion.
+    """A pool of distinct texts, each with a number. Numbers begin at 0 and follow the order of insertion.
 
-    Equal texts have equal numbers. The bytes are UTF-8, whose order is the order of code points. Numbers are stable
-    until ``compact``. Text ``n`` is ``data[offsets[n]:offsets[n + 1]]``. These arrays are replaced when they grow, so
-    callers must fetch them again after texts were interned.
+    Kernels compare texts by number, because equal texts have equal numbers. They compare the order of texts by UTF-8
+    bytes, whose order is that of code points. Text ``n`` is ``data[offsets[n]:offsets[n + 1]]``. Only ``compact``
+    changes numbers. Both arrays are replaced when they grow, so callers must fetch them again after texts were
+    interned.
     """
 
     def __init__(self, *, texts: int = 64, size_bytes: int = 1_024) -> None:
@@ -49,9 +50,9 @@ class TextPool:
         return _decoded(self.data, int(self.offsets[number]), int(self.offsets[number + 1]))
 
     def compact(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Drop all texts except the numbers ``used``, and renumber the others in their old order.
+        """Drop all texts except those with the numbers ``used``, and renumber the remaining texts in their old order.
 
-        ``used`` may be in any order and have duplicates. The result has, for each old number, the new number or
+        ``used`` may be in any order and have duplicates. The result has the new number for each old number, or
         ``DROPPED``.
         """
         size = len(self)
@@ -67,7 +68,7 @@ class TextPool:
         return renumbering
 
     def dump(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return offsets (length + 1,) and bytes without free space; ``load`` reads them."""
+        """Return the pool as two arrays for ``load``: offsets, one more than there are texts, and the bytes in use."""
         return self.offsets[: len(self) + 1].copy(), self.data[: self.size_bytes].copy()
 
     @classmethod

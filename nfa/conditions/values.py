@@ -52,10 +52,11 @@ _PLAIN: Sequence[Callable[[int, float, str], Any]] = (  # indexed by kind
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A column of values: ``kinds`` has the kind (``NULL`` to ``TEXT``) of each row's value; other arrays have values.
+    """A column of values, each of which is null, a boolean, an integer, a float or a text.
 
-    ``integers`` has integers, and booleans as 0 and 1; ``floats`` has numbers of both kinds; ``texts`` has strings, and
-    empty texts on other rows. ``arrow`` is the same column of texts in Arrow, if known.
+    ``kinds`` has the kind of each row's value, from ``NULL`` to ``TEXT``. ``integers`` has the integers, and booleans
+    as 0 and 1. ``floats`` has all numbers. ``texts`` has the texts, and an empty text on other rows. ``arrow`` is the
+    column of texts in Arrow, if the caller had it.
     """
 
     kinds: NDArray[np.uint8]
@@ -74,7 +75,7 @@ class Values:
 
     @classmethod
     def of_columns(cls, items: Any) -> Values:
-        """Build the column of plain JSON values, or of a tuple (kinds, integers, floats) of arrays without texts."""
+        """Build the column from plain JSON values, or from a tuple (kinds, integers, floats) if there are no texts."""
         if not isinstance(items, tuple):
             return cls.of(items)
         kinds, integers, floats = items
@@ -91,7 +92,7 @@ class Values:
 
     @classmethod
     def of_arrow(cls, column: pa.Array) -> Values:
-        """Build the column of a typed Arrow array; types other than int64, float64 and string are read row by row."""
+        """Build the column from an Arrow array. Types other than int64, float64 and string are slower to read."""
         size = len(column)
         if size and not column.null_count and pa.types.is_float64(column.type):
             return of_floats(numbers_of(column), np.ones(size, np.bool_))
@@ -129,7 +130,10 @@ class Values:
 
     @classmethod
     def of_lists(cls, items: Sequence[Any]) -> Values:
-        """Build a column of JSON values for functions of lists: ``texts`` has the values, every kind is ``NULL``."""
+        """Build a column of any JSON values, for functions of lists only.
+
+        The values are in ``texts``. Every kind is ``NULL``, so all other code reads null.
+        """
         size = len(items)
         lists = np.fromiter(items, np.object_, size)
         return cls(np.full(size, NULL, np.uint8), np.zeros(size, np.int64), np.zeros(size), lists)
@@ -141,7 +145,7 @@ class Values:
 
     @classmethod
     def of_truth(cls, is_true: NDArray[np.bool_], is_null: NDArray[np.bool_]) -> Values:
-        """Build a column of truth values; where ``is_null`` is true, the value is null."""
+        """Build a column of truth values. A value is null where ``is_null`` is true, whatever ``is_true`` says."""
         kinds = np.where(is_null, NULL, BOOLEAN).astype(np.uint8)
         integers = (is_true & ~is_null).astype(np.int64)
         return cls(kinds, integers, np.zeros(len(kinds)), _no_texts(len(kinds)))
@@ -158,9 +162,9 @@ class Values:
         ]
 
     def to_arrow(self) -> pa.Array | None:
-        """Return the column in Arrow, as ``of_arrow`` reads it.
+        """Return the column in the Arrow form that ``of_arrow`` reads.
 
-        The result is None if values have several kinds or are not valid Unicode.
+        The result is None if the values have several kinds, or if a text is not valid Unicode.
         """
         if self.arrow is not None:
             return self.arrow
@@ -220,9 +224,9 @@ def _no_texts(size: int) -> NDArray[np.object_]:
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:
-    """Build the column of items that all have one of the types str, int and float.
+    """Build the column if all items are str, all are int, or all are float, because these columns are fast to build.
 
-    The result is None if they do not, or if an integer exceeds int64.
+    The result is None for other items, or if an integer exceeds int64.
     """
     types = set(map(type, items))
     if types == {str}:
@@ -269,9 +273,9 @@ def all_of(operands: Sequence[Values], size: int) -> Values:
 
 
 def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
-    """Compare two numbers (as float64 unless both are integers), two texts, or two booleans (equality only).
+    """Compare two columns row by row: numbers with numbers, texts with texts, and booleans for equality only.
 
-    The result is null for other operands.
+    Two integers are compared exactly, other numbers as float64. The result is null for other pairs of kinds.
     """
     compare = COMPARE[sign]
     both_integers = (left.kinds == INTEGER) & (right.kinds == INTEGER)

@@ -25,9 +25,9 @@ class Parameter:
     """A parameter of a function.
 
     Attributes:
-        kind: Kind of its values; values of another kind are null.
-        fault: Only for parameters that must be constants: a function that returns why a constant is invalid, or None if
-            it is valid.
+        kind: Kind of its values. Values of another kind count as null.
+        fault: None if arguments may be any expressions. Otherwise they must be constants, and ``fault(constant)``
+            returns why a constant is invalid, or None if it is valid.
     """
 
     name: str
@@ -42,11 +42,12 @@ class Function:
     Attributes:
         optional: The number of parameters at the end that may be omitted.
         is_repeated: Whether the last parameter may be given several times.
-        column: Computes the results for rows without nulls from one column per argument: a list of texts; an array of
-            float64, bool or (times) int64 microseconds; or a list of microseconds and texts. Constants are passed
-            unchanged. None: the function is an operator on values that may be null.
-        spans_events: Whether its arguments may belong to several events in conditions between steps. If so,
-            ``nfa.kernels.conditions`` implements it, too.
+        column: Computes the results from one column per argument, without the rows that have a null. A column is a list
+            of texts, an array of float64 or bool, or times: an int64 array of microseconds, or a list of microseconds
+            and texts. Constants are passed unchanged. ``column`` is None if the function is an operator on values that
+            may be null.
+        spans_events: Whether its arguments may belong to several events in conditions between steps. Such a function is
+            also implemented in ``nfa.kernels.conditions``.
         written: The function's name in pattern text, if ``name`` differs because an aggregate has the same name.
     """
 
@@ -86,7 +87,7 @@ class Function:
 
 
 def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
-    """Return a function over columns that applies a function of single values to each row."""
+    """Return a function over columns that calls the given function for each row."""
 
     def column(*columns: Any) -> Result:
         lists = [values.tolist() if isinstance(values, np.ndarray) else values for values in columns]

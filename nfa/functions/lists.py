@@ -1,4 +1,4 @@
-"""Functions over the elements of a list; ``nfa.conditions.predicates`` evaluates the expression for every element."""
+"""Functions of lists. ``nfa.conditions.predicates`` evaluates their last argument for every element of the list."""
 
 from __future__ import annotations
 

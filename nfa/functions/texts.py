@@ -64,7 +64,10 @@ def _fault_of_expression(pattern: Any) -> str | None:
 
 
 def _states_of(pattern: str) -> int:
-    """Estimate the number of RE2 states of a valid expression; each state may cost time at each character of a text."""
+    """Estimate the number of states that RE2 needs for a valid expression.
+
+    A test may take time for each state at each character of a text, so expressions with many states are refused.
+    """
     sizes, last = [0], 0
     for token in _TOKENS.finditer(pattern):
         if token[0] == "(":

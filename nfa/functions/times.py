@@ -31,7 +31,7 @@ def _fault_of_zone(zone: Any) -> str | None:
 
 
 def moments_of(times: Times, zone: str) -> tuple[Us, Mask]:
-    """Return times as int64 microseconds, and a mask of the known times.
+    """Return times as int64 microseconds, and a mask of the times that could be read.
 
     A text without a zone is local time in ``zone``.
     """
@@ -53,7 +53,7 @@ def moments_of(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _local(times: Times, zone: str) -> tuple[Us, Mask]:
-    """Return local times in a zone, as microseconds since 1970-01-01 local time, and a mask of the known times."""
+    """Return local times in a zone, as microseconds since 1970-01-01 in local time, and a mask of the known times."""
     moments, is_known = moments_of(times, zone)
     moments = np.where(is_known, moments, 0)
     zone_info = zone_of(zone)
@@ -70,7 +70,10 @@ def _local(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _offset_us(moment_us: int, zone: tzinfo) -> int:
-    """Return the UTC offset of a zone at a moment, which is first moved at least one day inside the calendar's ends."""
+    """Return the UTC offset of a zone at a moment.
+
+    Moments within a day of the calendar's ends are first moved, because local times there are not representable.
+    """
     bounded_us = min(max(moment_us, EARLIEST_US + _DAY_US), LATEST_US - _DAY_US)
     offset = (_EPOCH + timedelta(microseconds=bounded_us)).astimezone(zone).utcoffset()
     assert offset is not None

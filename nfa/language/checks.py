@@ -20,10 +20,10 @@ from streams import name_fault
 
 
 def checked(draft: UnresolvedPattern) -> Pattern:
-    """Check a parsed pattern and resolve its references.
+    """Check a parsed pattern and resolve its references, which is the step after ``build_drafts``.
 
-    ``PatternRefused`` may have any code except those of ``build_drafts`` and ``needs-end``, which depends on the stream
-    (``nfa.language.stream_checks``).
+    ``PatternRefused`` may have any code that ``build_drafts`` does not use. The only exception is ``needs-end``, which
+    ``nfa.language.stream_checks`` uses because it depends on the stream.
     """
     event, row = draft.pattern.event, None if draft.pattern.rows is None else draft.pattern.rows.alias
     _check_size(event)

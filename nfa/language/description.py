@@ -285,7 +285,7 @@ def _table(name: Literal) -> str:
 
 
 def _call(call: Call) -> tuple[str, int]:
-    """Write a call as text; the table and the column of a lookup are written as names."""
+    """Write a call as text. The table and the column of a lookup are constants in the tree, but names in text."""
     match call:
         case Call(name="key", arguments=(Attribute(path=(), of=str(alias)),)):
             return f"{quoted(alias, CONDITION_WORDS)}.key", _PRIMARY

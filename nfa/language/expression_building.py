@@ -40,7 +40,7 @@ _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multip
 
 
 def build_expression(tree: Branch) -> Expression:
-    """Build the expression of a tree, with unresolved references: an attribute keeps its written path and has no step.
+    """Build the expression of a tree. References stay unresolved: an attribute has its written path and no step.
 
     Numbers beyond float64 are refused. So are durations that are not a positive whole number of microseconds.
     """
@@ -81,7 +81,7 @@ def build_name(tree: Branch) -> str:
 
 
 def _element(tree: Branch) -> str:
-    """Return the name of an element of a list: its index from 0 or, if negative, from the end."""
+    """Return the part of a path that names an element of a list, such as ``[0]`` or, counted from the end, ``[-1]``."""
     (token,) = tokens_of(tree)
     name = f"[{int(token) * (1 if tree.data == 'element' else -1)}]" if len(token) <= _MAX_DIGITS else ""
     if not is_element(name):
@@ -176,7 +176,7 @@ def _call(tree: Branch) -> Call:
 
 
 def _member(tree: Branch) -> Call:
-    """Build a lookup with its column, ``lookup(table, key).column``; other functions' results have no members."""
+    """Build a lookup with its column, ``lookup(table, key).column``. Calls of other functions cannot have a member."""
     call, column = trees_of(tree)
     name = tokens_of(call)[0].lower()
     if name != LOOKUP.name:

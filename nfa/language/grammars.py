@@ -1,8 +1,8 @@
 """Parsing of texts by a lark grammar. Every refusal has line, column and a correction.
 
-Parser tables are cached in a file for later processes, because building them takes lark ten times as long as reading
-them. The file is in the ``kept_folder``, under a hash of everything on which the tables depend. lark reads it by
-pickle. So each process builds its own tables if the folder cannot be trusted.
+Building parser tables takes lark ten times as long as reading them. Therefore they are kept in a file for later
+processes, in the ``kept_folder``, under a hash of everything on which the tables depend. Reading uses pickle, which can
+run code. If the folder cannot be trusted, each process builds its own tables.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Grammar:
         package: The import name of the package.
         starts: The rules with which parsing may start.
         called: The name of each terminal in messages.
-        advise: Finds the word that cannot be read. Arguments: the text, the index at which parsing stopped, the
-            terminals acceptable at this index, and the usual advice. Returns the word, the number of characters from
+        advise: Finds the word that cannot be read. Its arguments are the text, the index at which parsing stopped, the
+            terminals acceptable at this index, and the usual advice. It returns the word, the number of characters from
             the start of the word to the index, and the advice.
     """
 

@@ -44,9 +44,10 @@ _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "
 
 
 class Form:
-    """The JSON form of a syntax class: its ``op``, and the document's member for each field.
+    """The JSON form of a syntax class: its ``op``, and the member of the document that has each field.
 
-    ``names`` lists the fields, separated by spaces: ``field``, or ``field:member`` if the member has another name.
+    ``names`` lists the fields, separated by spaces. An entry is ``field``, or ``field:member`` if the member has
+    another name.
     """
 
     def __init__(self, kind: Any, names: str, op: str = "") -> None:

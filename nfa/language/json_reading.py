@@ -1,7 +1,7 @@
 """Converts JSON documents to patterns. An invalid document is refused with the code ``json`` and a path.
 
-A document of valid form is converted to pattern text and then parsed, so JSON and text pass the same checks. These
-checks report lines and columns of the converted text, which becomes the pattern's ``text``.
+A document of valid form is converted to pattern text and then parsed, so JSON and text pass the same checks. If one of
+these checks refuses, it reports line and column of the converted text. This text becomes the pattern's ``text``.
 """
 
 from __future__ import annotations
@@ -72,22 +72,23 @@ _MemberReader: TypeAlias = "Callable[[JsonPlace], Any]"
 
 @dataclass(frozen=True, slots=True)
 class JsonPlace:
-    """A value in a document, with its path."""
+    """A value in a JSON document, with its path for error messages."""
 
     value: object
     path: str = ""
 
     def refuse(self, message: str) -> NoReturn:
-        """Raise ``PatternRefused`` for the value, with the code ``json``."""
+        """Raise ``PatternRefused`` with the code ``json``, the path of the value and ``message``."""
         raise PatternRefused("json", f"at {self.path or '/'}: {message}", NOWHERE)
 
     def expect(self, expected: str) -> NoReturn:
         self.refuse(f"expected {expected}, found {_described(self.value)}")
 
     def fields(self, required: str, optional: str = "") -> dict[str, JsonPlace]:
-        """Return the fields of an object by name, or refuse the value.
+        """Return the fields of an object by name. The value is refused if it is no object with the right fields.
 
-        ``required`` and ``optional`` are names separated by spaces. Missing and unknown fields are refused.
+        ``required`` and ``optional`` are names separated by spaces. Missing required fields and unknown fields are
+        refused.
         """
         if not isinstance(self.value, dict):
             self.expect("an object")
@@ -267,7 +268,7 @@ class _Reader:
         return attribute
 
     def _check_references(self, event: Node, row: str | None) -> None:
-        """Refuse references to unknown aliases, and to attributes that an alias hides in the text form."""
+        """Refuse references to unknown aliases, and to attributes that the text form would read as an alias."""
         positive = {atom.alias for atom, is_positive in all_atoms_of(event) if is_positive} | ({row} if row else set())
         hidden = hidden_aliases(event)
         for place, attribute, own_alias in self._references:
@@ -384,7 +385,7 @@ _READERS: Mapping[str, _MemberReader] = {
 
 
 def _read_part(kind: type[_Part], place: JsonPlace, readers: Mapping[str, _MemberReader] = _READERS) -> _Part:
-    """Read a part of a pattern from its document, whose members are declared in ``FORMS``."""
+    """Build a part of a pattern from its document. ``FORMS`` says which members the document has."""
     form = FORMS[kind]
     required = [member for field, member in form.members.items() if field not in form.defaults]
     optional = [member for field, member in form.members.items() if field in form.defaults]

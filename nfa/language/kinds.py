@@ -1,4 +1,4 @@
-"""The kinds of expressions' values that are known without events, and the refusal of arguments of the wrong kind."""
+"""The kinds of expressions' values, as far as they follow from the text, and refusals of arguments of a wrong kind."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 def kind_of(expression: Expression, of_names: Mapping[str, Kind] = _NONE) -> Kind:
-    """Return the kind of an expression's values, null aside; ``any`` if the kind depends on the events.
+    """Return the kind of an expression's values that are not null, or ``any`` if the kind depends on the events.
 
-    ``of_names`` has the kinds of attributes for which a kind is known, by path with dots.
+    ``of_names`` has the kinds of attributes that callers know, under paths such as ``item.price``.
     """
     match expression:
         case Each():
@@ -76,7 +76,10 @@ def kind_of(expression: Expression, of_names: Mapping[str, Kind] = _NONE) -> Kin
 
 
 def check_kinds(expression: Expression) -> None:
-    """Refuse arguments of functions, and function results under an operator, that can never have the required kind."""
+    """Refuse calls and operators with an operand that can never have the required kind.
+
+    Operands of operators are checked only if they are calls of functions.
+    """
     match expression:
         case Call() if expression.name in FUNCTIONS:
             _check_arguments(expression, FUNCTIONS[expression.name])
@@ -103,10 +106,11 @@ def check_kinds(expression: Expression) -> None:
 
 
 def null_comparisons(expression: Expression, of_names: Mapping[str, Kind] = _NONE) -> Iterator[tuple[str, Position]]:
-    """Yield a sentence for each accepted comparison that is always null, because its sides have different known kinds.
+    """Yield a sentence for each comparison that is always null, because its sides have different known kinds.
 
-    ``check_kinds`` refuses such a comparison if a side is a function's result. Others are accepted, because definitions
-    stored by earlier releases may contain them. ``of_names`` is as in ``kind_of``.
+    Such a comparison is refused by ``check_kinds`` only if a side is a call of a function. Other comparisons are
+    accepted with this warning, because definitions that earlier releases stored may contain them. ``of_names`` is as in
+    ``kind_of``.
     """
     for part in subexpressions(expression):
         match part:
@@ -140,7 +144,10 @@ def _null_sentence(first: Expression, other: Expression, kind: Kind, other_kind:
 
 
 def check_events(condition: Expression, alias: str | None) -> None:
-    """Refuse calls with arguments of several events in a condition between steps, unless the function allows them."""
+    """Refuse a condition between steps if the arguments of one call read several events.
+
+    Functions with ``spans_events`` are allowed.
+    """
     calls = calls_of(condition if alias is None else without_alias(condition, alias))
     for call in (inner for outer in calls for inner in calls_of(of_each_event(outer))):
         if call.name in FUNCTIONS and not FUNCTIONS[call.name].spans_events and event_of(call) is None:
@@ -179,7 +186,7 @@ def _check_arguments(call: Call, function: Function) -> None:
 
 
 def _check_comparison(sides: Sequence[Expression]) -> None:
-    """Refuse the comparison of a function's result with a value of another kind, because it is always null."""
+    """Refuse a comparison that is always null, if a side is a call of a function whose values have another kind."""
     first = next((side for side in sides if isinstance(side, Call) and side.name in (*FUNCTIONS, "time")), None)
     if first is None or kind_of(first) == "any":
         return

@@ -57,7 +57,7 @@ def position_at(text: str, place: int) -> Position:
 
 
 def check_repetitions(least: int, most: int | None, position: Position) -> None:
-    """Refuse bounds of a repetition that are too large, or allow no iteration at all."""
+    """Refuse the bounds of a repetition if they are too large, or if no number of iterations is within them."""
     if max(least, most or 0) > MAX_REPETITIONS:
         raise PatternRefused("too-large", f"at most {MAX_REPETITIONS} repetitions are allowed", position)
     if most == 0:

@@ -1,8 +1,8 @@
 """Finds conditions that are never true for the first event of a step, because ``prev`` is null for this event.
 
-The analysis computes, for each expression, the kinds of values that it may have at the first event: ``prev`` is null
-there, and all other values are arbitrary. The set of kinds is never too small. So a condition is only refused if it can
-certainly never be true.
+For each expression, the analysis computes the kinds of values that the expression may have at the first event. ``prev``
+is null there, and all other values are arbitrary. The analysis may find too many kinds, but never too few. So a
+condition is only refused if it can certainly never be true.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """Return ``kinds``, or only null if a deciding operand is certainly null.
+    """Return ``kinds``, or only null if an operand is certainly null that makes the whole expression null.
 
-    Every operand of arithmetic and of expressions with two operands is deciding, otherwise only the first.
+    In arithmetic and in expressions with two operands, every operand does so. In others, only the first operand does.
     """
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
@@ -121,7 +121,7 @@ def _inverted(kinds: Kinds) -> Kinds:
 
 
 def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
-    """Return the possible kinds of AND or OR. An operand of the kind ``strong`` decides: false for AND, true for OR."""
+    """Return the kinds that AND or OR may have. ``strong`` is the value that one operand decides: for AND, false."""
     return _filtered(
         strong if any(strong in kinds for kinds in operands) else None,
         weak if all(weak in kinds for kinds in operands) else None,

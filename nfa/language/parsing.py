@@ -65,7 +65,7 @@ def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
 
 
 def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
-    """Return advice about a call or a name without back quotes, from the text around a place that cannot be read."""
+    """Return advice for a call or a name without back quotes, or None, from the text around a place."""
     before, after = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_AFTER.match(text, place)
     left, right = before.group() if before else "", after.group() if after else ""
     if text[place] == "(" and left.upper() in HINTS:
@@ -79,9 +79,9 @@ def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
 
 
 def _word_at(text: str, place: int) -> tuple[str, int]:
-    """Return the word at index ``place``, and the offset of ``place`` in it.
+    """Return the word at index ``place``, and how many characters before ``place`` the word begins.
 
-    The offset is 1 at the second character of a pair such as ``==``, otherwise 0.
+    This number is 1 at the second character of a pair such as ``==``, otherwise 0.
     """
     for start in (place - 1, place):
         if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:
@@ -91,12 +91,15 @@ def _word_at(text: str, place: int) -> tuple[str, int]:
 
 
 def parse_condition_tree(text: str) -> Branch:
-    """Parse a condition on its own, inside added brackets. ``moved`` corrects the positions of refusals."""
+    """Parse a condition alone, in brackets that are added to the text.
+
+    The positions of refusals count the added brackets. ``moved`` corrects them.
+    """
     return parse_tree(f"{_OPENING}{text}\n]", "condition")
 
 
 def moved(error: PatternRefused, text: str) -> PatternRefused:
-    """Return a refusal of ``parse_condition_tree`` with its position in the text without the added brackets."""
+    """Return a refusal of ``parse_condition_tree`` with its position in ``text``, which lacks the added brackets."""
     (_, _, message), place, lines = error.message.partition(": "), error.position, text.split("\n")
     if place.line > len(lines):  # the refusal is at the bracket added after the text
         message, place = message.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)

@@ -17,7 +17,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def all_atoms_of(node: Node) -> Iterator[tuple[Atom, bool]]:
-    """Yield all atoms below a node in the order of the text, each with a flag for positive (not under NOT or UNTIL)."""
+    """Yield all atoms below a node in the order of the text, each with a flag that is false under NOT or UNTIL."""
     match node:
         case Atom():
             yield node, True
@@ -37,7 +37,7 @@ def all_atoms_of(node: Node) -> Iterator[tuple[Atom, bool]]:
 
 
 def check_aliases(event: Node) -> None:
-    """Refuse an alias that names two steps which can both occur in a match."""
+    """Refuse a pattern in which two steps have the same alias, if a match can have both steps."""
     positive = _checked_aliases(event)
     for atom, is_positive in all_atoms_of(event):
         if not is_positive and atom.alias in positive and atom.alias != atom.type:
@@ -121,14 +121,14 @@ def _aliases(node: Node) -> frozenset[str]:
 
 
 def hidden_aliases(event: Node) -> frozenset[str]:
-    """Return the explicit aliases of NOT and UNTIL steps. The name of a type is not an explicit alias."""
+    """Return the aliases that the text gives to NOT and UNTIL steps. A step without an alias is left out."""
     return frozenset(
         atom.alias for atom, is_positive in all_atoms_of(event) if not is_positive and atom.alias != atom.type
     )
 
 
 def _groups(node: Node) -> frozenset[str]:
-    """Return the aliases of a node that may have several events, as conditions outside the node see them."""
+    """Return the aliases in a node that stand under a repetition, so that other conditions see several events."""
     if isinstance(node, Repeat) and node.max != 1:
         return _aliases(node)
     return frozenset(alias for part in parts_of(node) for alias in _groups(part))

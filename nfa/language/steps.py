@@ -13,10 +13,10 @@ from nfa.syntax import AGGREGATES, Atom, Attribute, Expression, calls_of
 
 
 def parse_step(text: str) -> Atom:
-    """Parse a step with a condition on its own event.
+    """Parse a step whose condition reads only the step's own event.
 
-    The condition may use an alias, which is then dropped: the step is named by its type, and the condition's attributes
-    belong to the current event. So texts that differ only in spaces, case of keywords and alias give equal steps.
+    The condition may use an alias. The result has no alias: the step is named by its type, and attributes belong to the
+    current event. So texts that differ only in spaces, case of keywords and alias give equal steps.
     """
     step = build_step(parse_tree(text, "atom"))
     atom = Atom(step.types, step.type, position=step.position)
@@ -41,9 +41,9 @@ def _check_unary(condition: Expression) -> None:
 
 
 def _renamed(expression: Expression, alias: str) -> Expression:
-    """Return the expression over the current event.
+    """Return the expression with its attributes assigned to the current event.
 
-    Attributes whose path is empty or begins with ``alias`` belong to the step ``alias`` instead.
+    Attributes whose path is empty or begins with ``alias`` are assigned to the step ``alias``.
     """
 
     def with_alias(attribute: Attribute) -> Attribute:

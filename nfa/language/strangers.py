@@ -1,4 +1,7 @@
-"""Event types, attributes and tables in a pattern that are not declared elsewhere. They are probably typing errors."""
+"""Finds names in a pattern that are declared nowhere else: event types, attributes and tables.
+
+They are probably typing errors.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ from streams.tables import Lookup
 def unknown_types(
     pattern: Pattern, known: Collection[str], where: str, suggested: Collection[str] | None = None
 ) -> list[Notice]:
-    """Return a notice for each step, including negated ones, with an unknown event type, in the order of the text.
+    """Return a notice for each unknown event type in a step, including negated steps, in the order of the text.
 
     ``known`` has all event types that can occur. ``where`` completes the message, for example ``of the events here``.
-    ``suggested`` has the types that a notice may suggest (None: the known ones).
+    ``suggested`` has the types that a notice may suggest, or is None for the known types.
     """
     choices = known if suggested is None else suggested
     return [
@@ -42,7 +45,10 @@ def all_types_of(pattern: Pattern) -> frozenset[str]:
 
 
 def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
-    """Yield each attribute that a pattern reads, with the types of its step; no types: the event may have any type."""
+    """Yield each attribute that a pattern reads, with the types of its step.
+
+    A tuple without types means that the event may have any type.
+    """
     steps: dict[str, Atom] = {}
     references: list[tuple[Attribute, Atom | None]] = []
     for atom, _ in all_atoms_of(pattern.event):
@@ -72,7 +78,7 @@ def _attributes_in(pattern: Pattern) -> Iterator[Attribute]:
 
 
 def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
-    """Return the expressions of a pattern: conditions of steps, WHERE, columns of RETURN, business-time deadline."""
+    """Return the expressions of a pattern: conditions of steps, WHERE, columns of RETURN, deadline in business time."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     window = None if pattern.within_business is None else deadline_of(pattern.within_business)
     expressions = [*conditions, pattern.where, *(column.expression for column in pattern.returns), window]
@@ -80,7 +86,7 @@ def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
 
 
 def lookups_in(pattern: Pattern) -> frozenset[Lookup]:
-    """Return the lookups of a pattern in reference tables: in conditions, WHERE and RETURN, and by FOR EACH ROW."""
+    """Return the lookups in reference tables that a pattern makes, including the reads of FOR EACH ROW."""
     lookups = {lookup_of(call) for expression in _expressions_in(pattern) for call in lookups_of(expression)}
     if pattern.rows is not None:
         columns: Sequence[str | None] = sorted(columns_read(pattern)) or [None]

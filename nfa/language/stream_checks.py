@@ -1,4 +1,4 @@
-"""Requirements of a pattern on its stream, and warnings about accepted patterns that are probably mistakes."""
+"""Checks of a pattern against its stream, and warnings about accepted patterns that are probably mistakes."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Notice:
 
 
 def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> None:
-    """Refuse a pattern that waits for the end of a trace if the traces of its stream do not end.
+    """Refuse a pattern that waits for the end of a trace if nothing ends the traces of its stream.
 
-    End events or an idle timeout end a trace. With ``has_closing``, a guard knows an event after which no event of the
-    trace can occur. Such an event decides a NOT, but does not end a GREEDY repetition.
+    ``has_trace_end`` says that end events or an idle timeout end them. ``has_closing`` says that a guard knows an event
+    after which the trace can have no event. Such an event decides a NOT, but does not end a GREEDY repetition.
     """
     if has_trace_end or pattern.has_window:
         return
@@ -64,9 +64,9 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
 
 
 def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
-    """Return warnings about accepted parts that are probably mistakes, in the order of the text.
+    """Return warnings about parts of an accepted pattern that are probably mistakes, in the order of the text.
 
-    See ``check_stream``.
+    The arguments are those of ``check_stream``.
     """
     notices = list(_unbounded(pattern.event, pattern)) if not pattern.has_window else []
     if not pattern.has_window and not has_trace_end:
@@ -151,9 +151,9 @@ def _of_one_step(where: Expression) -> Iterator[Notice]:
 
 
 def _of_keys(pattern: Pattern) -> Iterator[Notice]:
-    """Yield a notice for each comparison of correlation keys.
+    """Yield a notice for each comparison of two correlation keys.
 
-    Its result is constant, because all events of a match have the same key.
+    The comparison is pointless, because all events of a match have the same key.
     """
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):

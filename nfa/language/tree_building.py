@@ -57,10 +57,10 @@ _CLAUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedPattern:
-    """A pattern as written, with unresolved references. A column without a name has the empty name.
+    """A pattern as written, with unresolved references. A column without a name has an empty text as name.
 
-    ``clauses`` has the position of each clause, by its first word in lower case (``where``, ``select``, …). FOR EACH
-    ROW is under ``rows``.
+    ``clauses`` has the position of each clause, under its first word in lower case, such as ``where``. The position of
+    FOR EACH ROW is under ``rows``.
     """
 
     pattern: Pattern
