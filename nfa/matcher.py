@@ -1,4 +1,4 @@
-"""The matcher of one stream in one shard: it runs patterns and guards over batches, returns results, can be saved."""
+"""The matcher of one stream in one shard. It runs patterns and guards over batches, and its state can be saved."""
 
 from __future__ import annotations
 
@@ -38,22 +38,23 @@ _STREAM_KEY: tuple[Path, ...] = ()
 class Matcher:
     """Runs patterns over the batches of one stream.
 
-    Callers must pass every event of the stream, including events to which no pattern listens. A guard judges whole
-    traces, and the newest event determines how far time has advanced. If a batch is interrupted, the state is
-    incomplete and methods raise ``RuntimeError``; callers continue with ``load`` from saved state.
+    Callers must pass every event of the stream, including events to which no pattern listens. This is because a guard
+    judges whole traces, and the newest event determines how far time has advanced. If an exception interrupts a batch,
+    the state is incomplete and all methods raise ``RuntimeError``. Callers then continue with ``load`` from saved
+    state.
 
     Args:
-        end_events: Types that end a trace; a later event of the key opens a new one.
-        match_limit: Maximum number of matches reported per trace, pattern and event; further matches are counted as
+        end_events: Types that end a trace. A later event of the key opens a new trace.
+        match_limit: Maximum number of matches reported per trace, pattern and event. Further matches are counted as
             overflow.
-        ties: ``log``: events with equal timestamps are ordered as in the log; ``simultaneous``: they are not ordered.
-        key_paths: Paths that mean the stream's correlation key, besides ``key``. A pattern whose keys name other paths
-            matches finer traces: events of one correlation key that also agree in those attributes. A pattern whose
-            keys do not contain the correlation key is refused.
-        tracks: The traces that the matcher tracks. ``bound``: only traces with bound events, so ``set_guard`` may not
-            be called. ``all``: every open trace. ``listed``: every open trace with its key, times and number of events
-            (28 bytes and the key), so ``open_cases`` may be called.
-        idle_timeout_us: A trace ends once time is this far past its newest event; None: no timeout.
+        ties: Whether events with equal timestamps are ordered as in the log (``log``) or not at all (``simultaneous``).
+        key_paths: Paths that mean the stream's correlation key, besides ``key``. If a pattern's keys name other paths
+            as well, its traces are finer: their events agree in these attributes, too. A pattern whose keys do not
+            contain the correlation key is refused.
+        tracks: The traces that the matcher tracks. ``bound`` tracks only traces with bound events, so ``set_guard`` may
+            not be called. ``all`` tracks every open trace. ``listed`` also stores the key, times and number of events
+            of every open trace (28 bytes and the key), so ``open_cases`` may be called.
+        idle_timeout_us: A trace ends when time is this far past its newest event. None means that there is no timeout.
     """
 
     def __init__(
@@ -90,7 +91,10 @@ class Matcher:
         self._is_midway = False
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
-        """Replace the types that end a trace; open traces remain open until an event of one of these types."""
+        """Replace the types that end a trace.
+
+        Open traces are not ended now, but by the next event of one of these types.
+        """
         if self._set(replace(self._options, end_events=frozenset(end_events))):
             self._is_stale = True
 
@@ -109,7 +113,7 @@ class Matcher:
         return MatchOutput(()) if newest_us is None else self.pass_time(newest_us)
 
     def _set(self, options: LaneOptions) -> bool:
-        """Set the options for later events, and return whether they have changed."""
+        """Set the options that apply to later events, and return whether they differ from the previous ones."""
         if options == self._options:
             return False
         self._options = options
@@ -200,7 +204,7 @@ class Matcher:
 
     @property
     def stats(self) -> MatcherStats:
-        """The counts so far. An event counts once, even if patterns use several keys.
+        """The counts since the matcher was created. Each event is counted once, even if patterns use several keys.
 
         After a change of patterns, the counts may lack a new pattern until the next batch.
         """
@@ -212,10 +216,10 @@ class Matcher:
         return main
 
     def open_cases(self, query: CaseQuery) -> OpenCases:
-        """Return the selected open traces of the correlation key, with the progress of patterns.
+        """Return the open traces that ``query`` selects, with the progress of patterns in each.
 
-        The state is not changed. The work is a pass over all open traces and partial matches, and details of at most
-        ``query.limit`` traces.
+        Traces are those of the correlation key. The state is not changed. The call visits all open traces and partial
+        matches, and computes the details of at most ``query.limit`` traces.
 
         Raises:
             ValueError: The matcher was not created with ``tracks="listed"``.
@@ -240,10 +244,10 @@ class Matcher:
             lane.restart_peak()
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the tables that patterns with FOR EACH ROW read.
+        """Replace the tables that patterns with FOR EACH ROW read, between two batches.
 
-        Partial matches of rows that changed or were removed are dropped without a report. ``process`` itself reads the
-        tables of its batch.
+        Partial matches of rows that changed or were removed are dropped without a report. Calls before ``process`` are
+        not necessary, because it reads the tables of its batch.
         """
         self._tables = tables
         if not any(pattern.rows is not None for pattern in self.versions.values()):
@@ -255,7 +259,7 @@ class Matcher:
                 lane.read_tables(tables)
 
     def process(self, batch: EventBatch) -> MatchOutput:
-        """Match one batch in the order of rows."""
+        """Match the events of a batch in the order of rows, and return the results."""
         self._check_whole()
         if batch.tables is not None and batch.tables is not self._tables:
             self.read_tables(batch.tables)
@@ -300,11 +304,12 @@ class Matcher:
         return MatchOutput(tuple(outputs))
 
     def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
-        """End the traces of the given correlation keys without an event; a later event of a key opens a new trace.
+        """End the open traces of the given correlation keys at ``time_us``, as if the input had no further event of
+        them.
 
-        Matches that wait for the end of their trace are decided. Guards do not see this end: an open obligation is not
-        a deviation, because the trace is only incomplete. Keys without an open trace are ignored. ``time_us`` is at
-        most the newest time, which is the default.
+        A later event of such a key opens a new trace. Matches that wait for the end of their trace are decided. Guards
+        do not see this end, so an open obligation is not a deviation: the trace is only incomplete. Keys without an
+        open trace are ignored. ``time_us`` may not be after the newest time, which is the default.
         """
         self._check_whole()
         self._compile()
@@ -317,10 +322,10 @@ class Matcher:
         return MatchOutput(tuple(self._without_later(outputs)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Drop the traces of keys that ``is_kept`` does not select, as if their events had never occurred.
+        """Drop the traces of the keys that ``is_kept`` rejects, as if their events had never occurred.
 
-        No results are emitted. This is how the state of a shard is divided. Patterns, guards and the newest time do not
-        change. ``is_kept`` gets hashed keys. Without ``has_counts``, ``stats`` restart from 0.
+        This divides the state of a shard between several shards. No results are emitted. Patterns, guards and the
+        newest time do not change. ``is_kept`` gets hashed keys. If ``has_counts`` is false, ``stats`` restart from 0.
         """
         self._check_whole()
         self._compile()
@@ -331,7 +336,7 @@ class Matcher:
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether the passing of time may decide matches of some pattern."""
+        """Whether matches of some pattern may wait for time, so that callers must use ``pass_time``."""
         self._compile()
         return any(lane.waits_for_time for lane in self._lanes.values())
 
@@ -348,7 +353,7 @@ class Matcher:
         return MatchOutput(tuple(self._without_later([lane.finish() for lane in self._lanes.values()])))
 
     def dump(self) -> bytes:
-        """Save the whole state as bytes, from which ``load`` continues as if the matcher had not been interrupted."""
+        """Return the whole state as bytes. ``load`` makes a matcher of them that continues as this one would have."""
         self._check_whole()
         self._compile()
         options = self._options
@@ -382,8 +387,9 @@ class Matcher:
     def load(cls, body: bytes, guards: Mapping[int, Guard], *, lists_open_traces: bool = False) -> Matcher:
         """Return a matcher that continues from the bytes of ``dump``.
 
-        ``guards`` has at least ``guard_versions_in_use``. If the saved matcher listed its open traces, the new matcher
-        lists them too. Otherwise ``lists_open_traces`` decides, and the keys of the saved traces remain unknown.
+        ``guards`` must have at least the versions in ``guard_versions_in_use`` of the saved matcher. If this listed its
+        open traces, the new matcher lists them too. Otherwise ``lists_open_traces`` decides. The keys of the traces in
+        the saved state then remain unknown.
 
         Raises:
             StateFormatError: The bytes are damaged, of another version, or name a guard that ``guards`` lacks.
@@ -449,7 +455,7 @@ class Matcher:
         return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
 
     def _drain(self, pattern: RunningPattern) -> None:
-        """Start to drain the partial matches of a replaced version, if it has seen any event."""
+        """Let the replaced version of a pattern finish its partial matches. It has none before the first event."""
         lane = self._lanes.get(self._lane_keys(pattern))
         if lane is None or lane.newest_us == EARLIEST:
             return
@@ -457,7 +463,7 @@ class Matcher:
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _without_later(self, outputs: list[LaneOutput]) -> list[LaneOutput]:
-        """Return the outputs without results that draining versions began after their replacement."""
+        """Return the outputs without the results that draining versions began after they were replaced."""
         borders = {draining.pattern: draining.border for draining in self._draining.values()}
         return [without_later(output, borders) for output in outputs] if borders else outputs
 
@@ -479,9 +485,9 @@ def _new_lane(keys: tuple[Path, ...], options: LaneOptions, home: LaneState) -> 
 
 
 def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:
-    """Return a budget as saved.
+    """Return the form in which a budget is saved.
 
-    The default budget is saved as an empty list, so that most states have the form of earlier releases.
+    Most patterns have the default budget, which is saved as an empty list. Earlier releases can read such states.
     """
     return [] if pattern.budget == USUAL_BUDGET else [pattern.budget.to_json()]
 

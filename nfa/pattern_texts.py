@@ -24,7 +24,7 @@ def parse_pattern(text: str) -> Pattern:
 
 @lru_cache(maxsize=16)
 def parse_patterns(text: str) -> tuple[Pattern, ...]:
-    """Parse the patterns of a text, or the single pattern of a text in SQL; see ``parse_pattern``."""
+    """Parse all patterns of a text in the pattern language, or the only pattern of a text in SQL."""
     return parse_several(_in_own_language(text))
 
 

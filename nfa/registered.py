@@ -1,4 +1,4 @@
-"""Patterns as the matcher runs them."""
+"""A pattern that the matcher runs: its text, compiled form, version and work limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams import USUAL_BUDGET, WorkBudget
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True, eq=False)
 class _Compiled:
-    """A compiled pattern text. All matchers share it, because it is large if the pattern has many repetitions."""
+    """A compiled pattern text. All matchers share it, because a pattern with many repetitions needs much memory."""
 
     pattern: Pattern
     query: Query
@@ -34,7 +34,10 @@ _COMPILED: WeakValueDictionary[str, _Compiled] = WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunningPattern:
-    """A pattern that the matcher runs, under the name in its text; if it is guarded, guards may end partial matches."""
+    """A pattern that a matcher runs. It has the name in its text.
+
+    If ``is_guarded``, guards may end its partial matches early.
+    """
 
     name: str
     version: int
@@ -62,12 +65,12 @@ class RunningPattern:
 
     @property
     def rows(self) -> RowsRead | None:
-        """The table and columns that a pattern with FOR EACH ROW reads; None without this clause."""
+        """The table and columns that a pattern with FOR EACH ROW reads, or None for other patterns."""
         return self.compiled.rows
 
     @property
     def keys(self) -> tuple[Path, ...]:
-        """The paths of ``WHERE [..]``."""
+        """The paths in the pattern's ``WHERE [..]``."""
         return self.query.pattern.keys
 
 
@@ -79,7 +82,7 @@ def registered(
     budget: WorkBudget = USUAL_BUDGET,
     parsed: Pattern | None = None,
 ) -> RunningPattern:
-    """Return a running pattern for a text, which is parsed unless the caller passes the parsed pattern."""
+    """Return the pattern that a matcher runs for a text. Callers that have parsed the text can pass ``parsed``."""
     compiled = _COMPILED.get(text)
     if compiled is None or parsed not in (None, compiled.pattern):
         compiled = _compiled(parse_pattern(text) if parsed is None else parsed)

@@ -1,4 +1,4 @@
-"""Bounds of FOR EACH ROW: the number of rows, and the number of rows that one event concerns."""
+"""Limits of FOR EACH ROW: how many rows a table may have, and how many of them an event may concern."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row_notices(pattern: Pattern) -> Iterator[Notice]:
 
 
 def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
-    """Describe in words, for each step of a pattern with FOR EACH ROW, the rows that its events concern."""
+    """Describe in words the rows that an event concerns at each step of a pattern with FOR EACH ROW."""
     if pattern.rows is None:
         return []
     descriptions = []
@@ -48,9 +48,9 @@ def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
 
 
 def require_rows(pattern: Pattern, tables: Tables) -> None:
-    """Refuse FOR EACH ROW if the table or an event has too many rows.
+    """Refuse a pattern with FOR EACH ROW if its table has too many rows, or if an event concerns too many of them.
 
-    The table has at most ``MOST_ROWS`` rows, and an event concerns at most ``MOST_ROWS_AT_ONCE`` of them at one step.
+    The table may have ``MOST_ROWS`` rows, and an event may concern ``MOST_ROWS_AT_ONCE`` of them at one step.
     """
     if pattern.rows is None:
         return
@@ -79,7 +79,7 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
 def key_notices(pattern: Pattern, tables: Tables) -> Iterator[Notice]:
     """Yield a warning for each comparison with a key column whose texts all look like numbers.
 
-    Without a declared type, a key column has texts, which never equal an attribute that is a number.
+    A key column without a declared type has texts. They never equal an attribute that is a number.
     """
     table_versions = tables.versions.get("" if pattern.rows is None else pattern.rows.table, ())
     if pattern.rows is None or not table_versions:

@@ -1,4 +1,4 @@
-"""The keywords of the language, which decide where names must be quoted, and the names of terminals in messages."""
+"""The keywords of the language, which must be quoted where they are names, and the terminals' names in messages."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def is_plain(name: str) -> bool:
 
 
 def is_writable(name: str) -> bool:
-    """Check whether a name can be written at all, that is, is not empty and has no back quotes."""
+    """Check whether a name can be written in back quotes: it is not empty and has no back quotes itself."""
     return bool(name) and "`" not in name
 
 

@@ -1,4 +1,4 @@
-"""Results of the matcher for one batch, stored as columns and converted to values on request."""
+"""Results of the matcher for one batch. They are stored as columns and converted to values on request."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _FEW_EVENTS = 256  # up to this number of bound events, matches count as few
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """One combination of events that satisfies a pattern, from the earliest event to the latest.
+    """A combination of events that satisfies a pattern. It starts with its earliest event and ends with its latest.
 
     Attributes:
-        bindings: Ids of the bound events by alias; the aliases are in the order of the pattern's text.
-        detected_us: Time at which the last condition is decided; ``end_us`` if there are no trailing conditions.
+        bindings: Ids of the bound events by alias. The aliases are in the order of the pattern's text.
+        detected_us: Time at which the last condition is decided, or ``end_us`` if there are no trailing conditions.
         decided_by: What decided the trailing conditions: the window, the end of the trace, or a constraint after which
-            the forbidden event is impossible; None if the match did not wait.
+            the forbidden event is impossible. None if the match did not wait.
         deviating: Whether the trace had broken a constraint when the match was emitted.
-        would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
+        would_be_lost: In shadow mode, whether pruning would have lost the match. Only possible in deviating traces.
     """
 
     pattern: str
@@ -59,7 +59,7 @@ class Match:
 
 
 def match_order(match: Match) -> tuple[Any, ...]:
-    """Return the sort key of a match: end, start, bindings, then pattern, key and row."""
+    """Return the key by which matches are sorted: end, start, bindings, pattern, correlation key and table row."""
     row = "" if match.row is None else orjson.dumps(match.row).decode()
     return match.end_us, match.start_us, sorted(match.bindings.items()), match.pattern, match.key, row
 
@@ -128,9 +128,9 @@ class Deviation:
 class EndingColumns:
     """Early terminations as columns, for writing many at once.
 
-    ``kinds`` has the first early termination of each kind, and ``kind`` the index of each row's kind. Early
-    terminations of a kind have the same pattern, event type, states and event class, and so the same reason. After the
-    event ``event_id`` the pattern can no longer match; the id is empty if time terminated the pattern. ``rows`` are as
+    Early terminations of one kind have the same pattern, event type, states and event class, and so the same reason.
+    ``kinds`` has the first early termination of each kind, and ``kind`` its index for each early termination. After the
+    event ``event_id`` the pattern can no longer match. The id is empty if time terminated the pattern. ``rows`` are as
     in ``MatchColumns``.
     """
 
@@ -161,17 +161,18 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """Matches and partial matches lost beyond a limit at one event. They are counted here and not reported elsewhere.
+    """Matches and partial matches that were lost beyond a limit at one event. They are counted, but not emitted.
 
     Attributes:
-        event_id: Id of the event; empty if the passing of time completed the matches.
-        dropped: Matches beyond the limit; alternatives of an OR with equal bindings count separately.
-        runs: Partial matches beyond the limit of runs, which were not started, so matches may be missing.
+        event_id: Id of the event, or an empty text if the passing of time completed the matches.
+        dropped: The number of matches beyond the limit. Alternatives of an OR with equal bindings count separately.
+        runs: The number of partial matches that were not started because of the limit of runs, so matches may be
+            missing.
         work: The amount by which the pattern's work exceeded the allowance of the events. If it is above 0, the pattern
-            is given up in this trace until the trace ends. With ``is_in_all``, the amount is that of the work in all
+            is given up in this trace until the trace ends. If ``is_in_all``, the amount is that of the work in all
             traces.
-        is_in_all: Whether the pattern is suspended for its work in all traces, and not for the number of traces in
-            which it was given up.
+        is_in_all: Whether the pattern is suspended for its work in all traces. If false, a suspension is due to the
+            number of traces in which the pattern was given up.
         reason: Another reason of the suspension, in words.
     """
 
@@ -232,27 +233,27 @@ class MatcherStats:
     under_bits: int
 
     def with_other_keys(self, other: MatcherStats) -> MatcherStats:
-        """Add the counts of another lane, whose events are the same and therefore counted once."""
+        """Return the counts of two lanes together. Both lanes see the same events, which are counted once."""
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_PATTERNS})
 
 
 @dataclass(frozen=True)
 class LaneOutput:
-    """Results of the patterns of one lane for one batch, or for passing time (without a batch).
+    """Results of the patterns of one lane (per-key matcher) for one batch, or for the passing of time without a batch.
 
-    ``first_sequence`` is the sequence number of the batch's first row. ``monitors`` (guard version, state) and
-    ``classes`` of events are indexed by the numbers in the rows of results.
+    ``first_sequence`` is the sequence number of the batch's first row. The rows of results contain numbers:
+    ``monitors`` has the (guard version, state) and ``classes`` the class of an event for such a number.
 
     Attributes:
         stored: The bound events from before the batch, in consecutive parts.
         is_deviating: For each match, whether its trace broke a constraint.
-        corrections: Matches reported early that the event of their row contradicts.
+        corrections: Matches that were reported early and that the event of their row contradicts.
         ending_rows: (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class of
             the event.
         deviation_rows: (deviations, 4): row, monitor before, class of the event, released events.
         lost_rows: (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, reason of a
             suspension or 0.
-        tables: The tables of lookups in RETURN, if any.
+        tables: The tables that lookups in RETURN read, if there are any.
         first_row: Index of the batch's first event in the matcher's input.
         suspended: Suspensions of patterns for other reasons than their work.
         rows: Offset of each event of the batch from ``first_row``, if the batch lacks some events of the input.
@@ -287,13 +288,14 @@ class LaneOutput:
 
     @property
     def has_few_matches(self) -> bool:
-        """Whether the matches cost less as values than as columns."""
+        """Whether there are so few matches that values cost less to build than columns."""
         return len(self.matches) <= FEW_ROWS and len(self.matches.sequences) <= _FEW_EVENTS
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the indices of the batch's rows in the matcher's input; ``NIL`` for passing time.
+        """Return, for each of ``rows``, the index of the batch's event in the matcher's input.
 
-        The end of an idle trace is a row before the next event, but counts as passing time.
+        The index is ``NIL`` for the passing of time. The end of an idle trace is a row of the batch, but counts as
+        that.
         """
         if not len(self.batch):
             return np.full(len(rows), NIL, np.int64)
@@ -330,9 +332,9 @@ class LaneOutput:
             )
 
     def columns_of_matches(self, *, is_compact: bool = False) -> MatchColumns:
-        """Return the matches as columns, without RETURN.
+        """Return the matches as columns, without the values of RETURN.
 
-        With ``is_compact``, ids may be numbers, and keys a dictionary.
+        If ``is_compact``, ids may be numbers and keys may be a dictionary. Otherwise both are texts.
         """
         table, bound = self.matches, self._bound
         ids = bound.events.columns.column("id")
@@ -354,9 +356,9 @@ class LaneOutput:
         )
 
     def values_of_returns(self, table: MatchTable | None = None) -> Iterator[Mapping[str, Any]]:
-        """Yield the values of RETURN for the matches, or for the matches of ``table``.
+        """Yield the values of RETURN for each match of ``table``, by default for the matches of this output.
 
-        Nothing is yielded if no pattern has RETURN.
+        Nothing is yielded if none of their patterns has RETURN.
         """
         matches = self.matches if table is None else table
         if not any(self.patterns[number].query.pattern.returns for number in distinct(matches.patterns).tolist()):
@@ -364,7 +366,7 @@ class LaneOutput:
         yield from self._returns(self._bound if table is None else self._bound_of(matches))
 
     def _returns(self, bound: BoundEvents) -> list[Mapping[str, Any]]:
-        """Return the values of RETURN for each match; an empty mapping if its pattern has no RETURN."""
+        """Return the values of RETURN for each match. They are empty if the match's pattern has no RETURN."""
         owners = bound.table.patterns
         projections: list[Mapping[str, Any]] = [{}] * len(owners)
         for pattern in distinct(owners).tolist():
@@ -392,11 +394,11 @@ class LaneOutput:
             yield Timeout(**members, missing=missing, start_us=start_us, due_us=due_us)
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
-        """Return early terminations as values; with ``newest``, only the last ``newest`` of them."""
+        """Return early terminations as values: all of them, or only the last ``newest``."""
         return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
 
     def columns_of_endings(self, newest: int | None = None) -> EndingColumns:
-        """Return early terminations as columns; with ``newest``, only the last ``newest`` of them."""
+        """Return early terminations as columns: all of them, or only the last ``newest``."""
         rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
         types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last entry is for passing time
         firsts, kind = distinct_rows(np.column_stack([rows[:, 1:], types]))
@@ -412,7 +414,7 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """Return each kind of early termination before the last ``newest``: its first one, and their number."""
+        """Summarise all early terminations before the last ``newest``: the first of each kind, and their number."""
         rows = self.ending_rows[: self._older(newest)]
         firsts, kind = distinct_rows(rows[:, 1:])
         return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)
@@ -444,7 +446,7 @@ class LaneOutput:
             )
 
     def _row_keys(self, rows: pa.Array) -> pa.Array | None:
-        """Return the JSON keys of the table rows (FOR EACH ROW) of the given rows of the batch.
+        """Return the keys, as JSON, of the table rows (FOR EACH ROW) to which rows of the batch belong.
 
         The result is None if no pattern has the clause.
         """
@@ -470,7 +472,10 @@ class LaneOutput:
     def _ended_state(
         self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
-        """Return the first pattern state of an automaton state that was alive before an event and is dead after it."""
+        """Return a pattern state that explains an early termination of partial matches in an automaton state.
+
+        It is the first pattern state of ``state`` that was alive before the event and is dead after it.
+        """
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
@@ -488,7 +493,7 @@ class LaneOutput:
         return BoundEvents.of(table, joined([old, new]), self.patterns)
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-        """Yield key, id, type and time of the event of each row. For passing time, the values are empty."""
+        """Yield the key, id, type and time of the event in each of ``rows``. They are empty where time passed."""
         if not len(rows):
             return
         event_rows = rows[rows != NIL]
@@ -502,13 +507,13 @@ class LaneOutput:
 
 @dataclass(frozen=True)
 class MatchOutput:
-    """Results of one batch, or of passing time, for every set of keys that patterns use."""
+    """Results for one batch, or for the passing of time. There is one output for each set of keys that patterns use."""
 
     lanes: tuple[LaneOutput, ...]
 
     @property
     def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
-        """The patterns that results may name, by name and version, including patterns that were removed afterwards."""
+        """The patterns that results may name, by name and version, including patterns that were removed since."""
         return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
 
     @property
@@ -519,22 +524,22 @@ class MatchOutput:
         return [match for lane in self.lanes for match in lane.values_of_matches()]
 
     def timeouts(self) -> list[Timeout]:
-        """Return the partial matches that WITHIN ended, of patterns with EMIT TIMEOUTS."""
+        """Return the partial matches that WITHIN ended. Only patterns with EMIT TIMEOUTS report them."""
         return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
 
     def endings(self, newest: int | None = None) -> list[Ending]:
-        """Return early terminations as values; with ``newest``, only the last ``newest`` of each lane."""
+        """Return early terminations as values: all of them, or only the last ``newest`` of each lane."""
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
-        """Return each kind of early termination that ``endings(newest)`` omits: its first one, and their number.
+        """Summarise the early terminations that ``endings(newest)`` omits: the first of each kind, and their number.
 
         Early terminations of a kind have the same pattern, state, monitor states and event class, so the same reason.
         """
         return [ending_count for lane in self.lanes for ending_count in lane.counts_of_endings(newest)]
 
     def overflows(self) -> list[Overflow]:
-        """Return losses as values; if an event and pattern have several losses, these add up."""
+        """Return what was lost beyond limits. Losses of one pattern at one event are added up."""
         return [overflow for lane in self.lanes for overflow in lane.values_of_overflows()]
 
     def corrections(self) -> list[Correction]:

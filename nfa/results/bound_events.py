@@ -27,11 +27,11 @@ _SPARSE = 8  # a longer table, as a multiple of the number of lookups, costs as 
 class MatchColumns:
     """Matches as columns. A match starts with its earliest event and ends with its latest.
 
-    The bound events of a match lie between two ``ends``. They are sorted by alias (its number in the pattern), then as
-    in the log. ``events`` are indices in ``names``, the distinct ids. ``detected_us`` is the time at which the last
-    condition was decided, and ``how`` a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as
-    JSON objects. An empty key is a match without a row; None: no match has a row. In compact columns, ids may be
-    numbers and keys a dictionary.
+    The bound events of a match lie between two ``ends``. They are sorted by the number of their alias in the pattern,
+    then as in the log. ``events`` has their indices in ``names``, the distinct ids. ``detected_us`` is the time at
+    which the last condition was decided, and ``how`` a key of ``found.DECIDED_BY``. ``rows`` has the key of each
+    match's table row (FOR EACH ROW) as a JSON object, or an empty text without such a row. It is None if no match has a
+    row. In compact columns, ids may be numbers and keys may be a dictionary.
     """
 
     patterns: Sequence[RunningPattern]
@@ -57,7 +57,7 @@ class MatchColumns:
         return self.names.take(column_of(self.events))
 
     def parts(self, events: int) -> Iterator[MatchColumns]:
-        """Yield the matches in consecutive parts of about ``events`` bound events each."""
+        """Divide the matches into consecutive parts, each with about ``events`` bound events, and yield the parts."""
         number = 0
         while number < len(self):
             first = int(self.ends[number - 1]) if number else 0
@@ -83,8 +83,8 @@ class MatchColumns:
 class BoundEvents:
     """The bound events of a table's matches, with the key and the times of each match.
 
-    ``rows`` are the rows of the bound events in ``events``, sorted by match, alias and log order. ``row_keys`` and
-    ``row_values`` are the rows of FOR EACH ROW as JSON: their keys, and the columns that patterns read.
+    ``rows`` has the index in ``events`` of each bound event, sorted by match, alias and log order. ``row_keys`` and
+    ``row_values`` describe the table rows of FOR EACH ROW as JSON: their keys, and the columns that patterns read.
     """
 
     table: MatchTable
@@ -100,7 +100,7 @@ class BoundEvents:
 
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RunningPattern]) -> BoundEvents:
-        """Look up the bound events of a table's matches among events sorted by sequence number."""
+        """Look up the bound events of a table's matches in ``events``, which are sorted by sequence number."""
         rows, aliases, firsts = _rows_of(events.sequences, table.sequences), table.aliases, table.starts
         order = _by_alias(table, rows)
         if order is not None:
@@ -123,7 +123,7 @@ class BoundEvents:
         )
 
     def members(self) -> Iterator[tuple[RunningPattern, dict[str, Any]]]:
-        """Yield the pattern of each match, and the members that Match, Timeout and Correction have in common.
+        """Yield the pattern of each match, and a mapping of the members that Match, Timeout and Correction share.
 
         Bindings have their aliases in the order of the text. ``row`` is None if the pattern has no FOR EACH ROW.
         """
@@ -153,7 +153,7 @@ class BoundEvents:
 
     @cached_property
     def _read(self) -> list[BoundEvent]:
-        """All events as values, converted once because several matches usually bind the same event."""
+        """The events as values. They are converted once, because several matches usually bind the same event."""
         text_columns = shown_columns(self.events.columns)
         if self.row_keys is not None:
             text_columns = text_columns.set_column(1, "key", split_names(text_columns.column("key"))[0])
@@ -174,7 +174,10 @@ def _bindings(names: Sequence[str], aliases: list[int], ids: list[str]) -> dict[
 
 
 def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the indices of ``lookups`` in ``values``, which are ascending and contain every lookup."""
+    """Return the index in ``values`` of each number in ``lookups``.
+
+    ``values`` must be ascending and contain every lookup.
+    """
     reach = int(values[-1] - values[0]) + 1 if len(values) else 0
     if not 0 < reach <= _SPARSE * len(lookups):
         return np.searchsorted(values, lookups)
@@ -185,7 +188,7 @@ def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[n
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """Return the order of the bound events by match, alias and row, or None if they already have this order."""
+    """Return the order that sorts the bound events by match, alias and row, or None if they are already sorted."""
     if not len(table):
         return None
     rises = table.aliases[1:] > table.aliases[:-1]

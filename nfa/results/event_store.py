@@ -1,4 +1,4 @@
-"""Ids, keys, times and data of the events that partial matches bind, retained between batches and saved as arrays."""
+"""Storage of the events that partial matches bind. It outlives batches, and is saved as arrays."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StoredEvents:
 def events_of_batch(
     batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
 ) -> StoredEvents:
-    """Return the events of a batch at the given rows, which are ascending."""
+    """Return the events in the given rows of a batch, which are ascending."""
     columns = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
     arrays = columns.columns
     if ROW in batch.attributes:
@@ -79,7 +79,10 @@ def shown_columns(columns: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class EventStore:
-    """The stored events, sorted by sequence number. Unbound events are dropped once they outnumber the bound ones."""
+    """The events that partial matches may bind, sorted by sequence number.
+
+    Events that are no longer bound are dropped once they outnumber the bound events.
+    """
 
     def __init__(self, events: StoredEvents | None = None) -> None:
         self._parts = [events or no_events()]
@@ -89,7 +92,7 @@ class EventStore:
 
     @property
     def parts(self) -> tuple[StoredEvents, ...]:
-        """All events in consecutive parts, which later additions do not change."""
+        """All events in consecutive parts. Later additions do not change the returned parts."""
         return tuple(self._parts)
 
     @property
@@ -109,12 +112,15 @@ class EventStore:
         return len(self) > 2 * held + _SLACK
 
     def compact(self, held: NDArray[np.int64]) -> None:
-        """Drop every event whose sequence number is not in ``held`` (ascending, all present)."""
+        """Drop every event except those with the sequence numbers ``held``, which are ascending and all present."""
         self._parts = [select_events(self._parts, held)]
 
 
 def select_events(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> StoredEvents:
-    """Return the events with the given sequence numbers, ascending and all present, from consecutive parts."""
+    """Return the events with the given sequence numbers from consecutive parts.
+
+    The sequence numbers are ascending, and all of them are present.
+    """
     filled = [part for part in parts if len(part)]
     borders = np.searchsorted(sequences, [part.sequences[0] for part in filled[1:]])
     sequence_parts = np.split(sequences, borders)
@@ -123,7 +129,7 @@ def select_events(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -
 
 
 def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
-    """Join the events of all parts to one table."""
+    """Return the events of all parts as one table."""
     parts = [part for part in parts if len(part)] or [no_events()]
     if len(parts) == 1:
         return parts[0]
@@ -140,9 +146,10 @@ def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
 
 
 def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
-    """Return the arrays of bound events: ``event_sequences`` and ``event_times_us``, int64.
+    """Return bound events as arrays for saving. ``read_events`` restores them.
 
-    Text columns are ``event_NAME_ends`` and ``event_NAME_bytes``.
+    ``event_sequences`` and ``event_times_us`` are int64. A text column is in ``event_NAME_ends`` and
+    ``event_NAME_bytes``.
     """
     arrays: dict[str, NDArray[Any]] = {"event_sequences": events.sequences, "event_times_us": events.times_us}
     columns = shown_columns(events.columns)
@@ -170,7 +177,7 @@ def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
 
 
 def saved_texts(name: str, column: pa.Array) -> dict[str, NDArray[Any]]:
-    """Return a text column as ``NAME_ends``, int64, and ``NAME_bytes``."""
+    """Return a text column as two arrays: the ends of texts in ``NAME_ends``, int64, and ``NAME_bytes``."""
     texts = column.cast(pa.large_binary())
     _, offsets, data = texts.buffers()
     ends = (

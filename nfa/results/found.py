@@ -31,9 +31,9 @@ _OF_EVENTS = ("aliases", "sequences")
 class MatchTable:
     """Matches or partial matches as columns.
 
-    The events of a match, in the order of binding, lie between two ``ends``. ``rows`` are the rows of the batch at
-    which matches were emitted; -1: as time passed. ``detected_us`` is the time at which the last condition was decided,
-    and ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers of the pattern.
+    The events of a match lie between two ``ends``, in the order of binding. ``rows`` has the row of the batch at which
+    each match was emitted, or -1 if it was emitted as time passed. ``detected_us`` is the time at which the last
+    condition was decided, and ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers of the pattern.
     """
 
     patterns: NDArray[np.int32]
@@ -64,10 +64,10 @@ NO_MATCHES = zeros_of(MatchTable, 0)
 
 
 def of_runs(matches: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
-    """Convert matches of the run engine to the lane's pattern numbers and to alias numbers.
+    """Return matches of the run engine with the pattern numbers of the lane, and with alias numbers instead of atoms.
 
-    ``numbers`` has the lane's pattern number for each of the engine's pattern numbers. ``aliases``, shape (patterns,
-    atoms), has the alias number for each atom.
+    ``numbers`` maps the engine's pattern numbers to the lane's. ``aliases``, shape (patterns, atoms), has the alias
+    number for each atom.
     """
     owners = np.repeat(matches.patterns, np.diff(matches.ends, prepend=0))
     return replace(
@@ -78,7 +78,7 @@ def of_runs(matches: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np
 
 
 def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
-    """Remove duplicate matches of the given patterns, whose automata may find a match more than once."""
+    """Return the table without duplicate matches of ``patterns``, whose automata may find a match more than once."""
     if len(table) < 2 or not len(patterns):
         return table
     is_repeating = np.zeros(max(*patterns, int(table.patterns.max())) + 1, np.bool_)
@@ -101,7 +101,7 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
 
 
 def joined(tables: Sequence[MatchTable]) -> MatchTable:
-    """Join the matches of several tables to one table."""
+    """Return the matches of all tables as one table."""
     tables = [table for table in tables if len(table)] or [NO_MATCHES]
     if len(tables) == 1:
         return tables[0]

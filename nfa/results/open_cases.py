@@ -15,14 +15,14 @@ Holding: TypeAlias = Literal["alive", "waiting", "ended"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseQuery:
-    """A query for open traces that satisfy all of its conditions.
+    """A query for open traces. A trace is selected if it satisfies all conditions.
 
     Attributes:
-        state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: the trace broke a
-            constraint.
-        older_than_us: Only traces whose first event occurred longer than this before the newest time.
+        state: ``open`` selects all traces, ``matching`` traces in which some pattern has a partial match, ``deviating``
+            traces that broke a constraint.
+        older_than_us: Only traces whose first event is more than this older than the newest time.
         waits_for: Only traces in which the furthest partial match of a pattern waits for this type.
-        limit: Maximum number of traces to select; the traces with the oldest first events are selected.
+        limit: Maximum number of traces in the result. Traces with the oldest first events are preferred.
     """
 
     pattern: str | None = None
@@ -45,7 +45,7 @@ class BoundStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Furthest:
-    """The partial match of a pattern with the most progress; among equals, the partial match with the newest events.
+    """The partial match of a pattern with the most progress. Among equals, it is the one with the newest events.
 
     Attributes:
         waits_for: At most 10 texts: steps that would extend the match, and ``NOT`` steps for a pending match.
@@ -58,10 +58,10 @@ class Furthest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CasePattern:
-    """A pattern in an open trace.
+    """The progress of a pattern in an open trace.
 
-    ``alive``: it has partial matches; ``waiting``: it has no bound event and may still match; ``ended``: it can no
-    longer match.
+    The pattern is ``alive`` if it has partial matches, ``waiting`` if it has no bound event and may still match, and
+    ``ended`` if it can no longer match.
     """
 
     name: str
@@ -76,14 +76,14 @@ class OpenCase:
     """An open trace.
 
     Attributes:
-        last_type: Type of its newest event; None if an earlier release saved the state, and no event has occurred
+        last_type: Type of its newest event. None if an earlier release saved the state, and no event has occurred
             since.
-        events: Number of its events; None if its first events were not counted.
-        keeping: ``kept``: the trace conforms to its guard so far; ``deviating``: it broke a constraint; ``none``: it
-            has no guard.
-        guard: Version of its guard, and the monitor state; None unless ``kept``.
-        patterns: At most 20 patterns (the rest is only counted): the requested one, then patterns with partial matches,
-            then others in the order of registration.
+        events: Number of its events, or None if its first events were not counted.
+        keeping: ``kept`` if the trace conforms to its guard so far, ``deviating`` if it broke a constraint, ``none`` if
+            it has no guard.
+        guard: Version of its guard, and the monitor state. None unless ``kept``.
+        patterns: At most 20 patterns: the requested one, then patterns with partial matches, then others in the order
+            of registration. Further patterns are only counted.
     """
 
     key: str
@@ -99,11 +99,11 @@ class OpenCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCases:
-    """The selected open traces of a matcher up to the limit, oldest first; ``matching`` counts all selected traces.
+    """The result of a query for open traces: the selected traces up to the limit, oldest first.
 
-    ``total`` counts all open traces. ``unnamed`` counts open traces with unknown keys, which an earlier release saved
-    and which have had no event since. ``by_last_type`` counts all open traces by the type of their newest event, which
-    is empty if unknown.
+    ``matching`` counts all selected traces, ``total`` all open traces. ``unnamed`` counts the open traces with unknown
+    keys, which an earlier release saved and which have had no event since. ``by_last_type`` counts all open traces by
+    the type of their newest event, which is empty if unknown.
     """
 
     cases: Sequence[OpenCase]

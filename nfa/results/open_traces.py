@@ -1,4 +1,4 @@
-"""Data of each open trace besides its monitor: key, times, number of events, and type of the newest event."""
+"""What is stored of each open trace besides its monitor: key, times, number of events, and newest type."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SLACK = 1_024  # up to this number of keys of ended traces, a cleanup is not wo
 
 
 class OpenTraces:
-    """Keys and times of the open traces, under the numbers of a ``TraceTable`` that visits every event."""
+    """Keys and times of the open traces. Traces have the numbers of a ``TraceTable`` that visits every event."""
 
     def __init__(self) -> None:
         self._times = _room(0)
@@ -33,7 +33,10 @@ class OpenTraces:
 
     @property
     def times(self) -> OpenTimes:
-        """First and newest time, number of events and newest type of each trace; valid until the next ``note``."""
+        """Arrays with the first and newest time, number of events and newest type of each trace.
+
+        They are valid until the next ``note``.
+        """
         return self._times
 
     def number_of(self, event_type: str) -> int:
@@ -46,13 +49,19 @@ class OpenTraces:
         return [names[number] for number in self._times.last[traces].tolist()]
 
     def count_by_last_type(self, traces: NDArray[np.int32]) -> dict[str, int]:
-        """Count the open traces in ``traces`` by the type of their newest event, which is empty if unknown."""
+        """Return the number of traces for each type of the newest event, which is empty if unknown.
+
+        Only the open traces in ``traces`` are counted.
+        """
         names = list(self._types)
         numbers, counts = np.unique(self._times.last[traces], return_counts=True)
         return dict(sorted(zip((names[number] for number in numbers.tolist()), counts.tolist(), strict=True)))
 
     def note(self, visits: Visits, columns: Columns, batch: EventBatch, *, mark: int, table: TraceTable) -> None:
-        """Record the events of a batch; rows with the type code ``mark`` are not events, but end their trace."""
+        """Record the events of a batch in their traces.
+
+        A row with the type code ``mark`` is no event, but ends its trace.
+        """
         self._reach(table.capacity)
         opened = np.empty(len(visits), np.int32)
         columns_of = visits.rows, visits.traces, visits.ends
@@ -73,7 +82,8 @@ class OpenTraces:
     def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         """Return the open traces as plain arrays.
 
-        ``numbers`` has, for each old trace number, the new number or ``NIL``; new numbers are ascending.
+        The arrays are in the order of new trace numbers. ``numbers`` has the new number for each old one, or ``NIL``.
+        New numbers are ascending.
         """
         self._reach(len(numbers))
         traces = np.flatnonzero(numbers >= 0).astype(np.int32)
@@ -87,9 +97,10 @@ class OpenTraces:
         return {**times, **saved_texts("open_key", self._keys_of(traces)), **saved_texts("open_type", types)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int) -> None:
-        """Restore the result of ``dump_arrays``; keys and times remain unknown if an earlier release saved the state.
+        """Restore the open traces from the arrays of ``dump_arrays``.
 
-        Arrays of another type or length, and invalid values, raise StateFormatError, ValueError or KeyError.
+        If an earlier release saved the state, keys and times remain unknown. Arrays of another type or length, and
+        invalid values, raise StateFormatError, ValueError or KeyError.
         """
         self._times = _room(traces)
         self._place = np.zeros(traces, np.int32)
@@ -135,7 +146,7 @@ class OpenTraces:
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
-        """Store the keys of traces. Small parts are joined, so that only a few large parts remain."""
+        """Store the keys of new traces. Small parts are joined, so that there are only a few large parts."""
         self._parts.append(keys.cast(pa.large_string()))
         self._place[traces] = np.arange(self._stored, self._stored + len(traces))
         self._stored += len(traces)
@@ -143,7 +154,7 @@ class OpenTraces:
             self._parts[-2:] = [pa.concat_arrays(self._parts[-2:])]
 
     def _forget_closed(self) -> None:
-        """Drop the keys of ended traces. The cost is amortised over the traces opened since the last cleanup."""
+        """Drop the keys of ended traces. This runs so rarely that its cost per opened trace is constant."""
         events = self._times.events
         traces = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
         self._parts = [self._joined().take(column_of(self._place[traces]))]
@@ -173,7 +184,7 @@ def _room(traces: int) -> OpenTimes:
 
 
 def _narrow(arrays: Mapping[str, NDArray[Any]], name: str, traces: int) -> NDArray[np.int32]:
-    """A saved array of 32-bit numbers; earlier releases saved these numbers with 64 bits."""
+    """Return a saved array as 32-bit numbers. Earlier releases saved these numbers with 64 bits."""
     array = arrays.get(name)
     if array is None or array.dtype != np.int64:
         return checked(arrays, name, np.int32, traces)
