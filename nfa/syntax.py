@@ -1,7 +1,7 @@
-"""The syntax tree of patterns, as frozen values that are equal if the patterns are.
+"""The syntax tree of patterns, as frozen values. Equal patterns have equal trees, whatever their positions.
 
-The normative meaning is in ``docs/semantics.md``. Positions are not part of equality. References are resolved: an
-``Attribute`` names the step to which it belongs. Durations are whole microseconds.
+The normative meaning is in ``docs/semantics.md``. References are resolved: an ``Attribute`` names the step to which it
+belongs. Durations are whole microseconds.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Literal:
 class Each(Literal):
     """The last argument of a function of a list: an expression over the members of each element.
 
-    All other code treats it as a constant, because it reads no event.
+    Code that looks for reads of events treats it as a constant, because it reads no event.
     """
 
     value: Scalar = field(default="", init=False)
@@ -59,13 +59,13 @@ class Each(Literal):
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of an event, by path.
+    """An attribute of an event, given by its path.
 
     Attributes:
-        path: Names from the outside in; empty means the event itself (``count(b)``, ``time(b)``).
+        path: Names from the outside in. An empty path means the event itself (``count(b)``, ``time(b)``).
         of: Alias of its step. None means the current event, as the step's own alias does.
         ends_in_key: Whether its last name is an unquoted ``key``. If this name is alone or follows an alias, it is the
-            event's correlation key. Meaningless for resolved expressions.
+            event's correlation key. The flag has no meaning in resolved expressions.
     """
 
     path: Path
@@ -88,7 +88,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """``operand IS NULL``; never null itself."""
+    """``operand IS NULL``, which is never null itself."""
 
     operand: Expression
 
@@ -97,7 +97,7 @@ class IsNull:
 class InList:
     """``operand IN (…)``.
 
-    It is true if the operand equals a value, otherwise null if any comparison is null, otherwise false.
+    It is true if the operand equals a value. Otherwise it is null if any comparison is null, and false if none is.
     """
 
     operand: Expression
@@ -202,10 +202,10 @@ def attributes_of(expression: Expression) -> Iterator[Attribute]:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The prefix of a step or of ``EACH``: a condition on the events between two neighbours.
+    """What is required of the events between two neighbours: the prefix of a step or of ``EACH``.
 
-    If the mode is None, the pattern's mode applies. ``within_us`` is the exclusive limit from the last event before the
-    gap to the first event after it.
+    If ``mode`` is None, the mode of the pattern applies. ``within_us`` limits the time from the last event before the
+    gap to the first event after it, exclusively.
     """
 
     mode: Mode | None = None
@@ -234,7 +234,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """``min`` to ``max`` iterations of a part; ``max`` None: no upper bound. ``?`` is 0 to 1, ``+`` is 1 to None."""
+    """``min`` to ``max`` iterations of a part. There is no upper bound if ``max`` is None, as for ``+``."""
 
     of: Node
     min: int
@@ -257,7 +257,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A SEQ: every part ends before the next begins; ``within_us`` is the span of the whole."""
+    """A SEQ: every part ends before the next begins. ``within_us`` limits the time from its first to its last event."""
 
     items: tuple[Item, ...]
     within_us: int | None = None
@@ -269,7 +269,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """An AND: all parts match, in any interleaving; ``within_us`` is the span of the whole."""
+    """An AND: all parts match, in any interleaving. ``within_us`` limits the time from its first to its last event."""
 
     parts: tuple[Node, ...]
     within_us: int | None = None
@@ -277,7 +277,7 @@ class Conjunction:
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """An OR: one of the parts matches; ``within_us`` is the span of the whole."""
+    """An OR: one of the parts matches. ``within_us`` limits the time from its first to its last event."""
 
     parts: tuple[Node, ...]
     within_us: int | None = None
@@ -311,7 +311,7 @@ def can_be_empty(node: Node) -> bool:
 
 
 def atoms_of(node: Node) -> Iterator[Atom]:
-    """Yield all positive atoms below a node, in the order of the text, without those of NOT and UNTIL."""
+    """Yield the atoms below a node in the order of the text, without the negated ones of NOT and UNTIL."""
     if isinstance(node, Atom):
         yield node
     for part in parts_of(node):
@@ -320,7 +320,7 @@ def atoms_of(node: Node) -> Iterator[Atom]:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """The after-match rule: the matches that a reported match excludes; ``alias`` is only for SKIP TO FIRST or LAST."""
+    """The after-match rule: which matches a reported match excludes. ``alias`` is only for SKIP TO FIRST or LAST."""
 
     rule: AfterRule = "none"
     alias: str | None = None
@@ -328,7 +328,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of RETURN; ``name`` is given by the user or is the expression's text."""
+    """A column of RETURN. Its name is the one that the user gave, or the expression's text."""
 
     expression: Expression
     name: str
@@ -336,10 +336,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Into:
-    """The INTO clause: a match becomes an event of a derived stream instead of an alert.
+    """The INTO clause, by which a match becomes an event of a derived stream instead of an alert.
 
-    ``key`` is the column of RETURN whose value is the event's correlation key; None: the key of the match. Without
-    ``event_type``, the event's type is the pattern's name.
+    ``key`` is the column of RETURN whose value is the event's correlation key, or None for the key of the match.
+    Without ``event_type``, the event's type is the pattern's name.
     """
 
     stream: str
@@ -369,14 +369,14 @@ class Pattern:
     """A named pattern.
 
     Attributes:
-        keys: Paths of ``WHERE [..]``; empty means the stream's correlation key.
+        keys: Paths of ``WHERE [..]``. If there are none, the key is the stream's correlation key.
         within_us: Span of the whole match, exclusive.
-        within_business: Span in business time; set only if ``within_us`` is None.
-        select: Mode of the gaps without a mode of their own.
-        limit: Maximum number of matches per trace, pattern and detection time; None: the limit of the settings.
-        into: The derived stream of its matches; None: matches are alerts.
-        rows: The clause FOR EACH ROW: the pattern is matched separately for each row of a table; None: no such clause.
-        text: The text from which it was parsed, if any; not part of equality.
+        within_business: Span in business time. It is set only if ``within_us`` is None.
+        select: Mode of the gaps that have no mode themselves.
+        limit: Maximum number of matches per trace, pattern and detection time. None means the limit of the settings.
+        into: The derived stream of its matches, or None if its matches are alerts.
+        rows: The clause FOR EACH ROW, or None. With this clause, each row of a table has its own matches.
+        text: The text from which it was parsed, if any. Texts are ignored when patterns are compared.
     """
 
     name: str
@@ -396,5 +396,5 @@ class Pattern:
 
     @property
     def has_window(self) -> bool:
-        """Whether a clause WITHIN ends the pattern's partial matches."""
+        """Whether the pattern has a clause WITHIN, after which its partial matches end."""
         return self.within_us is not None or self.within_business is not None

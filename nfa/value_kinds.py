@@ -21,7 +21,10 @@ _OF_AGGREGATE: dict[str, ValueKind] = {"count": "integer", "sum": "number", "avg
 
 
 def kind_of_value(expression: Expression, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> ValueKind:
-    """Return the kind of an expression's values, nulls aside; ``null`` if all values are null."""
+    """Return the kind of the values of an expression that are not null, or ``null`` if all are null.
+
+    ``kind_of`` has the kinds of attributes and lookups.
+    """
     match expression:
         case Literal():
             return _of_literal(expression.value)
@@ -56,7 +59,7 @@ def _of_call(call: Call, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> 
 
 
 def _joined(kinds: Sequence[ValueKind]) -> ValueKind:
-    """Return the common kind of values of several kinds; integers and other numbers together are ``number``."""
+    """Return the kind that covers several kinds: ``number`` for integers and other numbers, ``any`` for a mixture."""
 
     def common_kind(first: ValueKind, second: ValueKind) -> ValueKind:
         if second in (first, "null"):

@@ -1,8 +1,9 @@
-"""The growth of a pattern's work with the length of its trace, and a warning if nothing bounds the work.
+"""Estimates how a pattern's work grows with the length of its trace, and warns if nothing bounds the work.
 
 In the run engine an event meets partial matches one by one. Their number in a trace of n events is bounded by a power
-of n, the *growth*. Each event that a partial match may choose freely adds one to the growth. A repetition under ANY may
-bind every subset, which makes the growth infinite. The growth is zero if the shared-node engine runs the pattern.
+of n. The exponent is called the *growth*. Each event that a partial match may choose freely adds one to the growth. A
+repetition under ANY may bind every subset of events, which makes the growth infinite. The growth is zero if the
+shared-node engine runs the pattern.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FEW = 2  # if traces end, repetitions of at most this number of elements cause 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceEnds:
-    """The ways in which traces of a stream may end, with the checks and warnings about patterns that depend on them.
+    """How traces of a stream may end. The checks and warnings about patterns depend on this.
 
     With ``has_closing``, a guard knows an event after which the trace has no further events; see ``check_stream``.
     """
@@ -59,10 +60,10 @@ class TraceEnds:
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
-    """Return the growth of the number of partial matches that an event may meet, as a power of the trace's length.
+    """Return the growth of a pattern: with which power of the trace's length its work for one event may grow.
 
-    Zero means that a window or the pattern's length bounds the number. Infinite means that each subset of the events
-    may be a partial match.
+    Zero means that a window or the pattern's length bounds the work. Infinite means that each subset of the events may
+    be a partial match.
     """
     if pattern.has_window or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
         return 0.0
@@ -95,7 +96,7 @@ def _power(growth: int) -> str:
 
 
 def _many(node: Node) -> Iterator[Repeat]:
-    """Yield the repetitions that may bind more than a few events."""
+    """Yield the repetitions that may bind more than a few events, and that no span limits."""
     if not isinstance(node, Atom | Repeat) and node.within_us is not None:
         return
     if isinstance(node, Repeat) and (node.max is None or node.max > _FEW):
@@ -117,7 +118,7 @@ def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProg
 
 
 def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
-    """Return the largest growth among the states in which an event meets all partial matches."""
+    """Return the growth of the whole automaton: the largest among the states whose partial matches an event meets."""
     growths = [0.0] * len(automaton.states)  # by state: growth of the partial matches that ever reach it
     for component in _components(p):
         inner_steps = [step for state in component for step in _steps(p, state) if p.target[step] in component]
@@ -137,7 +138,7 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
 
 
 def _passed_on(p: RunProgram, state: int, step: int, growth: float) -> float:
-    """Return the growth of the partial matches that a step creates; ``growth`` is that of the step's source state."""
+    """Return the growth of the partial matches that ``step`` creates from those in ``state``, whose growth is given."""
     if state == 0 or _is_found_by_value(p, state):
         return 1.0  # each event creates a bounded number
     return growth + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
@@ -181,18 +182,21 @@ def _components(p: RunProgram) -> list[set[int]]:
 
 
 def _is_kept(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
-    """Check whether partial matches in a state may wait for ever, so that they accumulate."""
+    """Check whether partial matches may stay in a state for ever, so that they accumulate."""
     goes_on = any(p.mode[step] != STRICT and p.limit[step] == LATEST for step in _steps(p, state))
     waits = any(negation.within_us is None for finish in automaton.finishes[state] for negation in finish.negations)
     return goes_on or waits
 
 
 def _is_met(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
-    """Check whether partial matches in a state are retained, and an event meets all of them."""
+    """Check whether an event meets all partial matches in a state.
+
+    This is false if they are finished, or are found by a value.
+    """
     trails = any(finish.negations or finish.slots for finish in automaton.finishes[state])
     return (len(_steps(p, state)) > 0 or trails) and not _is_found_by_value(p, state)
 
 
 def _is_found_by_value(p: RunProgram, state: int) -> bool:
-    """Check whether an event finds the partial matches in a state by a value, and meets no others."""
+    """Check whether an event finds the partial matches in a state by a value, so that it does not meet the others."""
     return bool(p.parks[state]) and p.key_column[state] != NIL

@@ -1,4 +1,7 @@
-"""Compiles DEFINE: conditions on rows at fixed distances become columns, other conditions become kernel programs."""
+"""Compiles the conditions of DEFINE for a table.
+
+Conditions that read rows at fixed distances become columns. Other conditions become kernel programs.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ _SUMS: Mapping[tuple[str, str, str], str] = {
 
 @dataclass
 class Conditions:
-    """The compiled conditions of a clause, and the columns that they read."""
+    """The compiled conditions of a clause, and the columns that their programs read."""
 
     kinds: NDArray[np.int32]
     places: NDArray[np.int32]
@@ -100,32 +103,24 @@ class Conditions:
 
     @property
     def has_history(self) -> bool:
-        """Whether a condition reads the rows of the match."""
+        """Whether some condition reads rows of the match other than at fixed distances, so that it needs a program."""
         return bool((self.kinds == tables.CODE).any())
 
-    def times_in(self, code: _Code) -> list[int]:
-        """Return the indices in ``times`` of the columns and constants that a code reads."""
-        indices = []
-        for sign, place in code:
-            match sign:
-                case tables.CONSTANT:
-                    indices.append(self.times_of_constants.get(place))
-                case tables.LEAF if self.leaves[place][tables.LANE] == tables.INTEGERS:
-                    indices.append(self.times_of_columns.get(self.leaves[place][tables.AT_COLUMN]))
-                case tables.AGGREGATE if self.aggregates[place][tables.OF_LANE] == tables.INTEGERS:
-                    indices.append(self.times_of_columns.get(self.aggregates[place][tables.OF_COLUMN]))
-        return [index for index in indices if index is not None]
+    @cached_property
+    def time_unit(self) -> str:
+        """The unit of the times and intervals that programs read. It is final when all conditions are compiled."""
+        return unit_of(column for kind, column in self.integer_columns if kind in ("time", "interval"))
 
     @property
     def depth(self) -> int:
-        """An upper bound of the stack depth of a kernel program."""
+        """The number of stack entries that is sufficient for every program."""
         return len(self.code) + 2
 
 
 def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
     """Compile the conditions of DEFINE over a table.
 
-    A condition that is not a truth value, or that only MEASURES supports, is refused.
+    A condition is refused if its value is not a truth value, or if only MEASURES supports it.
     """
     labels = len(clause.variables)
     compiled = Conditions(np.zeros(labels, np.int32), np.zeros((labels, 2), np.int32))
@@ -146,7 +141,7 @@ def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
 
 
 def position_of(expression: Expression) -> Position:
-    """Return the position of the first subexpression that has a position."""
+    """Return the first position in an expression, for refusals of expressions that have no position themselves."""
     positions = (getattr(part, "position", NOWHERE) for part in walk(expression))
     return next((position for position in positions if position != NOWHERE), NOWHERE)
 
@@ -162,7 +157,10 @@ def _refusal_of_kind(kind: str, condition: Expression) -> PatternRefused:
 
 
 def _with_own_label(expression: Expression, name: str) -> Expression:
-    """Return the condition of a label, with the constant ``name`` as the label of the current row."""
+    """Return the condition of a label with the constant ``name`` in place of the current row's label.
+
+    The search evaluates the condition to decide whether the row gets this label.
+    """
     match expression:
         case At() if expression.place.is_here and expression.place.physical == 0:
             return replace(expression, content=_replaced_label(expression.content, name))
@@ -213,7 +211,7 @@ class _Compiler:
     into: Conditions
 
     def is_static(self, expression: Expression) -> bool:
-        """Check whether an expression depends only on the current row and on rows at fixed distances."""
+        """Check whether an expression reads only the current row and rows at fixed distances from it."""
         match expression:
             case Constant():
                 return True
@@ -267,8 +265,8 @@ class _Compiler:
     def _contents(self, expression: Expression) -> list[Any]:
         """Return the columns of an expression over one row.
 
-        This is one column, unless the expression reads the label of the row. In that case there is a column for each
-        label, and a column for rows without a label.
+        There is only one column, unless the expression reads the label of the row. In that case there is a column for
+        each label, and a last one for rows without a label.
         """
         if LabelOfRow() not in walk(expression):
             return [self._content(expression)]
@@ -278,9 +276,9 @@ class _Compiler:
         return [column.cast(kind) if column.type != kind else column for column in columns]
 
     def _content(self, expression: Expression) -> Any:
-        """Return the column of an expression over one row.
+        """Return the values of an expression over one row as a column.
 
-        It has a value for each row of the table, and one more for a missing row.
+        The column has a value for each row of the table, and a last value for a row that does not exist.
         """
         size = self.table.size + 1
 
@@ -306,10 +304,10 @@ class _Compiler:
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
     def _add_columns(self, arrays: list[Any], position: Position) -> tuple[int, int, str]:
-        """Add columns of one kind.
+        """Add columns of the same kind to those that programs read.
 
         Returns:
-            The index of the first column in its lane, the lane (integers or floats), and the kind.
+            The index of the first added column among the integers or floats, which of these two it is, and the kind.
         """
         columns = [plain(array) for array in arrays]
         kind = kind_of(columns[0].type)
@@ -380,7 +378,7 @@ class _Compiler:
         )
 
     def _in_list(self, operation: Operation) -> tuple[_Code, str]:
-        """Return the code of IN: a comparison per choice, each with a copy of the operand's code."""
+        """Return the code of IN, which compares the operand with each choice. The operand's code is copied for each."""
         operand, *choices = operation.operands
         compiled = self.compile(operand)
         self.into.copied += len(compiled[0]) * (len(choices) - 1)
@@ -419,7 +417,7 @@ class _Compiler:
         return [*self.compile(condition)[0], *left, *right, (tables.CHOOSE, 0)], kind
 
     def _folded(self, operation: Operation) -> tuple[_Code, str]:
-        """Return the code of an operation whose operands, in any number, are combined in pairs from left to right."""
+        """Return the code of an operation with several operands, which are combined in pairs from left to right."""
         if len(operation.operands) == 1:
             return self.compile(operation.operands[0])
         *earlier_operands, last = operation.operands
@@ -469,15 +467,15 @@ def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code
     return left, right, kind if other_kind == "null" else other_kind
 
 
-def constant_of(conditions: Conditions, place: int, ranks: Mapping[str, int]) -> tuple[int, float]:
-    """Return a constant as the pair (integer, float) that kernels read; a text is represented by its rank."""
-    match conditions.constants[place][1]:
-        case str() as text:
-            return ranks[text], 0.0
-        case bool() | int() as whole:
-            return int(whole), float(whole)
-        case float() as number:
-            return 0, number
+def constant_of(value: Value, ranks: Mapping[str, int], time_unit: str) -> tuple[int, float]:
+    """Return a constant in the two forms that kernels read, integer and float. A text becomes its rank."""
+    match value:
+        case str():
+            return ranks[value], 0.0
+        case bool() | int():
+            return int(value), float(value)
+        case float():
+            return 0, value
         case datetime() | date() | timedelta():
             return int(conditions.times.numbers[conditions.times_of_constants[place]][0]), 0.0
     return 0, 0.0
@@ -490,9 +488,10 @@ def _in_utc(value: Any) -> Any:
 
 
 def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], dict[str, int]]:
-    """Return the columns that kernels read as integers, masks of known values, and text ranks for text constants.
+    """Return the columns that kernels read as integers, a mask of the values that are not null, and ranks of texts.
 
-    Without text constants the ranks are empty.
+    A text in a column is its rank among all texts of these columns and of constants. Without text constants, the
+    returned ranks are empty.
     """
     text_columns = [column for kind, column in conditions.integer_columns if kind == "text"]
     constants = [value for kind, value in conditions.constants if kind == "text"]
@@ -516,7 +515,7 @@ def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int6
 
 
 def lane_of_floats(conditions: Conditions, size: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """Return the columns that kernels read as floats, and masks of their known values."""
+    """Return the columns that kernels read as floats, and a mask of the values that are not null."""
     values = np.zeros((len(conditions.float_columns), size), np.float64)
     is_known = np.zeros(values.shape, np.uint8)
     for place, column in enumerate(conditions.float_columns):

@@ -69,7 +69,7 @@ def build_expression(tree: Branch) -> Expression:
 
 
 def check_copies(tree: Branch) -> None:
-    """Refuse BETWEEN and CASE that are nested so that the copies of their operands have too many parts.
+    """Refuse BETWEEN and CASE if their nesting makes the expression too large.
 
     A built expression has the operand once for each bound of BETWEEN and for each WHEN of CASE, so nesting multiplies.
     """
@@ -90,7 +90,7 @@ def check_copies(tree: Branch) -> None:
 
 
 def _copies_of_operand(tree: Branch) -> int:
-    """Return how often the built expression has the first operand of a tree, beyond the first time."""
+    """Return how many further copies of the first operand of a tree the built expression has."""
     if tree.data in ("in_range", "not_in_range"):
         return 1
     return max(0, sum(part.data == "when" for part in trees_of(tree)) - 1) if tree.data == "case_of" else 0

@@ -38,17 +38,17 @@ _MOST_STACK = 2**26
 
 @dataclass(frozen=True)
 class Matches:
-    """The result of a search as *records*: matches and unmatched rows, in the order of the output.
+    """The result of a search as *records*. A record is a match or an unmatched row, in the order of the output.
 
     A *line* is a row of a match.
 
     Attributes:
-        is_match: By record, whether it is a match and not an unmatched row.
-        starts: By record, its first row.
-        lengths: By record, its number of lines.
-        numbers: By record, the number of the match in its partition.
-        labels: By line, the label of the row.
-        is_excluded: By line, whether the row is left out of the output.
+        is_match: For each record, whether it is a match and not an unmatched row.
+        starts: For each record, its first row.
+        lengths: For each record, its number of lines.
+        numbers: For each record, the number of the match in its partition.
+        labels: For each line, the label of the row.
+        is_excluded: For each line, whether the row is left out of the output.
     """
 
     is_match: NDArray[np.bool_]
@@ -60,17 +60,17 @@ class Matches:
 
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
-        """The first line of each record."""
+        """For each record, the index of its first line."""
         return np.cumsum(self.lengths) - self.lengths
 
     @cached_property
     def records(self) -> NDArray[np.intp]:
-        """The record of each line."""
+        """For each line, the index of its record."""
         return np.repeat(np.arange(len(self.starts)), self.lengths)
 
     @cached_property
     def lines(self) -> NDArray[np.int64]:
-        """The row of each line."""
+        """For each line, the index of its row in the table."""
         rows: NDArray[np.int64] = np.arange(len(self.labels)) + (self.starts - self.firsts)[self.records]
         return rows
 
@@ -145,7 +145,7 @@ def _rows(clause: Clause, table: SortedTable, conditions: Conditions) -> tuple[R
 
 
 def _within(clause: Clause, table: SortedTable) -> int:
-    """Return the length of WITHIN in the unit in which times of the column of ORDER BY are compared."""
+    """Return the length of WITHIN as an integer, in the unit in which the column of ORDER BY is compared."""
     if clause.within is None:
         return int(tables.LONGEST)
     column = table.column(clause.order[0].column) if clause.order else None

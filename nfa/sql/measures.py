@@ -1,4 +1,4 @@
-"""The output of a clause: its rows, and the measures over these rows."""
+"""Computes the output of a clause: its rows, and the measures for each row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WITH_NULLS = ("array_agg", "max_by", "min_by")  # aggregates that treat nulls a
 
 @dataclass(frozen=True)
 class Output:
-    """The output rows of a clause, and the measures over them.
+    """The output rows of a clause, from which measures are computed.
 
     Attributes:
         rows: For each output row, the table row that it shows.
@@ -48,11 +48,8 @@ class Output:
         return self.matches.firsts
 
     def measure(self, expression: Expression) -> Any:
-        """Return the values of a measure on every output row. Unmatched rows have null."""
-        if isinstance(expression, Aggregate):
-            values = without_nan(self._aggregate(expression, is_whole=True))
-        else:
-            values = column_of(expression, self._read, len(self.rows))
+        """Return the values of a measure for each output row. The value is null for unmatched rows."""
+        values = column_of(expression, self._read, len(self.rows))
         is_match = self.matches.is_match[self.records]
         return values if is_match.all() else pc.if_else(pa.array(is_match), values, pa.scalar(None, values.type))
 
@@ -90,7 +87,7 @@ class Output:
         return self._moved(rows, place.physical) if place.physical else rows
 
     def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the number of lines with one of the labels before each line, and the indices of these lines."""
+        """Return two arrays for lines that have one of ``labels``: how many are before each line, and their indices."""
         mask = self._label_mask(labels)
         return np.append(0, np.cumsum(mask)), np.flatnonzero(mask)
 
@@ -100,13 +97,13 @@ class Output:
         return is_chosen[self.matches.labels]
 
     def _moved(self, rows: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        """Return, for each of ``rows``, the row at a distance in the same partition, or -1 if there is no such row."""
+        """Return, for each of ``rows``, the row ``distance`` rows after it in its partition, or -1 if there is none."""
         if not self.table.size:
             return rows
         return np.where(rows >= 0, self.table.neighbours(distance)[rows], -1)
 
     def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
-        """Return, for each output row, the value of an expression over the table row whose index is in ``rows``."""
+        """Return the values of an expression, for each output row at the table row in ``rows``; -1 is a missing row."""
         indices = pa.array(rows, mask=rows < 0)
 
         def read(leaf: Expression) -> Any:
@@ -118,7 +115,7 @@ class Output:
         return column_of(expression, read, len(rows))
 
     def _labels(self, rows: NDArray[np.int64]) -> Any:
-        """Return the labels of rows in the match of each output row, or null for rows outside the match."""
+        """Return the label that each output row's match gives to the row in ``rows``, or null outside the match."""
         places = rows - self.matches.starts[self.records]
         is_present = (rows >= 0) & (places >= 0) & (places < self.matches.lengths[self.records])
         lines = np.where(is_present, self.firsts[self.records] + places, 0)
@@ -147,7 +144,7 @@ class Output:
         return self._chosen(aggregate, operands, mask, ends)
 
     def _first_of_equals(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of the lines of ``mask`` that have a value for the first time in their match, for DISTINCT."""
+        """Return a mask of the lines of ``mask`` whose value is new in their match. DISTINCT reads only these."""
         if aggregate.name in ("max_by", "min_by"):
             raise PatternRefused("aggregate", f"{aggregate.name} does not take DISTINCT of it", aggregate.position)
         values = plain(operand)
@@ -167,7 +164,7 @@ class Output:
         return is_first
 
     def _of_lines(self, expression: Expression) -> Any:
-        """Return the values of an expression over one row, on every line."""
+        """Return the values of an expression over one row for each line."""
         rows = pa.array(self.matches.lines)
 
         def read(leaf: Expression) -> Any:
@@ -182,7 +179,7 @@ class Output:
         return column_of(expression, read, len(self.matches.lines))
 
     def _folded(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """Return the values of an aggregate of numbers, which a kernel computes over the lines."""
+        """Return the values of an aggregate that is a number, computed over the lines by a kernel."""
         if aggregate.name == "count":
             counts = np.append(0, np.cumsum(mask))
             return pa.array(counts[ends] - counts[self.firsts[self.records]])
@@ -209,9 +206,10 @@ class Output:
     def _running(
         self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], read: _Lines
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the running aggregate and the number of values on every line.
+        """Return, for each line, the aggregate of the lines up to it in its match, and the number of their values.
 
-        A sum beyond 64 bits on one of the lines ``read`` is refused; the sums of ``avg`` become floats there.
+        ``read`` has the lines whose result is used. If a sum there exceeds 64 bits, ``sum`` is refused, and ``avg``
+        uses floats.
         """
         firsts, function = self.firsts[self.matches.records], FOLDED[aggregate.name]
         count = np.zeros(len(mask), np.int64)
@@ -234,7 +232,7 @@ class Output:
         return values, count
 
     def _chosen(self, aggregate: Aggregate, operands: Sequence[Any], mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """Return the values of an aggregate whose result is one operand value, or a list of these."""
+        """Return the values of an aggregate that picks values of its operand: one value, or a list of values."""
         places, counts = np.flatnonzero(mask), np.append(0, np.cumsum(mask))
         starts, stops = counts[self.firsts[self.records]], counts[ends]
         sizes = np.maximum(stops - starts, 0)
@@ -277,7 +275,7 @@ def _comparable(column: Any) -> list[Any]:
 
 
 def _unit(kind: Any) -> str:
-    """Return the unit of the times or durations of an aggregate: that of nanoseconds is kept."""
+    """Return the unit in which times or durations are aggregated: "ns" if the type has nanoseconds, else "us"."""
     return "ns" if getattr(kind, "unit", None) == "ns" else "us"
 
 

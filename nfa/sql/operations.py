@@ -22,7 +22,10 @@ from nfa.syntax import Position
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of queries: its evaluation over columns and its number of operands (``most`` None: no upper bound)."""
+    """A function of queries: its evaluation over columns, and how many operands it takes.
+
+    If ``most`` is None, the number of operands has no upper bound.
+    """
 
     column: Callable[..., Any]
     least: int
@@ -41,7 +44,10 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Convert two operands to comparable types: a date to its midnight, a time without a zone to a time in UTC."""
+    """Convert two operands to types that can be compared.
+
+    A date becomes its midnight, and a time without a zone becomes a time in UTC.
+    """
     if pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
         if pa.types.is_date(left.type) != pa.types.is_date(right.type):
             left, right = _as_timestamp(left), _as_timestamp(right)
@@ -66,7 +72,7 @@ def _subtract(left: Any, right: Any) -> Any:
 
 
 def _beside(operand: Any, other: Any) -> Any:
-    """Return the operand, or its midnight if it is a date that is combined with an interval."""
+    """Return the operand, or its midnight if it is a date and ``other`` an interval."""
     return _as_timestamp(operand) if pa.types.is_duration(other.type) else operand
 
 
@@ -125,7 +131,7 @@ def _case(*operands: Any) -> Any:
 
 
 def _with_constants(column: Callable[..., Any], kind: type[int | str]) -> Callable[..., Any]:
-    """Return a function of one column and constants of a kind; its result is null if a constant is null."""
+    """Return a function of one column and constants of the type ``kind``. Its result is null if a constant is null."""
 
     def values(operand: Any, *constants: Any) -> Any:
         if not all(constant.is_valid for constant in constants):
@@ -316,7 +322,7 @@ def value_of(expression: Expression, read: Reader) -> Any:
 def applied(name: str, operands: list[Any], position: Position) -> Any:
     """Return the result of an operation on Arrow arrays or scalars.
 
-    A column of nulls has no type in Arrow. It is converted to a type that fits the operation.
+    A column that has only nulls has no type in Arrow, so it gets a type that fits the operation.
     """
     column = (OPERATIONS.get(name) or FUNCTIONS[name]).column
     has_nulls = any(pa.types.is_null(operand.type) for operand in operands)

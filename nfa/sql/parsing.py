@@ -130,7 +130,7 @@ def _outputs(tree: Branch) -> tuple[Named, ...] | None:
 
 
 def _require_distinct(outputs: Sequence[Named]) -> None:
-    """Refuse two columns of SELECT with the same name, because most forms of the result can only have one of them."""
+    """Refuse two columns of SELECT with the same name, because most forms of the result need distinct names."""
     places: dict[str, int] = {}
     for place, output in enumerate(outputs, start=1):
         if (earlier := places.setdefault(output.name, place)) < place:

@@ -74,7 +74,7 @@ class PatternReader:
 
 
 def size_of(node: Node) -> int:
-    """Return the number of rows and branches of a pattern with its repetitions expanded."""
+    """Return the size that the program of a pattern will have: rows and branches, with repetitions expanded."""
     match node:
         case Concatenation() | Alternation():
             return 1 + sum(map(size_of, node.parts))
@@ -87,7 +87,7 @@ def size_of(node: Node) -> int:
 
 
 def _permuted(parts: list[Node], tree: Branch) -> Node:
-    """Return the alternation of all orders of the given parts, in lexicographical order of the parts' positions."""
+    """Return an alternation of all orders of ``parts``. Orders that begin with earlier parts are preferred."""
     if factorial(len(parts)) * sum(map(size_of, parts)) > MAX_SIZE:
         raise PatternRefused("too-large", f"PERMUTE of {len(parts)} parts has too many orders", position_of(tree))
     orders: Iterable[tuple[Node, ...]] = permutations(parts)

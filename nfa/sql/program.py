@@ -1,7 +1,7 @@
 """Programs of row patterns, which the kernel runs.
 
-In a loop without an upper bound, an iteration that consumes no row ends the loop, and the search continues after it.
-Bounded repetitions are expanded.
+A loop without an upper bound ends after an iteration that consumes no row, because it would never end otherwise. The
+search then continues after the loop. Bounded repetitions are expanded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from nfa.sql.syntax import Alternation, Anchor, Concatenation, Exclusion, Labell
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program of instructions (operation and two operands); ``splits`` numbers the ``SPLIT`` instructions."""
+    """A program: instructions, each of which has an operation and two operands.
+
+    ``splits`` has, for each instruction, its number among the ``SPLIT`` instructions, or ``NIL`` for others.
+    """
 
     instructions: NDArray[np.int32]
     splits: NDArray[np.int32]

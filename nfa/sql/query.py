@@ -46,7 +46,9 @@ def query_shape(text: str) -> QueryShape:
 
 
 def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | None = None) -> pa.Table:
-    """Run a query; ``read`` returns the table with a given name, ``max_steps`` bounds the search in one partition.
+    """Run a query and return the result as a table.
+
+    ``read`` returns the table with a given name. ``max_steps`` limits the search in each partition.
 
     Raises:
         PatternRefused: The text cannot be read, or does not fit the table.
@@ -64,7 +66,7 @@ def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | No
 
 
 def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Table:
-    """Return the columns of the result of a clause, in the order that the standard defines."""
+    """Return the columns of the clause's result, in the order that the standard defines."""
     rows = pa.array(output.rows)
     partition_columns = [(sort.column, table.column(sort.column).take(rows)) for sort in clause.partition]
     measures = [(measure.name, output.measure(measure.expression)) for measure in clause.measures]
@@ -79,7 +81,10 @@ def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Tabl
 
 
 def _ambiguous(clause: Clause, names: Sequence[str]) -> dict[str, PatternRefused]:
-    """Return the names that a measure shares with another column of the result, each with the refusal to read it."""
+    """Return the names that a measure shares with another column of the result.
+
+    Each name has the refusal that is raised if the query reads it.
+    """
     origins: dict[str, str] = {}
     if clause.rows != "one":
         origins = dict.fromkeys(names, "a column of the table")
@@ -119,7 +124,7 @@ def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expressi
 
 
 def _selected(query: SqlQuery, matches: pa.Table, ambiguous: Mapping[str, PatternRefused]) -> pa.Table:
-    """Apply the query around the clause to the clause's result; reading a name in ``ambiguous`` is refused."""
+    """Apply WHERE, ORDER BY, SELECT and LIMIT to the clause's result. Reading a name in ``ambiguous`` is refused."""
     columns = Columns(matches.column_names)
 
     def value(expression: Expression, table: pa.Table) -> Any:

@@ -1,6 +1,6 @@
 """Resolves names and calls: each name becomes a column or a row of the match, and each call gets its meaning.
 
-If all operands of an operation are read at the same row, the whole operation is evaluated at this row:
+If all operands of an operation read the same row, the whole operation is evaluated at this row. For example,
 ``lower(LAST(A.x))`` becomes ``LAST(lower(A.x))``. The meaning is the same, because all columns of a missing row are
 null.
 """
@@ -41,7 +41,7 @@ _MAX_OFFSET = 2**31 - 1
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table by name. Queries may write names in another case, unless that is ambiguous.
+    """The columns of a table by name. Queries may write names in upper or lower case, unless that is ambiguous.
 
     If ``names`` is None, every name is accepted as a column.
     """
@@ -49,7 +49,7 @@ class Columns:
     names: Sequence[str] | None
 
     def find(self, name: str, position: Position) -> str:
-        """Return the name of a column in the case of the table."""
+        """Return the name of a column as the table spells it."""
         if self.names is None or name in self.names:
             return name
         candidates = list(dict.fromkeys(column for column in self.names if column.lower() == name.lower()))
@@ -61,7 +61,7 @@ class Columns:
 
 
 def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
-    """Resolve the expressions of a clause for a table with the columns ``names``.
+    """Replace the names and calls in a clause by their meanings, for a table with the columns ``names``.
 
     If ``names`` is None, every name is accepted as a column.
     """
@@ -82,7 +82,7 @@ def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
 
 
 def resolve_output(expression: Expression, columns: Columns, alias: str | None) -> Expression:
-    """Resolve an expression of the query around the clause, over the columns of the clause's result."""
+    """Resolve an expression of SELECT or ORDER BY around the clause. It reads columns of the clause's result."""
 
     def of_name(name: Name) -> Expression:
         if name.variable is not None and (alias is None or name.variable != alias.upper()):
@@ -113,7 +113,7 @@ def _sort(sort: Sort, columns: Columns) -> Sort:
 
 @dataclass(frozen=True)
 class _Scope:
-    """The names allowed in an expression of MEASURES, or in the DEFINE condition of the label ``own``."""
+    """The names that an expression may use. ``own`` is the label of its DEFINE condition, or None in MEASURES."""
 
     columns: Columns
     unions: Mapping[str, frozenset[int]]
@@ -162,7 +162,7 @@ class _Scope:
         return At(LabelOfRow(), self._place(labels, is_final=call.semantics == "final"), call.position)
 
     def _classified(self, call: Call) -> frozenset[int] | None:
-        """Return the labels to which CLASSIFIER(variable) refers, or None for all labels."""
+        """Return the labels of the variable in CLASSIFIER(variable), or None if the call names no variable."""
         _require_operands(call, 0, 1)
         if not call.operands:
             return None
@@ -194,7 +194,10 @@ class _Scope:
         return At(target.content, self._simplified(place), call.position)
 
     def _content(self, expression: Expression, call: Call) -> At:
-        """Return the expression inside a navigation, read at the last row of its labels."""
+        """Return the argument of ``call``, read at the last row that has one of its labels.
+
+        Calls that may not be nested in ``call`` are refused.
+        """
         for part in walk(expression):
             if isinstance(part, Call) and (part.name in (*_LOGICAL, *_PHYSICAL, *AGGREGATES, "match_number")):
                 raise PatternRefused(
@@ -265,7 +268,10 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """Return the place without its labels if it is the current row: the last row of the condition's own label."""
+        """Simplify a place that is the current row.
+
+        In a condition, the last row with the condition's own label is the current row, so the labels can be left out.
+        """
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)
@@ -319,15 +325,18 @@ def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operat
 
 
 def _fits(value: Value, most: int | None) -> bool:
-    """Check whether a constant is null, or of the required kind.
+    """Check whether a constant is null, or of the kind that ``most`` requires.
 
-    If ``most`` is None, the kind is text, otherwise a whole number whose absolute value is at most ``most``.
+    If ``most`` is None, this is a text. Otherwise it is a whole number whose absolute value is at most ``most``.
     """
     return value is None or (isinstance(value, str) if most is None else type(value) is int and abs(value) <= most)
 
 
 def _at_one_place(operation: Operation) -> Expression:
-    """Return the operation, evaluated as a whole at one row if all its operands are read at this row."""
+    """Return an operation that is evaluated as a whole at one row, if all its operands are read at this row.
+
+    Otherwise the operation is returned unchanged.
+    """
     operands = [operand for operand in operation.operands if not isinstance(operand, Constant)]
     places = {operand.place if isinstance(operand, At) else None for operand in operands}
     are_labels = {LabelOfRow() in walk(operand) for operand in operands}

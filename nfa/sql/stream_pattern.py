@@ -1,7 +1,7 @@
-"""Patterns of streams that are written as SQL, limited to clauses with the same meaning over an unbounded stream.
+"""Translates patterns of streams that are written as SQL, if they have the same meaning over an unbounded stream.
 
-These clauses match sequences of a fixed number of rows. So at most one match begins at a row, no preference among
-matches is needed, and matches end in the order in which they begin. All other constructs are refused by name.
+This holds for sequences of a fixed number of rows. At most one match begins at a row, so preference among matches does
+not matter. Matches also end in the order in which they begin. All other constructs are refused by name.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def stream_pattern_text(text: str) -> str:
 
 
 class _Unplaced(PatternRefused):
-    """A refusal without a position. An outer caller adds the position."""
+    """A refusal that is raised where the position is unknown. ``_placed`` adds the position."""
 
 
 @contextmanager
 def _placed(position: Position) -> Iterator[None]:
-    """Add a position to refusals that are raised inside the context without one."""
+    """Add a position to refusals that are raised in the context and have none."""
     try:
         yield
     except _Unplaced as error:
@@ -89,7 +89,7 @@ def _refuse(construct: str, reason: str, position: Position = NOWHERE) -> NoRetu
 
 
 def _check(clause: Clause) -> None:
-    """Refuse parts of a clause that have no meaning in a stream. Its pattern and expressions are not checked here."""
+    """Refuse parts of a clause that have no meaning in a stream. Pattern and expressions are checked when written."""
     if clause.rows != "one":
         _refuse("ALL ROWS PER MATCH", "a match is one alert; write ONE ROW PER MATCH", clause.position)
     if clause.skip.rule not in ("past_last_row", "to_next_row"):
@@ -103,7 +103,7 @@ def _check(clause: Clause) -> None:
 
 
 def _steps(node: Node) -> Sequence[int]:
-    """Return the label of each row of a pattern with a fixed number of rows."""
+    """Return the labels of a pattern's rows in order. Patterns without a fixed number of rows are refused."""
     match node:
         case Labelled():
             return [node.label]
@@ -125,7 +125,7 @@ class _Writer:
 
     @cached_property
     def aliases(self) -> tuple[str, ...]:
-        """The alias of each step: its variable, with a number if the variable has several steps."""
+        """The alias of each step: the name of its variable, and a number if the variable has several steps."""
         names, step_aliases = self.clause.variables, list[str]()
         for place, label in enumerate(self.steps):
             same = [step for step, other_label in enumerate(self.steps) if other_label == label]
@@ -171,9 +171,9 @@ class _Writer:
         return f"{types} {self._name(self.aliases[place])}{f' [{condition_text}]' if condition_text else ''}"
 
     def _value(self, expression: Expression, current_step: int, own_step: int | None) -> str:
-        """Return the text of an expression at a step.
+        """Return the text of an expression that is evaluated at ``current_step``.
 
-        It is in the condition of ``own_step``, or (None) in a measure.
+        ``own_step`` is the step whose condition has the expression, or None for a measure.
         """
         match expression:
             case Constant():
@@ -212,13 +212,13 @@ class _Writer:
         return read(expression.content)
 
     def _places(self, labels: frozenset[int] | None, current_step: int) -> list[int]:
-        """Return the steps that have one of the labels, up to the current step."""
+        """Return the steps with one of ``labels``, up to the current step and in order."""
         return [step for step in range(current_step + 1) if labels is None or self.steps[step] in labels]
 
     def _target(self, place: Place, current_step: int, position: Position) -> int | None:
-        """Return the step at a place, or None if too few steps have its labels.
+        """Return the step of the row that ``place`` means, or None if there is no such row.
 
-        A row outside the match so far is refused.
+        Rows outside the match, and rows after the current one, are refused.
         """
         candidates = self._places(place.labels, current_step)
         if not place.is_first:
@@ -275,7 +275,7 @@ def _conjuncts(condition: Expression | None) -> Sequence[Expression]:
 
 
 def _types_of(condition: Expression) -> Sequence[str] | None:
-    """Return the event types in a condition ``type = '…'`` or ``type IN (…)`` on the current row.
+    """Return the event types that a condition ``type = '…'`` or ``type IN (…)`` on the current row allows.
 
     The result is None for other conditions.
     """

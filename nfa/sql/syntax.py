@@ -1,7 +1,7 @@
-"""The syntax tree of a query with ``MATCH_RECOGNIZE``, as frozen values that are equal if the queries are.
+"""The syntax tree of a query with ``MATCH_RECOGNIZE``, as frozen values. Equal queries have equal trees.
 
-Unresolved expressions contain ``Name`` and ``Call``. ``nfa.sql.resolving`` replaces these, so that each value has the
-row of the match at which it is read (``At``). A label is the index of a variable of the pattern.
+Unresolved expressions contain ``Name`` and ``Call``. ``nfa.sql.resolving`` replaces these, so that each value says at
+which row of the match it is read (``At``). A label is the index of a variable of the pattern.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An unresolved column, with the pattern variable before it, if any."""
+    """A column name that is not resolved yet, with the pattern variable before it, if any."""
 
     column: str
     variable: str | None = None
@@ -37,10 +37,10 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An unresolved call.
+    """A call that is not resolved yet.
 
     ``semantics`` is ``running`` or ``final`` if the text has one of these words. ``of_rows`` is set for ``count(*)``
-    and ``count(A.*)``; the latter has ``A`` as ``rows_of``.
+    and ``count(A.*)``. The latter has ``A`` as ``rows_of``.
     """
 
     name: str
@@ -83,11 +83,11 @@ class Place:
     """A row of a match, relative to the current row.
 
     Attributes:
-        labels: The labels whose rows count; None: all labels.
-        is_first: Whether rows are counted from the first row onward; otherwise from the last row backward.
+        labels: The labels whose rows count, or None for all labels.
+        is_first: Whether rows are counted from the first row onward. If false, they are counted from the last backward.
         offset: Number of rows with these labels to skip.
-        is_final: Whether the last row is that of the whole match; otherwise it is the current row.
-        physical: Number of rows by which to move forward in the partition afterwards; negative: backward.
+        is_final: Whether the last row is the last of the whole match. If false, it is the current row.
+        physical: Number of rows by which to move afterwards in the partition: forward, or backward if negative.
     """
 
     labels: frozenset[int] | None = None
@@ -113,7 +113,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate over the rows of a match that have one of the labels; ``labels`` None: all rows."""
+    """An aggregate over the rows of a match that have one of ``labels``, or over all rows if ``labels`` is None."""
 
     name: str
     operands: tuple[Expression, ...]
@@ -142,7 +142,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Concatenation:
-    """Parts that match one after the other; without parts, the empty pattern."""
+    """Parts that match one after the other. Without parts it is the empty pattern."""
 
     parts: tuple[Node, ...]
 
@@ -156,7 +156,7 @@ class Alternation:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """``least`` to ``most`` iterations of a part; ``most`` None: no upper bound."""
+    """``least`` to ``most`` iterations of a part. There is no upper bound if ``most`` is None."""
 
     part: Node
     least: int
@@ -207,7 +207,7 @@ class Clause:
     """A ``MATCH_RECOGNIZE`` clause.
 
     Attributes:
-        variables: The pattern's variables, by label.
+        variables: The pattern's variables. The index of a variable is its label.
         subsets: The labels of each union of ``SUBSET``, by name.
         definitions: The conditions of ``DEFINE``, each with its label.
         within: The exclusive upper bound of a match's length, in the unit of the first column of ``ORDER BY``.
@@ -229,7 +229,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """An expression by which the result is sorted; a whole number is the position of a column of SELECT, from 1."""
+    """An ORDER BY item of the query around the clause. A whole number is the position of a SELECT column, from 1."""
 
     expression: Expression
     is_descending: bool = False
@@ -239,7 +239,7 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class SqlQuery:
-    """A query with ``MATCH_RECOGNIZE``. ``outputs`` are its columns; None: all columns."""
+    """A query with ``MATCH_RECOGNIZE``. ``outputs`` has the columns of SELECT, or is None for all columns."""
 
     table: str
     alias: str | None

@@ -1,4 +1,4 @@
-"""The input of a clause: the columns of a table, partition by partition, with sorted rows."""
+"""The input of a clause: the columns of a table, with its rows sorted within partitions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _WHOLE = (pa.types.is_temporal, pa.types.is_integer, pa.types.is_boolean, pa.typ
 
 @dataclass
 class SortedTable:
-    """Rows in the order of the search: partition by partition, and sorted within each; equal rows keep their order.
+    """The rows of a table in the order of the search: by partition, and sorted within each partition.
 
-    ``order`` has the index of each row in the input; None: the input already has this order.
+    Equal rows keep their order. ``order`` has the index in the input of each row, or is None if the input is already in
+    this order.
     """
 
     table: pa.Table
@@ -48,12 +49,12 @@ class SortedTable:
 
     @cached_property
     def partition_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each row, the first row of its partition and the first row of the next partition."""
+        """Two arrays: for each row, the first row of its partition, and the first row after its partition."""
         sizes = np.diff(self.bounds)
         return np.repeat(self.bounds[:-1], sizes), np.repeat(self.bounds[1:], sizes)
 
     def neighbours(self, distance: int) -> NDArray[np.int64]:
-        """Return, for each row, the row at a distance in its partition, or -1 if there is no such row."""
+        """Return, for each row, the row ``distance`` rows after it in its partition, or -1 if there is none."""
         if distance not in self._neighbours:
             starts, ends = self.partition_ends
             rows = np.arange(self.size) + distance
@@ -61,9 +62,9 @@ class SortedTable:
         return self._neighbours[distance]
 
     def values(self, expression: Expression, rows: NDArray[np.int64] | None = None) -> Any:
-        """Return the values of an expression over single rows.
+        """Return the values of an expression for each of ``rows``, by default for all rows.
 
-        By default these are all rows, otherwise ``rows``, where -1 is a missing row with nulls.
+        The columns of a missing row, -1, are null.
         """
         size = self.size if rows is None else len(rows)
         indices = None if rows is None else pa.array(rows, mask=rows < 0)
@@ -94,7 +95,10 @@ def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sor
 
 
 def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int32] | None:
-    """Return a number per row, equal within a partition and ascending by first rows, or None without PARTITION BY."""
+    """Return the number of each row's partition, or None without PARTITION BY.
+
+    Partitions are numbered in the order of their first rows.
+    """
     if not partition:
         return None
     codes = np.zeros(table.num_rows, np.int32)
@@ -122,7 +126,7 @@ def _sortable(column: Any, sort: Sort) -> Any:
 
 
 def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
-    """Return the sort keys of a column for lexsort, the most significant key last."""
+    """Return the arrays by which ``numpy.lexsort`` sorts a column. The most significant array is the last one."""
     sortable = _sortable(whole(column), sort)
     if pa.types.is_interval(sortable.type):
         raise PatternRefused("type", f"{sort.column} has intervals of months, which have no order", sort.position)
@@ -142,7 +146,10 @@ def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
 
 
 def _stored_integers(column: Any) -> NDArray[Any]:
-    """Return whole numbers, booleans, or times and durations in the unit of their type. Null becomes 0."""
+    """Return a column of whole numbers, booleans, times or durations as integers.
+
+    Times and durations are in the unit of their type. Null becomes 0.
+    """
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), np.int64)
@@ -163,7 +170,7 @@ def whole(column: Any) -> Any:
 
 
 def unit_of(columns: Iterable[Any]) -> str:
-    """Return the unit in which times and durations can be compared exactly: "ns" if some have nanoseconds, or "us"."""
+    """Return the unit in which all times and durations in ``columns`` are exact: "ns" if any has these, else "us"."""
     return "ns" if any(map(_has_nanoseconds, columns)) else "us"
 
 
@@ -185,7 +192,9 @@ def microseconds_of(column: Any, position: Position) -> tuple[NDArray[np.int64],
 
 
 def integers_of(column: Any, unit: str = "us", position: Position = NOWHERE) -> NDArray[np.int64]:
-    """Return whole numbers, booleans, times or durations (in ``unit``) as int64 values. Null becomes 0.
+    """Return a column of whole numbers, booleans, times or durations as int64. Times and durations are in ``unit``.
+
+    Null becomes 0.
 
     Raises:
         PatternRefused: A value is outside the range of int64.
