@@ -15,7 +15,7 @@ Item = TypeVar("Item", bound=np.generic)
 
 
 def grown(array: NDArray[Item], size: int, fill: int = 0) -> NDArray[Item]:
-    """Return a copy of an array with ``size`` rows; the added rows have the value ``fill``."""
+    """Return a copy of an array that has ``size`` rows. The added rows have the value ``fill``."""
     larger: NDArray[Item] = np.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     if fill != 0:

@@ -83,10 +83,10 @@ class CombinedExpression:
 def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = False) -> CombinedExpression:
     """Parse an expression in which every reference begins with an alias, as in WHERE of a pattern.
 
-    With ``takes_totals``, aggregates of an alias' events are allowed.
+    If ``takes_totals``, an alias has several events, and aggregates of them are allowed.
 
     Raises:
-        PatternRefused: The text is not valid; the error has position and advice.
+        PatternRefused: The text is not valid. The error has its position and advice.
     """
     try:
         (tree,) = trees_of(parse_condition_tree(text))

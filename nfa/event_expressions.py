@@ -71,7 +71,7 @@ class EventExpression:
         return [sentence for sentence, _ in null_comparisons(named, of_names)]
 
     def column(self, columns: BatchColumns, rows: NDArray[np.intp]) -> list[Scalar]:
-        """Return the value of the expression for each given event of a batch, as plain JSON; null becomes None."""
+        """Return the value of the expression for each given event of a batch, as plain JSON. Null becomes None."""
         return self._values(columns, rows).to_list()
 
     def holds(self, columns: BatchColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -134,7 +134,7 @@ def parse_event_expression(text: str) -> EventExpression:
     """Parse an expression over one event, such as ``price * quantity`` or ``type = 'Paid' AND price > 10``.
 
     Raises:
-        PatternRefused: The text is not valid; the error has position and advice.
+        PatternRefused: The text is not valid. The error has its position and advice.
     """
     try:
         expression = _resolved(text)

@@ -20,7 +20,7 @@ def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
 
 
 def require_own_key(pattern: Pattern, key_paths: Collection[Path]) -> None:
-    """Refuse a pattern that combines FOR EACH ROW with finer keys; ``key_paths`` are all names of the events' key."""
+    """Refuse a pattern that combines FOR EACH ROW with finer keys. ``key_paths`` has all names of the events' key."""
     finer = [".".join(path) for path in pattern.keys if path not in key_paths]
     if pattern.rows is not None and finer:
         raise KeyMismatch(

@@ -142,7 +142,7 @@ class Matcher:
         drains: bool = False,
         budget: WorkBudget = USUAL_BUDGET,
     ) -> Query:
-        """Register a pattern for later events, in place of the pattern of the same name, if any.
+        """Register a pattern for later events. It replaces the pattern of the same name, if there is one.
 
         The partial matches of the replaced pattern are dropped, unless ``drains``.
 
@@ -150,9 +150,9 @@ class Matcher:
             text: The pattern.
             parsed: The parsed pattern, if the caller has it.
             version: Version of the pattern.
-            is_guarded: Whether guards may end its partial matches; must be false for a pattern that looks for
+            is_guarded: Whether guards may end its partial matches. Must be false for a pattern that looks for
                 violations of the guard's constraints.
-            drains: The replaced version continues with its current partial matches, until its WITHIN has passed or
+            drains: Whether the replaced version finishes its current partial matches, until its WITHIN has passed or
                 another version is added. All its results count in the stats and towards its limits, but only results
                 that began before the replacement are emitted.
             budget: The work limit of the pattern. A pattern that exceeds it is given up in the trace. After repeated
@@ -187,7 +187,7 @@ class Matcher:
         self._is_stale = self._are_counts_stale = True
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Set the guard of new traces; open traces keep their guard.
+        """Set the guard of new traces. Open traces keep their guard.
 
         Raises:
             ValueError: The matcher was created with ``tracks="bound"``.
@@ -232,7 +232,7 @@ class Matcher:
         return CaseReading(self._main.view(), others, self._patterns).answer(query, self._main.newest_us)
 
     def open_keys(self) -> NDArray[np.uint64]:
-        """Return the hashed correlation keys of the open traces, in any order; the state is not changed."""
+        """Return the hashed correlation keys of the open traces, in any order. The state is not changed."""
         self._check_whole()
         self._compile()
         return self._main.view().open_keys() if self._options.may_be_guarded else np.zeros(0, np.uint64)
@@ -246,8 +246,8 @@ class Matcher:
     def read_tables(self, tables: Tables) -> None:
         """Replace the tables that patterns with FOR EACH ROW read, between two batches.
 
-        Partial matches of rows that changed or were removed are dropped without a report. Calls before ``process`` are
-        not necessary, because it reads the tables of its batch.
+        Partial matches of rows that changed or were removed are dropped without a report. A call before ``process`` is
+        not necessary, because each batch brings its own tables.
         """
         self._tables = tables
         if not any(pattern.rows is not None for pattern in self.versions.values()):
@@ -304,8 +304,7 @@ class Matcher:
         return MatchOutput(tuple(outputs))
 
     def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
-        """End the open traces of the given correlation keys at ``time_us``, as if the input had no further event of
-        them.
+        """End the open traces of the given correlation keys at ``time_us``, without an event.
 
         A later event of such a key opens a new trace. Matches that wait for the end of their trace are decided. Guards
         do not see this end, so an open obligation is not a deviation: the trace is only incomplete. Keys without an
@@ -342,7 +341,7 @@ class Matcher:
 
     @property
     def newest_us(self) -> int | None:
-        """The newest time of the stream; None before the first event."""
+        """The newest time of the stream, or None before the first event."""
         newest_us = self._main.newest_us
         return None if newest_us == EARLIEST else newest_us
 
@@ -387,9 +386,9 @@ class Matcher:
     def load(cls, body: bytes, guards: Mapping[int, Guard], *, lists_open_traces: bool = False) -> Matcher:
         """Return a matcher that continues from the bytes of ``dump``.
 
-        ``guards`` must have at least the versions in ``guard_versions_in_use`` of the saved matcher. If this listed its
-        open traces, the new matcher lists them too. Otherwise ``lists_open_traces`` decides. The keys of the traces in
-        the saved state then remain unknown.
+        ``guards`` must have at least the versions in ``guard_versions_in_use`` of the saved matcher. If the saved
+        matcher listed its open traces, the new matcher lists them too. Otherwise ``lists_open_traces`` decides. The
+        keys of the traces in the saved state then remain unknown.
 
         Raises:
             StateFormatError: The bytes are damaged, of another version, or name a guard that ``guards`` lacks.
@@ -455,7 +454,7 @@ class Matcher:
         return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
 
     def _drain(self, pattern: RunningPattern) -> None:
-        """Let the replaced version of a pattern finish its partial matches. It has none before the first event."""
+        """Let a replaced version of a pattern finish its partial matches, if there has been any event."""
         lane = self._lanes.get(self._lane_keys(pattern))
         if lane is None or lane.newest_us == EARLIEST:
             return

@@ -17,7 +17,7 @@ def parse_pattern(text: str) -> Pattern:
     """Parse exactly one pattern, in the pattern language or as ``PATTERN name MATCH_RECOGNIZE (…)``.
 
     Raises:
-        PatternRefused: The text is not valid; the error has position and advice.
+        PatternRefused: The text is not valid. The error has its position and advice.
     """
     return parse_own(_in_own_language(text))
 

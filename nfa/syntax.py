@@ -26,7 +26,7 @@ OF_EVENT = ("time", "type", "id", "key")  # functions whose argument is an alias
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in the pattern text; line and column count from 1."""
+    """A place in the pattern text. Line and column count from 1."""
 
     line: int
     column: int
@@ -37,7 +37,7 @@ NOWHERE = Position(1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant of a condition; ``1``, ``1.0`` and ``TRUE`` are three different constants."""
+    """A constant of a condition. ``1``, ``1.0`` and ``TRUE`` are three different constants."""
 
     value: Scalar
     kind: str = field(init=False, repr=False)
@@ -154,7 +154,7 @@ class Negative:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of one of ``AGGREGATES``, ``OF_EVENT``, ``prev``, or a function in ``FUNCTIONS``; names are lower case."""
+    """A call of one of ``AGGREGATES``, ``OF_EVENT``, ``prev``, or a function in ``FUNCTIONS``, in lower case."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -196,16 +196,16 @@ def calls_of(expression: Expression) -> Iterator[Call]:
 
 
 def attributes_of(expression: Expression) -> Iterator[Attribute]:
-    """Return all attributes that an expression reads, in the order of the text; a bare alias has the empty path."""
+    """Return all attributes that an expression reads, in the order of the text. A bare alias has the empty path."""
     return (part for part in subexpressions(expression) if isinstance(part, Attribute))
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What is required of the events between two neighbours: the prefix of a step or of ``EACH``.
+    """A gap between two neighbours: the mode and the limit that the prefix of a step or of ``EACH`` states.
 
-    If ``mode`` is None, the mode of the pattern applies. ``within_us`` limits the time from the last event before the
-    gap to the first event after it, exclusively.
+    If ``mode`` is None, the mode of the pattern applies. ``within_us`` is the exclusive limit from the last event
+    before the gap to the first event after it.
     """
 
     mode: Mode | None = None
@@ -358,7 +358,7 @@ class BusinessTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachRow:
-    """The clause FOR EACH ROW: the pattern is matched for each row of a reference table; ``alias`` names the row."""
+    """The clause FOR EACH ROW: every row of a reference table has its own matches. ``alias`` names the row."""
 
     table: str
     alias: str

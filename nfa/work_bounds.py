@@ -60,10 +60,10 @@ class TraceEnds:
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
-    """Return the growth of a pattern: with which power of the trace's length its work for one event may grow.
+    """Return the growth of a pattern: the exponent in the bound of the partial matches that one event may meet.
 
-    Zero means that a window or the pattern's length bounds the work. Infinite means that each subset of the events may
-    be a partial match.
+    Zero means that a window or the pattern's length bounds their number. Infinite means that each subset of the events
+    may be a partial match.
     """
     if pattern.has_window or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
         return 0.0
@@ -138,7 +138,7 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
 
 
 def _passed_on(p: RunProgram, state: int, step: int, growth: float) -> float:
-    """Return the growth of the partial matches that ``step`` creates from those in ``state``, whose growth is given."""
+    """Return the growth of the partial matches that ``step`` creates from those in ``state``, which have ``growth``."""
     if state == 0 or _is_found_by_value(p, state):
         return 1.0  # each event creates a bounded number
     return growth + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)

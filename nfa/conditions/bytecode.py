@@ -104,7 +104,7 @@ class ColumnTable:
         return tuple(self._numbers)
 
     def number(self, leaf: Leaf) -> int:
-        """Return the number of a column; a new column gets the next number."""
+        """Return the number of a column. A new column gets the next number."""
         return self._numbers.setdefault(leaf, len(self._numbers))
 
 
@@ -166,7 +166,7 @@ class ConditionCompiler:
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
-        """Replace the numbers of texts after the pool was compacted; callers must fetch ``code`` again afterwards."""
+        """Replace the numbers of texts after the pool was compacted. Callers must fetch ``code`` again afterwards."""
         numbers = [int(renumbering[self._words[place]]) for place in self._text_places]
         if DROPPED in numbers:
             raise ValueError("a text that a condition holds was dropped")
@@ -235,7 +235,7 @@ class ConditionCompiler:
     def _write_chain(
         self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, jump: int
     ) -> int:
-        """Write the operands of AND, OR or coalesce; the program stops at the first operand that decides the value."""
+        """Write the operands of AND, OR or coalesce. The program stops at the first operand that decides the value."""
         jumps = []
         depth = 1
         for index, operand in enumerate(operands):

@@ -52,7 +52,7 @@ _COLUMNS: Mapping[Kind, Callable[[Values], Any]] = {
 
 
 def called(function: Function, arguments: Sequence[Values | Scalar], size: int) -> Values:
-    """Return the values of a function on ``size`` rows; an argument is a column, or a plain value for all rows."""
+    """Return the values of a function on ``size`` rows. An argument is a column, or a plain value for all rows."""
     parameters = function.parameters_of(len(arguments))
     assert parameters is not None
     if function.column is None:
@@ -86,7 +86,7 @@ def _values_of(result: Result) -> Values:
 
 
 def _spread(values: Values, rows: NDArray[np.intp], size: int) -> Values:
-    """Extend values of the given rows to all ``size`` rows; the other rows are null."""
+    """Extend the values of ``rows`` to a column of ``size`` rows. The other rows are null."""
     if len(rows) == size:
         return values
     places = np.zeros(size, np.intp)

@@ -133,7 +133,7 @@ class FilterIndex:
         return begin, end
 
     def place(self, batch: EventBatch, types: NDArray[np.int32], reader: BatchColumns) -> NDArray[np.int32]:
-        """Find the cells of events, int32 (``slots``, rows); ``types`` has the type code of each row."""
+        """Return the cells of events as int32, shape (``slots``, rows). ``types`` has the type code of each row."""
         event_cells = np.zeros((self.slots, len(types)), np.int32)
         for code, dimensions in self._cells.items():
             rows = np.flatnonzero(types == code)

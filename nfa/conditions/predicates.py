@@ -86,7 +86,7 @@ class PredicateTable:
         return cls(rows)
 
     def row_of(self, atom: Atom) -> int:
-        """Return the row of a step's unary condition in the result of ``evaluate``; ``ALWAYS`` if the step has none."""
+        """Return the row of ``evaluate``'s result for a step, or ``ALWAYS`` if the step has no unary condition."""
         unary, _ = split_condition(atom)
         return ALWAYS if unary is None else self.rows[_sorted_types(atom), unary]
 

@@ -34,7 +34,7 @@ Bound = Mapping[str, Sequence[BoundEvent | Event]]
 def project(
     columns: Sequence[Column], matches: Sequence[Bound], tables: Tables | None = None
 ) -> list[dict[str, Scalar]]:
-    """Compute the columns of RETURN for the given matches, by name; lookups read ``tables``."""
+    """Return the columns of RETURN for the given matches, by name. Lookups read ``tables``."""
     names = [column.name for column in columns]
     values = (values_in_matches(column.expression, matches, tables) for column in columns)
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
@@ -146,7 +146,7 @@ def _normal(item: Any) -> Scalar:
 
 
 def _raw(event: BoundEvent | Event | None, attribute: Attribute) -> Any:
-    """Return the plain JSON value of an attribute; an empty path (the event itself, for ``count``) gives true."""
+    """Return the plain JSON value of an attribute. An empty path, as in ``count(b)``, gives true."""
     if event is None:
         return None
     return read_path(dict(event.data), attribute.path) if attribute.path else True

@@ -95,7 +95,7 @@ def rewritten(expression: Expression, change: Callable[[Expression], Expression 
 
 
 def conjuncts_of(expression: Expression) -> Iterator[Expression]:
-    """Yield the conjuncts of a condition; BETWEEN counts as two comparisons."""
+    """Yield the conjuncts of a condition. BETWEEN is split into its two comparisons."""
     if isinstance(expression, Both):
         for operand in expression.operands:
             yield from conjuncts_of(operand)

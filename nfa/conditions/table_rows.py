@@ -103,7 +103,7 @@ class TableRows:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, key: Sequence[str], read: Sequence[str]) -> Self:
-        """Build the rows of a table with the columns ``read``; a column that the table lacks is null."""
+        """Build the rows of a table with the columns ``read``. A column that the table lacks is null."""
         columns = {
             name: rows.column(name) if name in rows.schema.names else pa.nulls(len(rows), pa.string()) for name in read
         }
@@ -393,7 +393,7 @@ def _equalities(atom: Atom, row: str) -> Iterator[tuple[Dimension, str]]:
 
 
 def _equality(conjunct: Expression, row: str) -> Iterator[tuple[Dimension, str]]:
-    """Yield the event column and the row column, if a conjunct demands that they are equal; otherwise nothing."""
+    """Yield the event column and the row column if a conjunct says that they are equal. Otherwise yield nothing."""
     if isinstance(conjunct, Comparison) and conjunct.operator == "=":
         for column, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
             if _is_column(column, row) and isinstance(column, Attribute) and not _reads_row(other, row):

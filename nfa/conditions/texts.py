@@ -35,7 +35,7 @@ class TextPool:
         return int(self.offsets[len(self)])
 
     def intern(self, text: str) -> int:
-        """Return the number of a text; a new text is added."""
+        """Return the number of a text, which is added if it is new."""
         number = self._numbers.get(text)
         return self._add(text) if number is None else number
 

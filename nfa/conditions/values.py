@@ -110,7 +110,7 @@ class Values:
 
     @classmethod
     def of_constant(cls, item: Any, size: int) -> Values:
-        """Build a column with the same value on every row; its arrays may be read-only."""
+        """Build a column with the same value on every row. Callers must not write to its arrays."""
         cell = _constant(item)
         if size <= _FEW_ROWS:  # up to this size, copies cost less than views
             return cls(
@@ -219,7 +219,7 @@ def _constant(item: Any) -> Values:
 
 
 def _no_texts(size: int) -> NDArray[np.object_]:
-    """Return an array of empty texts; it may be read-only."""
+    """Return an array of empty texts. Callers must not write to it."""
     return np.full(size, "", np.object_) if size <= _FEW_ROWS else np.broadcast_to(_NO_TEXT, size)
 
 

@@ -97,6 +97,6 @@ def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
 
 
 def of_each_distinct(function: Callable[[str], Any], texts: Sequence[str]) -> list[Any]:
-    """Return the results of a function for many texts; the function is called once for each distinct text."""
+    """Return the results of a function for many texts. The function is called once for each distinct text."""
     results = {text: function(text) for text in dict.fromkeys(texts)}
     return [results[text] for text in texts]

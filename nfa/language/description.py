@@ -47,7 +47,7 @@ _SIGNS: Mapping[tuple[int, int | None], str] = {(0, 1): "?", (1, None): "+", (0,
 
 
 def describe_pattern(pattern: Pattern) -> str:
-    """Write a whole pattern as text, one line per clause; parsing the text gives an equal pattern."""
+    """Write a whole pattern as text, one line per clause. Parsing the text gives an equal pattern."""
     lines = [f"PATTERN {quoted(pattern.name)}", *_rows(pattern.rows), f"EVENT {describe_node(pattern.event)}"]
     conditions = [f"[{', '.join('.'.join(map(quoted, path)) for path in pattern.keys)}]"] if pattern.keys else []
     if pattern.where is not None:
@@ -300,7 +300,7 @@ def _call(call: Call) -> tuple[str, int]:
 
 
 def _reference(attribute: Attribute) -> str:
-    """Write a reference as text. In quotes, ``key`` is an attribute; without quotes it is the correlation key."""
+    """Write a reference as text. With quotes, ``key`` is an attribute, and without them the correlation key."""
     if attribute.path == ("key",):
         return "`key`" if attribute.of is None else f"{quoted(attribute.of, CONDITION_WORDS)}.`key`"
     first, *rest = attribute.path if attribute.of is None else (attribute.of, *attribute.path)

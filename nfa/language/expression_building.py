@@ -153,7 +153,7 @@ def _number(tree: Branch, sign: int) -> Literal:
 
 
 def _reference(tree: Branch) -> Attribute:
-    """Build a reference. An unquoted last name ``key`` may be the correlation key; in quotes it is an attribute."""
+    """Build a reference. A last name ``key`` may be the correlation key, unless it is in quotes."""
     (path,) = trees_of(tree)
     (last,) = tokens_of(trees_of(path)[-1])
     return Attribute(build_path(path), position=position_of(tree), ends_in_key=last == "key")

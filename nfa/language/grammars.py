@@ -81,7 +81,7 @@ class Grammar:
 
 
 def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
-    """Return the parser of a lark grammar, from its file if possible; otherwise build it, and save it if possible."""
+    """Return the parser of a lark grammar. It is read from its file if possible, otherwise built and saved."""
     parts = (grammar, lark.__version__, sys.version, sorted(options.items()))
     name = sha256(repr(parts).encode()).hexdigest()[:16]
     with suppress(OSError, KeptFolderRefused):

@@ -1,4 +1,4 @@
-"""Patterns as JSON documents in the form of ``pattern.schema.json``; ``json_reading`` reads these documents."""
+"""Patterns as JSON documents in the form of ``pattern.schema.json``. ``json_reading`` reads these documents."""
 
 from __future__ import annotations
 

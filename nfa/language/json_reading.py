@@ -113,7 +113,7 @@ class JsonPlace:
         return [JsonPlace(value, f"{self.path}/{number}") for number, value in enumerate(self.value)]
 
     def name(self) -> str:
-        """Return the value if it is a name that can be written in back quotes; otherwise refuse it."""
+        """Return the value if it is a name that can be written in back quotes. Other values are refused."""
         if not isinstance(self.value, str) or not is_writable(self.value):
             self.expect("a name: a text that is not empty and holds no back quote")
         return self.value

@@ -22,7 +22,7 @@ _FRESH = frozenset([",", "AND", "OR"])
 
 
 def check_text(text: str) -> None:
-    """Refuse text that is too long or nested too deeply; the contents of quotes and comments are ignored."""
+    """Refuse text that is too long or nested too deeply. Brackets in quotes and comments do not count."""
     if len(text) > MAX_TEXT:
         raise PatternRefused("too-large", f"the text has {len(text)} characters; at most {MAX_TEXT} are read", NOWHERE)
     # For each open bracket, the number of signs (NOT, arithmetic) before the current operand.

@@ -28,7 +28,7 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Parse a text with exactly one pattern, as ``parse_patterns`` does; other texts are refused."""
+    """Parse a text with exactly one pattern. Other texts are refused."""
     patterns = parse_patterns(text)
     if len(patterns) > 1:
         names = ", ".join(pattern.name for pattern in patterns)

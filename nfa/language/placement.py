@@ -53,7 +53,7 @@ def check_window(pattern: Pattern) -> None:
 
 
 def trailing_items(node: Node) -> Iterator[Item]:
-    """Return the NOTs that may be trailing, because a match may bind no event of the parts after them; in any order."""
+    """Return the NOTs that may be trailing, in any order, because a match may bind no event of the parts after them."""
     return (item for item in _at_edge(node, is_last=True) if isinstance(item, Item))
 
 

@@ -27,14 +27,14 @@ class NameScope:
     """The names that a condition can use.
 
     Attributes:
-        own: Alias of the current event; None in WHERE and RETURN.
+        own: Alias of the current event, or None in WHERE and RETURN.
         known: Aliases that a name can refer to.
         hidden: Aliases of NOT and UNTIL steps elsewhere in the pattern, to which no name can refer.
         bound: Aliases of steps bound earlier in the same iteration of the surrounding repetitions.
         listed: Aliases of steps bound earlier in any iteration, for aggregates.
         groups: Aliases that may have several events, so that only aggregates may use them.
         has_previous: Whether ``prev`` is allowed, as in the brackets of a step that is not negated.
-        row: Alias of the row of FOR EACH ROW, whose columns every condition can read; None: no such clause.
+        row: Alias of the row of FOR EACH ROW, whose columns every condition can read. None without this clause.
     """
 
     own: str | None
@@ -48,7 +48,7 @@ class NameScope:
 
 
 def resolve(expression: Expression, scope: NameScope) -> Expression:
-    """Resolve the step of each attribute; ``key`` and ``a.key`` become the correlation key."""
+    """Replace each attribute by one that names its step. ``key`` and ``a.key`` become calls of the correlation key."""
 
     def change(part: Expression) -> Expression | None:
         if isinstance(part, Attribute):
@@ -104,7 +104,7 @@ def _refuse_hidden(attribute: Attribute, alias: str, row: str) -> NoReturn:
 
 
 def _key_or(attribute: Attribute, alias: str) -> Expression:
-    """Return the correlation key of an alias' event if the attribute is a plain ``key``; otherwise the attribute."""
+    """Return the correlation key of an alias' event if the attribute is only ``key``, otherwise the attribute."""
     if not attribute.ends_in_key or len(attribute.path) > 1:
         return attribute
     return Call("key", (Attribute((), alias, attribute.position),), attribute.position)

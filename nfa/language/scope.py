@@ -45,13 +45,13 @@ def check_aliases(event: Node) -> None:
 
 
 def resolve_event(event: Node, row: str | None = None) -> Node:
-    """Resolve every reference of an event and check every condition; ``row`` is the alias of FOR EACH ROW."""
+    """Resolve every reference in a composite event, and check every condition. ``row`` is the alias of FOR EACH ROW."""
     scope = NameScope(own=None, known=_aliases(event) | _row(row), hidden=hidden_aliases(event), row=row)
     return _resolved(event, scope)
 
 
 def scope_of_match(event: Node, row: str | None = None) -> NameScope:
-    """Return the scope of WHERE and RETURN, which read the finished match; ``row`` is the alias of FOR EACH ROW."""
+    """Return the scope of WHERE and RETURN, which read the finished match. ``row`` is the alias of FOR EACH ROW."""
     known = _aliases(event) | _row(row)
     return NameScope(
         own=None,

@@ -129,9 +129,9 @@ class EndingColumns:
     """Early terminations as columns, for writing many at once.
 
     Early terminations of one kind have the same pattern, event type, states and event class, and so the same reason.
-    ``kinds`` has the first early termination of each kind, and ``kind`` its index for each early termination. After the
-    event ``event_id`` the pattern can no longer match. The id is empty if time terminated the pattern. ``rows`` are as
-    in ``MatchColumns``.
+    ``kinds`` has the first early termination of each kind. ``kind`` has, for each early termination, the index of its
+    kind. After the event ``event_id`` the pattern can no longer match. The id is empty if time terminated the pattern.
+    ``rows`` are as in ``MatchColumns``.
     """
 
     kinds: Sequence[Ending]
@@ -198,15 +198,15 @@ _OF_PATTERNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatcherStats:
-    """Counts since the matcher was created; ``held`` and ``open_traces`` are current values.
+    """Counts since the matcher was created, except ``held`` and ``open_traces``, which are current values.
 
     Attributes:
-        shadow_lost: Matches that eviction would have lost, with a guard in shadow mode.
+        shadow_lost: Matches that pruning would have lost, counted if a guard is in shadow mode.
         overflow: Matches beyond the limit per trace, pattern and event, which are counted but not reported.
         out_of_order: Events older than the newest event before them.
-        held: (pattern, event) pairs bound in a retained partial match; ``peak_held`` is the maximum after any event.
+        held: (pattern, event) pairs bound in a retained partial match. ``peak_held`` is the maximum after any event.
         guard_builds: Rows of tables that were built from answers of guards.
-        guard_refusals: Monitor states beyond the cap of a guard without bit tables; the traces continue unguarded.
+        guard_refusals: Monitor states beyond the cap of a guard without bit tables. The traces continue unguarded.
         under_bits: Traces that continued under bit tables, beyond the cap.
     """
 
@@ -241,8 +241,8 @@ class MatcherStats:
 class LaneOutput:
     """Results of the patterns of one lane (per-key matcher) for one batch, or for the passing of time without a batch.
 
-    ``first_sequence`` is the sequence number of the batch's first row. The rows of results contain numbers:
-    ``monitors`` has the (guard version, state) and ``classes`` the class of an event for such a number.
+    ``first_sequence`` is the sequence number of the batch's first row. Results contain numbers of monitors and of event
+    classes. By number, ``monitors`` has the (guard version, state), and ``classes`` the class.
 
     Attributes:
         stored: The bound events from before the batch, in consecutive parts.
@@ -295,7 +295,7 @@ class LaneOutput:
         """Return, for each of ``rows``, the index of the batch's event in the matcher's input.
 
         The index is ``NIL`` for the passing of time. The end of an idle trace is a row of the batch, but counts as
-        that.
+        passing time.
         """
         if not len(self.batch):
             return np.full(len(rows), NIL, np.int64)

@@ -490,7 +490,7 @@ def _in_utc(value: Any) -> Any:
 def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], dict[str, int]]:
     """Return the columns that kernels read as integers, a mask of the values that are not null, and ranks of texts.
 
-    A text in a column is its rank among all texts of these columns and of constants. Without text constants, the
+    A text is represented by its rank among all texts of these columns and of constants. Without text constants, the
     returned ranks are empty.
     """
     text_columns = [column for kind, column in conditions.integer_columns if kind == "text"]

@@ -97,7 +97,7 @@ def _copies_of_operand(tree: Branch) -> int:
 
 
 def name_of(tree: Branch, *, is_label: bool = False) -> str:
-    """Return an identifier without its quotes; an unquoted label is in upper case."""
+    """Return an identifier without its quotes. An unquoted label is returned in upper case."""
     (token,) = tokens_of(tree)
     if token.type == "NAME":
         return token.upper() if is_label else str(token)

@@ -103,7 +103,7 @@ class Output:
         return np.where(rows >= 0, self.table.neighbours(distance)[rows], -1)
 
     def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
-        """Return the values of an expression, for each output row at the table row in ``rows``; -1 is a missing row."""
+        """Return, for each output row, the value of an expression at the table row in ``rows``, where -1 is missing."""
         indices = pa.array(rows, mask=rows < 0)
 
         def read(leaf: Expression) -> Any:
@@ -144,7 +144,7 @@ class Output:
         return self._chosen(aggregate, operands, mask, ends)
 
     def _first_of_equals(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of the lines of ``mask`` whose value is new in their match. DISTINCT reads only these."""
+        """Return ``mask`` without the lines whose value has occurred before in their match, for DISTINCT."""
         if aggregate.name in ("max_by", "min_by"):
             raise PatternRefused("aggregate", f"{aggregate.name} does not take DISTINCT of it", aggregate.position)
         values = plain(operand)

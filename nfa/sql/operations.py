@@ -1,7 +1,7 @@
 """Operators and scalar functions of queries, over Arrow columns.
 
 Each operation has Arrow arrays as operands and result, or scalars if all operands are constants. Nulls follow SQL, and
-division by zero gives null. ``OPERATIONS`` and ``FUNCTIONS`` are the complete tables; ``column_of`` applies them.
+division by zero gives null. ``OPERATIONS`` and ``FUNCTIONS`` are the complete tables. ``column_of`` applies them.
 """
 
 from __future__ import annotations
@@ -300,7 +300,10 @@ Reader = Callable[[Expression], Any]
 
 
 def column_of(expression: Expression, read: Reader, size: int) -> Any:
-    """Evaluate an expression on each of ``size`` rows, as an Arrow array; operands of the wrong type are refused."""
+    """Return the value of an expression on each of ``size`` rows as an Arrow array.
+
+    Operands of a wrong type are refused.
+    """
     values = value_of(expression, read)
     if isinstance(values, pa.Scalar):
         return pa.nulls(size, values.type) if not values.is_valid else pa.repeat(values, size)
@@ -308,7 +311,7 @@ def column_of(expression: Expression, read: Reader, size: int) -> Any:
 
 
 def value_of(expression: Expression, read: Reader) -> Any:
-    """Evaluate an expression as ``column_of`` does, but leave a constant as a scalar."""
+    """Return the value of an expression as ``column_of`` does, except that a constant is returned as a scalar."""
     match expression:
         case Constant():
             return pa.scalar(expression.value)
@@ -354,7 +357,7 @@ def without_nan(values: Any) -> Any:
 def plain(operand: Any, of_nulls: Any = None) -> Any:
     """Convert a column to a type that all functions accept.
 
-    Dictionaries, large texts and text views become plain texts; nulls become ``of_nulls``, if given.
+    Dictionaries, large texts and text views become plain texts. Nulls without a type become ``of_nulls``, if given.
     """
     kind = operand.type
     if pa.types.is_null(kind) and of_nulls is not None:

@@ -24,7 +24,7 @@ class Variables:
         self.has_exclusion = False
 
     def label_of(self, name: str) -> int:
-        """Return the label of a variable; a new variable gets the next label."""
+        """Return the label of a variable. A new variable gets the next label."""
         if name not in self.names:
             self.names.append(name)
         return self.names.index(name)

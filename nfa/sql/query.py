@@ -38,7 +38,7 @@ def query_shape(text: str) -> QueryShape:
     """Return the shape of a query.
 
     Raises:
-        PatternRefused: The text cannot be read; the error has position and advice.
+        PatternRefused: The text cannot be read. The error has its position and advice.
     """
     query = parse_query(text)
     columns = tuple(sort.column for sort in query.clause.partition)

@@ -70,7 +70,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class LabelOfRow:
-    """The label, as text, of the row at which the expression is read; null outside the match."""
+    """The label, as text, of the row at which the expression is read. It is null outside the match."""
 
 
 @dataclass(frozen=True, slots=True)

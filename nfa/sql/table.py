@@ -25,8 +25,8 @@ _WHOLE = (pa.types.is_temporal, pa.types.is_integer, pa.types.is_boolean, pa.typ
 class SortedTable:
     """The rows of a table in the order of the search: by partition, and sorted within each partition.
 
-    Equal rows keep their order. ``order`` has the index in the input of each row, or is None if the input is already in
-    this order.
+    Equal rows keep their order. ``order`` has each row's index in the input, or is None if the input is already in this
+    order.
     """
 
     table: pa.Table
@@ -78,7 +78,7 @@ class SortedTable:
 
 
 def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sort]) -> SortedTable:
-    """Sort a table; partitions are in the order of their first rows in the input."""
+    """Sort a table. Partitions are in the order of their first rows in the input."""
     codes, size = _codes(table, partition), table.num_rows
     keys = [key for sort in reversed(order) for key in _keys(table.column(sort.column), sort)]
     places = None if _is_sorted(keys) else np.lexsort(keys)
@@ -170,7 +170,7 @@ def whole(column: Any) -> Any:
 
 
 def unit_of(columns: Iterable[Any]) -> str:
-    """Return the unit in which all times and durations in ``columns`` are exact: "ns" if any has these, else "us"."""
+    """Return the unit in which all times and durations are exact: "ns" if some have nanoseconds, else "us"."""
     return "ns" if any(map(_has_nanoseconds, columns)) else "us"
 
 
