@@ -1,7 +1,7 @@
 """Exercises: small runs of a matcher that compile its kernels in advance, for ``streams.compiling``.
 
 The kernels depend on the engines that a matcher runs, on its idle timeout, and on whether its state is saved. Such
-features are part of the exercise's name, under which processes tell each other which kernels they need.
+features are part of the exercise's name, so that other processes find the exercise for each combination.
 ``constraints.exercises`` adds guards.
 """
 
@@ -61,8 +61,7 @@ def matching(features: str) -> int:
 
 
 def play(features: Collection[str], guard: Guard | None = None) -> int:
-    """Run a few patterns on a few traces, so that all kernels of a matcher are called, and return the number of
-    matches.
+    """Run a few patterns on a few traces, which calls all kernels of a matcher, and count the matches.
 
     After the traces, time passes, a trace is ended, and the input ends.
     """

@@ -335,7 +335,7 @@ class Matcher:
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether matches of some pattern may wait for time, so that callers must use ``pass_time``."""
+        """Whether some pattern may have matches that wait for time to pass."""
         self._compile()
         return any(lane.waits_for_time for lane in self._lanes.values())
 
@@ -387,8 +387,8 @@ class Matcher:
         """Return a matcher that continues from the bytes of ``dump``.
 
         ``guards`` must have at least the versions in ``guard_versions_in_use`` of the saved matcher. If the saved
-        matcher listed its open traces, the new matcher lists them too. Otherwise ``lists_open_traces`` decides. The
-        keys of the traces in the saved state then remain unknown.
+        matcher listed its open traces, the new matcher lists them too. Otherwise ``lists_open_traces`` decides. In that
+        case, the keys of the saved traces remain unknown.
 
         Raises:
             StateFormatError: The bytes are damaged, of another version, or name a guard that ``guards`` lacks.

@@ -21,7 +21,7 @@ _OF_AGGREGATE: dict[str, ValueKind] = {"count": "integer", "sum": "number", "avg
 
 
 def kind_of_value(expression: Expression, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> ValueKind:
-    """Return the kind of the values of an expression that are not null, or ``null`` if all are null.
+    """Return the kind of an expression's values, nulls left aside, or ``null`` if every value is null.
 
     ``kind_of`` has the kinds of attributes and lookups.
     """

@@ -1,4 +1,4 @@
-"""Operators on values that may be null, written as functions."""
+"""Functions whose arguments may be null: ``coalesce``, ``if`` and ``between``."""
 
 from __future__ import annotations
 

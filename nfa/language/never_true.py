@@ -103,9 +103,9 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """Return ``kinds``, or only null if an operand is certainly null that makes the whole expression null.
+    """Return ``kinds``, or only null if the expression is certainly null because of an operand.
 
-    In arithmetic and in expressions with two operands, every operand does so. In others, only the first operand does.
+    Arithmetic and expressions with two operands are null if any operand is null, others only if the first one is.
     """
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
@@ -121,7 +121,10 @@ def _inverted(kinds: Kinds) -> Kinds:
 
 
 def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
-    """Return the kinds that AND or OR may have. ``strong`` is the value that one operand decides: for AND, false."""
+    """Return the kinds that AND or OR may have.
+
+    An operand with the value ``strong`` decides alone: false for AND, true for OR.
+    """
     return _filtered(
         strong if any(strong in kinds for kinds in operands) else None,
         weak if all(weak in kinds for kinds in operands) else None,

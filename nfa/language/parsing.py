@@ -65,7 +65,7 @@ def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
 
 
 def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
-    """Return advice for a call or a name without back quotes, or None, from the text around a place."""
+    """Return advice if the text around ``place`` looks like a call or a name without back quotes, otherwise None."""
     before, after = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_AFTER.match(text, place)
     left, right = before.group() if before else "", after.group() if after else ""
     if text[place] == "(" and left.upper() in HINTS:

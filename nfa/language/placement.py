@@ -67,7 +67,7 @@ def _leading_items(node: Node) -> Iterator[Item]:
 
 
 def _at_edge(node: Node, *, is_last: bool) -> Iterator[Item | Repeat]:
-    """Yield the NOTs and GREEDY repetitions at the end of a part or, unless ``is_last``, at its beginning."""
+    """Yield the NOTs and GREEDY repetitions at the end of a part if ``is_last``, otherwise those at its beginning."""
     if isinstance(node, Repeat) and node.greedy:
         yield node
     if isinstance(node, Sequence):

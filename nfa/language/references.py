@@ -216,7 +216,7 @@ def _suggestion(name: str) -> str:
 
 
 def _check_elements(expression: Expression, call: Call, scope: NameScope) -> None:
-    """Refuse names of steps and functions of events in an expression over the elements of a list."""
+    """Refuse an expression over the elements of a list that names steps or calls functions of events."""
     check_kinds(expression)
     match expression:
         case Attribute() if len(expression.path) > 1 and expression.path[0] in scope.known:

@@ -1,6 +1,6 @@
 """Finds names in a pattern that are declared nowhere else: event types, attributes and tables.
 
-They are probably typing errors.
+Such names are probably typing errors.
 """
 
 from __future__ import annotations

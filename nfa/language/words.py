@@ -1,4 +1,4 @@
-"""The keywords of the language, which must be quoted where they are names, and the terminals' names in messages."""
+"""The keywords of the language, which must be quoted where they are names. Also how messages name terminals."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def is_writable(name: str) -> bool:
 
 
 def quoted(name: str, words: frozenset[str] = frozenset()) -> str:
-    """Return a name as it is written at a place where ``words`` are keywords."""
+    """Return a name as text, in back quotes unless the name is plain and none of the keywords ``words``."""
     return name if is_plain(name) and name.upper() not in words else f"`{name}`"
 
 

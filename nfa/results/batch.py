@@ -147,7 +147,7 @@ class EndingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """The retraction of a match that was emitted early: an event occurred that a constraint had excluded."""
+    """The retraction of a match that was emitted early, because a constraint excluded an event that then occurred."""
 
     pattern: str
     version: int
@@ -241,8 +241,8 @@ class MatcherStats:
 class LaneOutput:
     """Results of the patterns of one lane (per-key matcher) for one batch, or for the passing of time without a batch.
 
-    ``first_sequence`` is the sequence number of the batch's first row. Results contain numbers of monitors and of event
-    classes. By number, ``monitors`` has the (guard version, state), and ``classes`` the class.
+    ``first_sequence`` is the sequence number of the batch's first row. Rows of results refer to monitors and classes of
+    events by number. ``monitors`` maps a number to (guard version, state), and ``classes`` maps a number to the class.
 
     Attributes:
         stored: The bound events from before the batch, in consecutive parts.

@@ -47,7 +47,7 @@ class StoredEvents:
 def events_of_batch(
     batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
 ) -> StoredEvents:
-    """Return the events in the given rows of a batch, which are ascending."""
+    """Return the events in ``rows`` of a batch. The rows must be ascending."""
     columns = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
     arrays = columns.columns
     if ROW in batch.attributes:

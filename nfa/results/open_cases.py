@@ -20,7 +20,7 @@ class CaseQuery:
     Attributes:
         state: ``open`` selects all traces, ``matching`` traces in which some pattern has a partial match, ``deviating``
             traces that broke a constraint.
-        older_than_us: Only traces whose first event is more than this older than the newest time.
+        older_than_us: Only traces whose first event is older than the newest time by more than this.
         waits_for: Only traces in which the furthest partial match of a pattern waits for this type.
         limit: Maximum number of traces in the result. Traces with the oldest first events are preferred.
     """

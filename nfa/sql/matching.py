@@ -1,4 +1,4 @@
-"""The search for the matches of a clause, which compiles the clause for a table and calls the kernel."""
+"""Searches a table for the matches of a clause: compiles the clause for the table, and calls the kernel."""
 
 from __future__ import annotations
 

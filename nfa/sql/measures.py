@@ -164,7 +164,7 @@ class Output:
         return is_first
 
     def _of_lines(self, expression: Expression) -> Any:
-        """Return the values of an expression over one row for each line."""
+        """Return, for each line, the value of an expression over one row."""
         rows = pa.array(self.matches.lines)
 
         def read(leaf: Expression) -> Any:
@@ -179,7 +179,7 @@ class Output:
         return column_of(expression, read, len(self.matches.lines))
 
     def _folded(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """Return the values of an aggregate that is a number, computed over the lines by a kernel."""
+        """Return the values of a numeric aggregate, which a kernel computes over the lines."""
         if aggregate.name == "count":
             counts = np.append(0, np.cumsum(mask))
             return pa.array(counts[ends] - counts[self.firsts[self.records]])
@@ -268,7 +268,7 @@ _EXTREMES: Mapping[str, Callable[..., Any]] = {"min": min, "max": max, "min_by":
 
 
 def _comparable(column: Any) -> list[Any]:
-    """Return the values of a column as Python values, times and durations as whole numbers in their unit."""
+    """Return the values of a column as Python values. Times and durations become whole numbers in their unit."""
     if not pa.types.is_temporal(column.type) or pa.types.is_interval(column.type):
         return list(column.to_pylist())
     return list(column.view(pa.int32() if column.type.bit_width == 32 else pa.int64()).to_pylist())

@@ -82,7 +82,7 @@ def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
 
 
 def resolve_output(expression: Expression, columns: Columns, alias: str | None) -> Expression:
-    """Resolve an expression of SELECT or ORDER BY around the clause. It reads columns of the clause's result."""
+    """Resolve an expression of the query around the clause, such as in SELECT. It reads the clause's result."""
 
     def of_name(name: Name) -> Expression:
         if name.variable is not None and (alias is None or name.variable != alias.upper()):

@@ -89,7 +89,10 @@ def _refuse(construct: str, reason: str, position: Position = NOWHERE) -> NoRetu
 
 
 def _check(clause: Clause) -> None:
-    """Refuse parts of a clause that have no meaning in a stream. Pattern and expressions are checked when written."""
+    """Refuse parts of a clause that have no meaning in a stream, except in its pattern and expressions.
+
+    Pattern and expressions are checked when they are translated.
+    """
     if clause.rows != "one":
         _refuse("ALL ROWS PER MATCH", "a match is one alert; write ONE ROW PER MATCH", clause.position)
     if clause.skip.rule not in ("past_last_row", "to_next_row"):
