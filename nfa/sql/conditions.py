@@ -106,10 +106,18 @@ class Conditions:
         """Whether some condition reads rows of the match other than at fixed distances, so that it needs a program."""
         return bool((self.kinds == tables.CODE).any())
 
-    @cached_property
-    def time_unit(self) -> str:
-        """The unit of the times and intervals that programs read. It is final when all conditions are compiled."""
-        return unit_of(column for kind, column in self.integer_columns if kind in ("time", "interval"))
+    def times_in(self, code: _Code) -> list[int]:
+        """Return the indices in ``times`` of the columns and constants that a code reads."""
+        indices = []
+        for sign, place in code:
+            match sign:
+                case tables.CONSTANT:
+                    indices.append(self.times_of_constants.get(place))
+                case tables.LEAF if self.leaves[place][tables.LANE] == tables.INTEGERS:
+                    indices.append(self.times_of_columns.get(self.leaves[place][tables.AT_COLUMN]))
+                case tables.AGGREGATE if self.aggregates[place][tables.OF_LANE] == tables.INTEGERS:
+                    indices.append(self.times_of_columns.get(self.aggregates[place][tables.OF_COLUMN]))
+        return [index for index in indices if index is not None]
 
     @property
     def depth(self) -> int:
@@ -467,15 +475,15 @@ def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code
     return left, right, kind if other_kind == "null" else other_kind
 
 
-def constant_of(value: Value, ranks: Mapping[str, int], time_unit: str) -> tuple[int, float]:
+def constant_of(conditions: Conditions, place: int, ranks: Mapping[str, int]) -> tuple[int, float]:
     """Return a constant in the two forms that kernels read, integer and float. A text becomes its rank."""
-    match value:
-        case str():
-            return ranks[value], 0.0
-        case bool() | int():
-            return int(value), float(value)
-        case float():
-            return 0, value
+    match conditions.constants[place][1]:
+        case str() as text:
+            return ranks[text], 0.0
+        case bool() | int() as whole:
+            return int(whole), float(whole)
+        case float() as number:
+            return 0, number
         case datetime() | date() | timedelta():
             return int(conditions.times.numbers[conditions.times_of_constants[place]][0]), 0.0
     return 0, 0.0

@@ -49,7 +49,10 @@ class Output:
 
     def measure(self, expression: Expression) -> Any:
         """Return the values of a measure for each output row. The value is null for unmatched rows."""
-        values = column_of(expression, self._read, len(self.rows))
+        if isinstance(expression, Aggregate):
+            values = without_nan(self._aggregate(expression, is_whole=True))
+        else:
+            values = column_of(expression, self._read, len(self.rows))
         is_match = self.matches.is_match[self.records]
         return values if is_match.all() else pc.if_else(pa.array(is_match), values, pa.scalar(None, values.type))
 
