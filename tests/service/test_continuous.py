@@ -174,28 +174,32 @@ def test_micro_batches_and_continuous_tasks_take_turns(stores, settings):
 
 def test_an_idle_task_takes_the_shards_of_a_dead_one_at_once(stores, settings):
     job = Continuous(settings, stores, tasks=0)
-    patient = TaskOptions(held=job.options.held, job="job", wait_ms=60_000)
+    patient = TaskOptions(held=job.options.held, job="job", wait_ms=25_000)  # less than the connection's 30 s
     dead, idle = ShardTask(patient), ShardTask(patient)
     dead._is_leased()
     idle._is_leased()
     dead._is_leased()  # gives back what is beyond its part
-    taken = threading.Event()
+    taken, is_over = threading.Event(), threading.Event()
 
     def wait():
-        while len(idle._held) < 3:
+        while len(idle._held) < 3 and not is_over.is_set():
             idle.step()
         taken.set()
 
     thread = threading.Thread(target=wait)
     thread.start()
-    assert not taken.wait(0.3)
-    dead._beats.end()
-    dead._server.close()
-    assert len(remove_unconnected(job.server)) == 1
-    assert taken.wait(300)
-    thread.join()
-    for task in (dead, idle):
-        task.end()
+    try:
+        assert not taken.wait(0.3)
+        dead._beats.end()
+        dead._server.close()
+        assert len(remove_unconnected(job.server)) == 1
+        assert taken.wait(300)
+        assert len(idle._held) == 3
+    finally:  # a thread that is still running would take the shards of later tests
+        is_over.set()
+        thread.join()
+        for task in (dead, idle):
+            task.end()
 
 
 @pytest.mark.parametrize("settles", [True, False], ids=["later batches written", "the same batch written"])
@@ -432,9 +436,11 @@ def test_a_step_is_written_before_the_next_of_its_shard_begins(stores, settings,
         return step(shard, after, entries, stops)
 
     monkeypatch.setattr(task._shards, "advance", noted)
-    while min(map(len, begun.values())) < 3:
-        task.step()
+    for _ in range(100):
+        if min(map(len, begun.values())) < 3:
+            task.step()
     job.end()
+    assert min(map(len, begun.values())) >= 3
     for steps in begun.values():
         assert all(after == written for after, written in steps)
         assert len({after for after, _ in steps}) == len(steps)

@@ -45,7 +45,7 @@ def test_durations_are_bounded() -> None:
         parse_duration_us("3661 d")
     with pytest.raises(InvalidWorkflow, match="between 0 and ten years, got -1"):
         FixedDuration(-1)
-    with pytest.raises(InvalidWorkflow, match="from the smaller to the larger"):
+    with pytest.raises(InvalidWorkflow, match="the smaller value before the larger"):
         UniformDuration(2, 1)
     with pytest.raises(InvalidWorkflow, match="is above 0"):
         ExponentialDuration(0)

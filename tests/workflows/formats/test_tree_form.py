@@ -353,7 +353,7 @@ REFUSED = [
     (
         "tree: {activity: A, duration: {uniform: [5 s, 1 s]}}",
         "tree.duration (line 1)",
-        "from the smaller to the larger",
+        "the smaller value before the larger",
     ),
     ("tree: {activity: A, duration: {uniform: 5 s}}", "tree.duration (line 1)", "uniform takes a list of 2"),
     ("tree: {activity: A, duration: {fixed: [5 s]}}", "tree.duration (line 1)", "a duration is a number and a unit"),
