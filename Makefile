@@ -13,6 +13,7 @@ help:
 	@echo "make bench   the benchmarks"
 	@echo "make bench-peers  side by side with other engines, which it installs below .peers (ARGS='--quick')"
 	@echo "make setup   .venv with the pinned packages and .venv/bin/forestall"
+	@echo "make setup-runtime  the same without the packages of tests and checks"
 	@echo "make pins    compile requirements/*.txt anew from pyproject.toml"
 	@echo "make clean   remove what was built, .venv included; your data folder stays"
 
