@@ -120,6 +120,6 @@ def _show(console: Console, result: DemoResult) -> None:
     console.print(table)
     if result.is_equal:
         console.print(f"[green]the alerts are the {result.expected:,} matches without early termination[/green]")
-        console.print("\nFor your own events: make serve, then see the README's first steps.")
+        console.print("\nFor your own events: make serve, then continue in README.md, section Start.")
     else:
         console.print(f"[red]the alerts are not the {result.expected:,} matches without early termination[/red]")
