@@ -298,8 +298,14 @@ def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
     from rich.markup import escape  # noqa: PLC0415
 
     Console(stderr=True, soft_wrap=True, highlight=False).print(
-        f"[red]error[/red]: {escape(as_commands(error.message, commands().keys()))}"
+        f"[red]error[/red]: {escape(as_commands(error.message, commands().keys()) + _advice(error))}"
     )
+
+
+def _advice(error: ForestallError) -> str:
+    """Return what to do if no service listens at the address that a command calls, or nothing for any other error."""
+    is_nobody_there = isinstance(error, ServiceUnreachable) and not error.details["is_listening"]
+    return "; is the service running? 'forestall serve' starts one on this machine" if is_nobody_there else ""
 
 
 def _tell_usage(error: Any) -> None:
@@ -322,8 +328,14 @@ _WHOLE = {
     "GET /v1/traces/{stream}/{key}": "forestall traces show STREAM KEY",
     "GET /v1/alerts?key=": "forestall alerts list --key KEY",
     "with ?cascade=true": "with --cascade",
+    "send an API key as 'Authorization: Bearer <key>' or as 'X-API-Key: <key>'": (
+        "give an API key with --api-key, in FORESTALL_API_KEY, or with a context ('forestall context add')"
+    ),
 }
-"""The commands for operations that have no group of their own, or that messages name with parameters."""
+"""What messages say to callers of the API, and what the command line says instead.
+
+Most are operations that have no group of their own, or that messages name with parameters.
+"""
 
 _IN_WHOLE = re.compile(rf"({'|'.join(map(re.escape, _WHOLE))})(?![\w/{{?])")
 

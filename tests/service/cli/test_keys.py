@@ -120,3 +120,10 @@ def test_where_none_is_needed_no_key_is_made(server_url, stores, tmp_path, chang
     tell_first_key(settings_for(server_url, data_dir=tmp_path, **changes), server_url, Console(file=errors))
     assert errors.getvalue() == ""
     assert stores.keys.all() == []
+
+
+def test_a_call_without_a_key_says_how_a_command_gets_one(keys, monkeypatch):
+    monkeypatch.delenv("FORESTALL_API_KEY")
+    status, _, errors = keys("list")
+    assert (status, "Bearer" in errors) == (2, False)
+    assert "give an API key with --api-key, in FORESTALL_API_KEY, or with a context" in errors

@@ -378,6 +378,7 @@ def test_a_service_that_does_not_answer_is_another_status(call):
         status, _, err = call(*arguments, "--url", "http://127.0.0.1:9")
         assert status == 3
         assert "does not answer" in err
+        assert "'forestall serve' starts one" in err
 
 
 def test_the_version_is_told(call):
