@@ -46,6 +46,7 @@ _FIRST_BACKOFF_S = 0.1
 _RECONNECT_S = 0.5
 _KEPT_CONNECTIONS = 50  # in addition to one connection for each live iterator
 _GAP = "gap"
+_WEB_PAGE = "text/html"
 _HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 _ERRORS: Mapping[int, type[ApiError]] = {
     401: AccessDenied,
@@ -300,11 +301,15 @@ def decoded(answer: httpx.Response) -> Any:
     """Return the content of a successful answer: decoded JSON, a text, bytes, or None for an empty body.
 
     Raises:
-        UnexpectedAnswer: The answer is not valid JSON, although its content type is JSON.
+        UnexpectedAnswer: The answer is not valid JSON, although its content type is JSON, or it is a web page.
     """
-    form = answer.headers.get("Content-Type", "").partition(";")[0]
+    form = _form_of(answer)
     if not answer.content:
         return None
+    if form == _WEB_PAGE:
+        raise UnexpectedAnswer(
+            f"{answer.request.method} {answer.url} answers with a web page: another server runs there"
+        )
     if form.endswith("json"):
         try:
             return orjson.loads(answer.content)
@@ -323,7 +328,9 @@ def refusal(answer: httpx.Response, url: str) -> ApiError:
     except orjson.JSONDecodeError:
         document = None
     problem = document if isinstance(document, dict) else {}
-    detail = problem.get("detail") or problem.get("title") or answer.text[:200] or answer.reason_phrase
+    is_foreign = _form_of(answer) == _WEB_PAGE
+    text = f"the answer is a web page: another server, or a proxy, runs at {url}" if is_foreign else answer.text[:200]
+    detail = problem.get("detail") or problem.get("title") or text or answer.reason_phrase
     status, request = answer.status_code, answer.request
     if status == 429:
         message = f"{url} is overloaded: {detail}"
@@ -339,6 +346,12 @@ def refusal(answer: httpx.Response, url: str) -> ApiError:
         request_id=answer.headers.get("X-Request-Id", ""),
         retry_after_s=_retry_after_s(answer),
     )
+
+
+def _form_of(answer: httpx.Response) -> str:
+    """Return the media type of an answer, without parameters, or an empty text."""
+    form, _, _ = str(answer.headers.get("Content-Type", "")).partition(";")
+    return form.strip().lower()
 
 
 def _retry_after_s(answer: httpx.Response) -> int | None:

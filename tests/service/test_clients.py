@@ -265,6 +265,21 @@ def test_invalid_json_is_not_an_answer_of_this_api(kind, scripted):
         caller.request("POST", "/streams", body={})
 
 
+@pytest.mark.parametrize(
+    ("status", "error", "message"),
+    [
+        (200, UnexpectedAnswer, r"POST http://\S+/v1/streams answers with a web page: another server runs there"),
+        (404, ResourceMissing, r"\(404\): the answer is a web page: another server, or a proxy, runs at http://\S+"),
+        (503, ServiceUnavailable, r"is not ready: the answer is a web page"),
+    ],
+)
+def test_the_web_page_of_another_server_is_named_and_not_quoted(kind, scripted, status, error, message):
+    scripted.answers = [(status, {"content-type": "text/html; charset=utf-8"}, b"<html>Welcome")] * 20
+    with kind(scripted.url, patience_s=0.0) as caller, pytest.raises(error, match=message) as raised:
+        caller.request("POST", "/streams", body={})
+    assert "<html>" not in str(raised.value)
+
+
 def test_a_task_that_follows_ends_when_it_is_cancelled(api_url):
     async def follow(client, seen):
         async for event in client.streams.live("orders", after="0"):
