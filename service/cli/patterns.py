@@ -34,13 +34,26 @@ Unguarded = Annotated[
 ]
 
 
+def _failing(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the events that terminate a pattern early, each as a sentence, in a member of their own."""
+    return {"terminated early by": [condition["text"] for condition in document["failing_conditions"]]}
+
+
+def _tried(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer of a dry run as users see it, with early terminations in words."""
+    members: dict[str, Any] = {}
+    for name, value in found.items():
+        members |= _failing(found) if name == "failing_conditions" else {name: value}
+    return members
+
+
 def _detail(pattern: Mapping[str, Any]) -> dict[str, Any]:
     """Return a pattern as users see it, with selected members and with early terminations in words."""
     plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "created_at", "warnings")
     return {
         **{member: pattern[member] for member in plain},
         **({"suspended because": pattern["suspension"]["reason"]} if pattern["suspension"] else {}),
-        "terminated early by": [condition["text"] for condition in pattern["failing_conditions"]],
+        **_failing(pattern),
         **{name: pattern[name] for name in ("suppress", "incident", "resolves") if pattern[name]},
         "early terminations": {
             "total": pattern["ending_summary"]["total"],
@@ -155,7 +168,8 @@ def dry_run(
     body = without_none(
         name=name, stream=stream, events=events, constraints="off" if unguarded else None, **quiet, **form
     )
-    client.show(client.post("/patterns/dry-run", body))
+    found = client.post("/patterns/dry-run", body)
+    client.show(found if client.is_json else _tried(found))
 
 
 @patterns.command()

@@ -212,6 +212,17 @@ def test_what_is_no_pattern_is_told(run, tmp_path):
     assert "--name" in err
 
 
+def test_a_dry_run_says_in_sentences_what_terminates_the_pattern_early(run, printed, tmp_path):
+    (tmp_path / "rules.yaml").write_text("constraints:\n- exclusive: [UseLocalStock, UseRemoteStock]\n")
+    printed("streams", "add", "orders")
+    assert run("constraints", "add", "rules.yaml", "--stream", "orders")[0] == 0
+    tried = ("patterns", "dry-run", PATTERN, "--stream", "orders")
+    out = run(*tried)[1]
+    (condition,) = printed(*tried)[0]["failing_conditions"]
+    assert f"terminated early by:\n- '{condition['text']}'\n" in out
+    assert ("failing conditions" in out, "required before" in out) == (False, False)
+
+
 def test_webhooks_are_added_switched_and_deleted(run, printed, tmp_path):
     (tmp_path / "slack.json").write_text('{"text": "{{pattern}}"}')
     status, out, err = run(
