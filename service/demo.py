@@ -130,6 +130,8 @@ class Demo:
         for text in PATTERNS.values():
             client.post("/patterns", {"stream": STREAM, "text": text})
         self.say(f"stream {STREAM}: {len(self.constraint_set.constraints)} constraints, patterns {', '.join(PATTERNS)}")
+        for text in PATTERNS.values():
+            self.say(text)
         return str(client.post("/webhooks", {"url": url, "stream": STREAM})["secret"])
 
     def _play(self, client: Client, events: list[Event]) -> None:

@@ -75,12 +75,17 @@ def _stay(console: Console, progress: Progress, result: DemoResult, service: Tem
     """Show the result and the address of the console, and return when the user interrupts."""
     progress.stop()
     _show(console, result)
-    console.print(f"console: [bold]{service.console}[/bold], log in with the key [bold]{service.api_key}[/bold]")
+    _tell_console(console, service.console, service.api_key)
     console.print(f"API: {service.url}/v1; Ctrl-C ends it")
     stop = Event()
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, lambda *_: stop.set())
     stop.wait()
+
+
+def _tell_console(console: Console, address: str, key: str) -> None:
+    """Print the address of the web console and the key on one line, also in a narrow terminal."""
+    console.print(f"console: [bold]{address}[/bold], log in with the key [bold]{key}[/bold]", soft_wrap=True)
 
 
 class _FirstAlerts:

@@ -47,3 +47,11 @@ def test_alerts_that_do_not_arrive_are_given_up_with_a_message(drained):
     messages, minutes = drained([1, 1])
     assert minutes == 5
     assert messages == ["nothing has arrived for 180 s; 2 of 3 alerts are here"]
+
+
+def test_the_patterns_are_printed():
+    messages: list[str] = []
+    client = SimpleNamespace(post=lambda *_: {"secret": "s"})
+    demo = Demo(orders=ORDERS, on_alert=lambda _: None, on_progress=lambda *_: None, say=messages.append)
+    demo._register(cast(Client, client), "http://h")
+    assert messages[1:] == list(PATTERNS.values())

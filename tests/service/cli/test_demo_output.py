@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from service.cli.demo import _show
+from service.cli.demo import _show, _tell_console
 from service.demo import DemoResult
 
 README = Path(__file__).parents[3] / "README.md"
@@ -32,3 +32,9 @@ def test_the_last_line_names_a_section_of_the_readme(capsys, result):
     section = re.search(r"README\.md, section (.+)\.", capsys.readouterr().out)
     assert section is not None
     assert f"\n## {section[1]}\n" in README.read_text()
+
+
+def test_the_key_of_the_console_is_on_the_line_of_its_address(capsys):
+    key = "fs_" + "k" * 80
+    _tell_console(Console(width=80), "http://127.0.0.1:8001", key)
+    assert capsys.readouterr().out == f"console: http://127.0.0.1:8001, log in with the key {key}\n"
