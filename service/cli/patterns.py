@@ -12,7 +12,7 @@ from service.cli.calling import Caller, Commands, without_none
 from service.cli.choices import Incident, Resolves, Suppress, quiet_of, suppress_of
 from service.cli.inputs import read_patterns
 from service.cli.operators import add_moves, kept_state, tell_operator
-from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
+from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, reason_of
 from service.client import condition, part
 from service.errors import FileUnreadable
 
@@ -57,10 +57,7 @@ def _detail(pattern: Mapping[str, Any]) -> dict[str, Any]:
         **{name: pattern[name] for name in ("suppress", "incident", "resolves") if pattern[name]},
         "early terminations": {
             "total": pattern["ending_summary"]["total"],
-            "reasons": [
-                f"{reason['count']}: {reason['constraints'] or reason['form']}"
-                for reason in pattern["ending_summary"]["reasons"]
-            ],
+            "reasons": [reason_of(reason) for reason in pattern["ending_summary"]["reasons"]],
         },
     }
 
@@ -175,7 +172,10 @@ def dry_run(
 @patterns.command()
 def statistics(client: Caller, name: Name) -> None:
     """Show counts of the results of a pattern, over all versions, and the reasons of early terminations."""
-    client.show(client.patterns.statistics(name))
+    counts = client.patterns.statistics(name)
+    summary = counts["ending_summary"]
+    in_words = {**summary, "reasons": [reason_of(reason) for reason in summary["reasons"]]}
+    client.show(counts if client.is_json else {**counts, "ending_summary": in_words})
 
 
 @patterns.command()

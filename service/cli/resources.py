@@ -71,6 +71,11 @@ class Resource:
         return f"{self.path}/{part(name if self.identified is None else self.identified(client, name))}"
 
 
+def reason_of(reason: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reason of early terminations as users see it: what ruled the pattern out, what is missing, how often."""
+    return {"by": reason["chain"] or reason["form"], "missing": reason["atom"], "count": reason["count"]}
+
+
 def note_more(cursor: str) -> None:
     """Print on standard error the cursor with which the list continues."""
     standard_error.say(f"more: --after {cursor}")

@@ -10,13 +10,23 @@ import typer
 
 from service.cli.calling import Caller, Commands
 from service.cli.output import printable
-from service.cli.resources import After, AfterOrNow, AtMost, EndAfter, OfStream, Resource, Table, add_list_of_latest
+from service.cli.resources import (
+    After,
+    AfterOrNow,
+    AtMost,
+    EndAfter,
+    OfStream,
+    Resource,
+    Table,
+    add_list_of_latest,
+    reason_of,
+)
 from service.client import Client
 from shards import RESULT_KINDS
 
 _LISTED = {kind.plural: kind.name for kind in RESULT_KINDS.values() if kind.plural}
 _TABLE = Table(("id", "time", "stream", "pattern", "key", "reason"))
-_REASONS = Table(("pattern", "count", "form:by", "atom:what went", "why"))
+_REASONS = Table(("pattern", "by", "missing", "count"))
 _CHANGES = Table(("at", "key_name:key", "client", "method", "resource", "http_status:status"))
 
 
@@ -57,11 +67,7 @@ audit = Commands(help="Changes that were requested from the running service. Nee
 def summary(client: Caller, stream: OfStream = None) -> None:
     """Count early terminations by pattern and reason."""
     items = client.endings.summary(stream=stream)["items"]
-    reasons = [
-        {**reason, "pattern": item["pattern"], "why": reason["chain"] or f"by the {reason['form']}"}
-        for item in items
-        for reason in item["reasons"]
-    ]
+    reasons = [{"pattern": item["pattern"], **reason_of(reason)} for item in items for reason in item["reasons"]]
     _REASONS.show(client, items if client.is_json else reasons)
 
 

@@ -13,7 +13,7 @@ from service.cli.app import build_app, commands, listing
 from service.stores import ExecutorReport
 from streams import EventBatch, key_hash, shard_of
 from tests.builders.api import serving
-from tests.builders.service import settings_for, stats_row
+from tests.builders.service import settings_for, sink_row, stats_row
 
 pytestmark = pytest.mark.redis
 
@@ -275,6 +275,24 @@ def test_the_status_names_missing_executors(run, stores):
 
 def test_endings_are_lists(printed):
     assert printed("endings", "list") == printed("endings", "summary") == []
+
+
+def test_reasons_of_early_terminations_have_the_same_names_in_every_command(run, printed, stores, clock):
+    printed("streams", "add", "orders")
+    printed("patterns", "add", PATTERN, "--stream", "orders")
+    reason = {"form": "p2", "constraints": ["exclusive(A, B)"], "atom": "UseRemoteStock r"}
+    body = {"id": "e", "stream": "orders", "pattern": "lost", "event_type": "A", "reason": "why", "key": "k", **reason}
+    AlertSink(stores, clock)([sink_row(kind="ending", stream="orders", id="e", body=orjson.dumps(body))], 1)
+    assert run("endings", "summary")[1].splitlines() == [
+        "pattern  by               missing           count",
+        "lost     exclusive(A, B)  UseRemoteStock r  1",
+    ]
+    listed = "reasons:\n  - by: exclusive(A, B)\n    missing: UseRemoteStock r\n    count: 1\n"
+    for command in ("show", "statistics"):
+        assert listed in run("patterns", command, "lost")[1]
+    (counts,) = printed("patterns", "statistics", "lost")
+    (found,) = counts["ending_summary"]["reasons"]
+    assert (found["form"], found["chain"], found["atom"]) == ("p2", "exclusive(A, B)", "UseRemoteStock r")
 
 
 def test_a_suspended_pattern_says_why_and_is_resumed(run, printed, stores):
