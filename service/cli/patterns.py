@@ -39,11 +39,11 @@ def _failing(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"terminated early by": [condition["text"] for condition in document["failing_conditions"]]}
 
 
-def _tried(found: Mapping[str, Any]) -> dict[str, Any]:
+def _tried(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer of a dry run as users see it, with early terminations in words."""
     members: dict[str, Any] = {}
-    for name, value in found.items():
-        members |= _failing(found) if name == "failing_conditions" else {name: value}
+    for name, value in answer.items():
+        members |= _failing(answer) if name == "failing_conditions" else {name: value}
     return members
 
 
@@ -165,8 +165,8 @@ def dry_run(
     body = without_none(
         name=name, stream=stream, events=events, constraints="off" if unguarded else None, **quiet, **form
     )
-    found = client.post("/patterns/dry-run", body)
-    client.show(found if client.is_json else _tried(found))
+    answer = client.post("/patterns/dry-run", body)
+    client.show(answer if client.is_json else _tried(answer))
 
 
 @patterns.command()
