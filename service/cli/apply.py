@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.inputs import read_event_batch
-from service.cli.output import echo_json, printable, standard_error, tell_notices
+from service.cli.output import counted, echo_json, printable, standard_error, tell_notices
 from service.cli.run import files_of
 from service.cli.waiting import waiting_on, working
 from service.errors import ProjectRefused
@@ -128,7 +128,7 @@ def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> No
         needed = {*project.exercises(), *comparison.before.exercises()}
         compile_kernels([*sorted(needed), JSON_LINES], waiting.compiling)
     events = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
-    with working(f"matching {sum(map(len, events.values())):,} events before and after the changes"):
+    with working(f"matching {counted(sum(map(len, events.values())), 'event', form=',')} before and after the changes"):
         differences = list(comparison.differences(events))
     for difference in differences:
         if is_json:
@@ -193,4 +193,4 @@ def export(
         files = export_project(client, folder, standard_error.notice)
     for file in files:
         typer.echo(printable(str(file)))
-    standard_error.print(f"[green]done[/green]: {len(files)} files in {escape(printable(str(folder)))}")
+    standard_error.print(f"[green]done[/green]: {counted(len(files), 'file')} in {escape(printable(str(folder)))}")

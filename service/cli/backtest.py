@@ -40,7 +40,7 @@ from service.cli.match import (
     shown_bindings,
 )
 from service.cli.model_choice import ModelChoice, with_model
-from service.cli.output import echo_json, standard_error
+from service.cli.output import counted, echo_json, standard_error
 from service.cli.run import files_of, measured_stats, merged, print_results, suspended
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
@@ -397,7 +397,8 @@ def _print(document: Mapping[str, Any], result: BacktestResult, limit: int) -> N
     if document["comparisons"]:
         console.print(_compared_table(document["comparisons"]))
     seconds = document["read_s"] + document["match_s"]
-    console.print(f"{document['events']:,} events in {seconds:.1f} s, {document['read_s']:.1f} s of them for reading")
+    events = counted(document["events"], "event", form=",")
+    console.print(f"{events} in {seconds:.1f} s, {document['read_s']:.1f} s of them for reading")
 
 
 def _print_changes(console: Console, result: BacktestResult, limit: int) -> None:

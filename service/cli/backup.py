@@ -12,17 +12,22 @@ from rich.markup import escape
 
 from pipeline import check_java
 from service.cli.inputs import progress_bar
-from service.cli.output import echo_json, standard_error
+from service.cli.output import counted, echo_json, standard_error
 from service.observing.logs import configure_logs
 from service.processes.data_folder import take_folder
 from service.runtime import Stores, open_stores
 from service.settings import Settings, load_settings
-from service.upkeep.backup import back_up
+from service.upkeep.backup import BackupContent, back_up
 from service.upkeep.backup import restore as bring_back
 from service.upkeep.resharding import reshard as divide_log
 from streams import MAX_SHARDS, SystemClock, format_time
 
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+
+
+def _contents(content: BackupContent) -> str:
+    """Return the number of keys and files of a backup, in words."""
+    return f"{counted(content.keys, 'key', form=',')} and {counted(content.files, 'file', form=',')}"
 
 
 @contextmanager
@@ -44,7 +49,7 @@ def backup(
     if is_json:
         echo_json({"file": str(file), "keys": content.keys, "files": content.files})
     standard_error.print(
-        f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files in {escape(str(file))}; keep it from "
+        f"[green]done[/green]: {_contents(content)} in {escape(str(file))}; keep it from "
         "others, as it contains all events and the secrets of webhooks"
     )
 
@@ -67,9 +72,7 @@ def restore(
     made_at = format_time(content.made_us)
     if is_json:
         echo_json({"keys": content.keys, "files": content.files, "made_at": made_at})
-    standard_error.print(
-        f"[green]done[/green]: {content.keys:,} keys and {content.files:,} files of {made_at}; start the service again"
-    )
+    standard_error.print(f"[green]done[/green]: {_contents(content)} of {made_at}; start the service again")
 
 
 def reshard(
@@ -84,4 +87,4 @@ def reshard(
         layout = divide_log(settings, stores, shards, lambda text: standard_error.print(f"{text} ..."))
     if is_json:
         echo_json({"shards": layout.shards})
-    standard_error.print(f"[green]done[/green]: the log has {layout.shards} shards; start the service again")
+    standard_error.print(f"[green]done[/green]: the log has {counted(layout.shards, 'shard')}; start the service again")

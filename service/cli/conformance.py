@@ -14,7 +14,7 @@ from service.cli.columns import Classifier
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
 from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_model_file
-from service.cli.output import echo_json
+from service.cli.output import counted, echo_json
 from service.cli.past import EndEvents, read_log
 from service.runs.past_log import PastLog
 from workflows import CompiledWorkflow, LogConformance, check_log, compile_workflow
@@ -44,7 +44,7 @@ def conformance(
     past = read_log(
         log, key=chosen_key(key), times=times, lifecycle=lifecycle, classifier=classifier, end_events=end or ()
     )
-    with progress_bar(f"comparing {len(past.traces):,} transactions"):
+    with progress_bar(f"comparing {counted(len(past.traces), 'transaction', form=',')}"):
         report = check_log(compiled, past.traces)
     if is_json:
         echo_json(_document(compiled, past, report))
@@ -84,7 +84,7 @@ def _document(compiled: CompiledWorkflow, past: PastLog, report: LogConformance)
 def _print(past: PastLog, report: LogConformance) -> None:
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print(
-        f"{report.traces} transactions: {report.conforming} conform ({report.fitting_share:.1%}), "
+        f"{counted(report.traces, 'transaction')}: {report.conforming} conform ({report.fitting_share:.1%}), "
         f"{report.complete} of them are complete ({report.complete_share:.1%})"
     )
     if not report.is_exact:
@@ -92,7 +92,7 @@ def _print(past: PastLog, report: LogConformance) -> None:
             "the model has no automaton; only its constraints were checked, so more transactions may leave it"
         )
     if report.unknown:
-        names = ", ".join(f"{name} ({count} transactions)" for name, count in report.unknown)
+        names = ", ".join(f"{name} ({counted(count, 'transaction')})" for name, count in report.unknown)
         console.print(f"event types that are not in the model: {names}")
     if report.deviations:
         console.print("\nfirst events outside the model:")
@@ -105,7 +105,8 @@ def _print(past: PastLog, report: LogConformance) -> None:
         console.print(f"         allowed: {_listed(deviation.allowed)}")
     if len(report.deviations) > _MOST_SHOWN:
         unlisted = report.deviations[_MOST_SHOWN:]
-        console.print(f"\nand {len(unlisted)} more, in {sum(deviation.traces for deviation in unlisted)} transactions")
+        traces = counted(sum(deviation.traces for deviation in unlisted), "transaction")
+        console.print(f"\nand {len(unlisted)} more, in {traces}")
 
 
 def _listed(names: Sequence[str]) -> str:

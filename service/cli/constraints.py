@@ -16,7 +16,7 @@ from service.cli.choices import OutputFormat
 from service.cli.inputs import progress_bar, read_text
 from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_model_file
-from service.cli.output import echo_json, printable, standard_error
+from service.cli.output import counted, echo_json, printable, standard_error
 from service.cli.resources import Resource, Table, add_list_of_stream, add_show
 from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
@@ -80,8 +80,8 @@ def upload_constraints(
     constraint_set = client.constraints.create(
         read_text(file), stream=stream, media_type="application/json" if is_json_text else "application/yaml"
     )
-    count = len(constraint_set["constraints"]) + len(constraint_set["rules"])
-    client.say(constraint_set, f"{constraint_set['stream']}: version {constraint_set['version']}, {count} constraints")
+    count = counted(len(constraint_set["constraints"]) + len(constraint_set["rules"]), "constraint")
+    client.say(constraint_set, f"{constraint_set['stream']}: version {constraint_set['version']}, {count}")
     if client.is_json:
         return
     for text in constraint_set["notices"]:
@@ -118,7 +118,7 @@ def _print(compiled: CompiledWorkflow, *, is_full: bool) -> None:
     console.print(f"events: {_listed(extraction.events)}")
     console.print(f"end events: {_listed(extraction.end)}")
     part = "" if len(listed) == everything else "; all others follow from these and the end events, --full lists them"
-    console.print(f"{len(listed)} of {everything} constraints{part}")
+    console.print(f"{len(listed)} of {counted(everything, 'constraint')}{part}")
     for kind, meaning in _KINDS.items():
         _print_kind(console, compiled, meaning, [constraint for constraint in listed if constraint.kind == kind])
     for warning in extraction.warnings:
@@ -136,7 +136,7 @@ def _print_kind(console: Console, compiled: CompiledWorkflow, meaning: str, grou
 def _language(compiled: CompiledWorkflow) -> str:
     if compiled.automaton is None:
         return f"no automaton, {compiled.without_automaton}"
-    return f"automaton of {len(compiled.automaton)} states"
+    return f"automaton of {counted(len(compiled.automaton), 'state')}"
 
 
 def _listed(names: Iterable[str]) -> str:

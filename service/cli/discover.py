@@ -12,7 +12,7 @@ from rich.console import Console
 
 from service.cli.columns import Classifier
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, progress_bar
-from service.cli.output import echo_json, standard_error
+from service.cli.output import counted, echo_json, standard_error
 from service.cli.past import EndEvents, read_log
 from workflows import MinedConstraints, MiningSettings, kind_of, mine
 
@@ -63,7 +63,7 @@ def discover(
     past = read_log(
         log, key=chosen_key(key), times=times, lifecycle=lifecycle, classifier=classifier, end_events=end or ()
     )
-    with progress_bar(f"discovering constraints in {len(past.traces):,} transactions"):
+    with progress_bar(f"discovering constraints in {counted(len(past.traces), 'transaction', form=',')}"):
         discovery = mine(past.traces, settings, past.summary)
     for mined in discovery.withdrawn:
         standard_error.notice(f"{mined.part} is left out: no trace can keep it and the rest")
@@ -85,10 +85,12 @@ def _print(discovery: MinedConstraints, *, is_complete: bool) -> None:
     ):
         console.print(f"{kind}:")
         for mined in group:
-            broken = f", {mined.violations} break it" if mined.violations else ""
-            console.print(f"  {mined.part}  {mined.confidence:.2%} of {mined.support} traces{broken}")
+            broken = f", {counted(mined.violations, 'breaks', 'break')} it" if mined.violations else ""
+            console.print(f"  {mined.part}  {mined.confidence:.2%} of {counted(mined.support, 'trace')}{broken}")
     least = discovery.settings.least_traces(discovery.log.traces)
+    traces = "trace" if least == 1 else "traces"
     console.print(
-        f"\n{discovery.log.traces} traces, {discovery.log.events} events: {len(discovery.useful)} constraints say all "
-        f"of {len(discovery.all)} with at least {least:g} traces and confidence {discovery.settings.min_confidence:g}"
+        f"\n{counted(discovery.log.traces, 'trace')}, {counted(discovery.log.events, 'event')}: "
+        f"{counted(len(discovery.useful), 'constraint says', 'constraints say')} all of {len(discovery.all)} "
+        f"with at least {least:g} {traces} and confidence {discovery.settings.min_confidence:g}"
     )

@@ -20,7 +20,7 @@ from pipeline.feeds import FeedOptions, FeedQuery, FolderOptions, KafkaOptions, 
 from service.cli.choices import as_seconds
 from service.cli.columns import FILE_OPTIONS, MESSAGE_OPTIONS, merged_options, with_options
 from service.cli.inputs import chosen_key, read_text
-from service.cli.output import EventsAsJson, Tell, telling
+from service.cli.output import EventsAsJson, Tell, counted, telling
 from service.intake.feeds import FeedProgress, FeedSink, opened_feed
 from service.intake.posting import Intake
 from service.observing.logs import configure_logs
@@ -279,13 +279,13 @@ class _Teller:
 
     def tell(self, state: str) -> None:
         progress = self._progress
-        repeated = f", {progress.repeated:,} repeated rows skipped" if progress.repeated else ""
+        repeated = f", {counted(progress.repeated, 'repeated row', form=',')} skipped" if progress.repeated else ""
         dropped = f"; {_dropped(progress.duplicates)}" if progress.duplicates else ""
         how = f"{state}: {progress.waiting}" if state == "waits" else state
         self._tell(
             state,
-            f"feed {escape(self._name)} {escape(how)}: {progress.accepted:,} events appended, "
-            f"{progress.rejected:,} dead letters{repeated}{dropped}",
+            f"feed {escape(self._name)} {escape(how)}: {counted(progress.accepted, 'event', form=',')} appended, "
+            f"{counted(progress.rejected, 'dead letter', form=',')}{repeated}{dropped}",
             feed=self._name,
             accepted=progress.accepted,
             rejected=progress.rejected,

@@ -31,7 +31,7 @@ from service.cli.inputs import (
     require_keys,
 )
 from service.cli.model_choice import ModelChoice, with_model
-from service.cli.output import standard_error
+from service.cli.output import counted, standard_error
 from service.cli.sql_queries import answers_query
 from service.cli.waiting import waiting_on
 from streams import EventBatch, KeyForm, Late, StreamDeclaration, Ties
@@ -257,10 +257,11 @@ def _print(report: StreamReport, lists: Sequence[str]) -> None:
             say(f"    {ending['reason']}")
     _print_violations(say, report, lists)
     stats = report.stats
-    timeouts = f"{stats.timeouts} timeouts, " if stats.timeouts else ""
+    timeouts = f"{counted(stats.timeouts, 'timeout')}, " if stats.timeouts else ""
     say(
-        f"\n{stats.events} events, {stats.matches} matches, {timeouts}{stats.endings} terminated early, "
-        f"{stats.deviations} deviating transactions, peak {stats.peak_held} bound events"
+        f"\n{counted(stats.events, 'event')}, {counted(stats.matches, 'match', 'matches')}, {timeouts}"
+        f"{stats.endings} terminated early, {counted(stats.deviations, 'deviating transaction')}, "
+        f"peak {counted(stats.peak_held, 'bound event')}"
     )
     _print_stats(say, report)
     typer.echo("\n".join(lines))
@@ -270,19 +271,22 @@ def _print_stats(say: Callable[[str], None], report: StreamReport) -> None:
     """Print the numbers of a run, such as late events or ignored violations. Zeros are left out."""
     stats = report.stats
     if report.suppressed is not None:
-        say(f"{report.suppressed} matches were suppressed")
+        say(counted(report.suppressed, "match was suppressed", "matches were suppressed"))
     if report.late:
-        say(f"{report.late} events were late")
+        say(counted(report.late, "event was late", "events were late"))
     if report.lateness is not None:
-        say(f"lateness {report.lateness.seconds:g} s at the end, {report.lateness.changes} changes")
+        say(f"lateness {report.lateness.seconds:g} s at the end, {counted(report.lateness.changes, 'change')}")
     if stats.ignored_violations:
-        say(f"{stats.ignored_violations} violations were ignored and pruning continued: matches may be missing")
+        ignored = counted(stats.ignored_violations, "violation was", "violations were")
+        say(f"{ignored} ignored and pruning continued: matches may be missing")
     if stats.shadow_lost:
-        say(f"{stats.shadow_lost} matches would have been lost with pruning")
+        say(f"{counted(stats.shadow_lost, 'match', 'matches')} would have been lost with pruning")
     if stats.overflow:
-        say(f"{stats.overflow} matches beyond the limit per event were counted, not listed")
+        matches, were = ("match", "was") if stats.overflow == 1 else ("matches", "were")
+        say(f"{stats.overflow} {matches} beyond the limit per event {were} counted, not listed")
     if stats.lost_runs:
-        say(f"{stats.lost_runs} partial matches beyond the limit were dropped: matches may be missing")
+        matches, were = ("match", "was") if stats.lost_runs == 1 else ("matches", "were")
+        say(f"{stats.lost_runs} partial {matches} beyond the limit {were} dropped: matches may be missing")
     for overflow in report.overflow:
         say(f"    {_overflow(overflow)}")
 
@@ -293,7 +297,7 @@ def _print_violations(say: Callable[[str], None], report: StreamReport, lists: S
         say("\ndeviations, each with the event that breaks the constraints:")
     for body in deviations:
         released = body["released"]
-        lost = f", {released} bound events had already been dropped: matches with them may be missing"
+        lost = f", {counted(released, 'bound event')} had already been dropped: matches with them may be missing"
         say(f"{body['key']}  {body['event']}  {body['kind']}{lost if released else ''}")
         say(f"    {body['reason']}")
     corrections = report.bodies("corrections") if "corrections" in lists else []
@@ -348,4 +352,6 @@ def shown_bindings(bindings: Mapping[str, Sequence[str]]) -> str:
 def _overflow(overflow: Overflow) -> str:
     where = f"{overflow.key}  at {overflow.event_id}" if overflow.event_id else "as time passed"
     given_up = "" if not overflow.work else ", and the pattern was suspended" if overflow.suspends else ", given up"
-    return f"{overflow.pattern}  {where}: {overflow.dropped} matches, {overflow.runs} partial matches{given_up}"
+    dropped = counted(overflow.dropped, "match", "matches")
+    runs = counted(overflow.runs, "partial match", "partial matches")
+    return f"{overflow.pattern}  {where}: {dropped}, {runs}{given_up}"

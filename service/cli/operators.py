@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from service.cli.calling import Caller, Commands, without_none
-from service.cli.output import echo_json, printable, standard_error
+from service.cli.output import counted, echo_json, printable, standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
 from service.client import Client, condition, part
 from service.errors import FileUnreadable
@@ -79,7 +79,8 @@ def tell_operator(client: Caller, operator: Mapping[str, Any]) -> None:
     if client.is_json:
         return
     if skipped := operator.get("skipped"):
-        typer.echo(f"It skips the backlog: {skipped['events']} events of all streams wait to be matched.")
+        waiting = counted(skipped["events"], "event of all streams waits", "events of all streams wait")
+        typer.echo(f"It skips the backlog: {waiting} to be matched.")
     if operator.get("suspension"):
         standard_error.say(operator["suspension"]["reason"])
     for warning in operator.get("warnings", ()):
@@ -118,8 +119,8 @@ def _add_explain(app: typer.Typer, resource: Resource) -> None:
             return
         for sentence in explanation["sentences"]:
             typer.echo(printable(sentence))
-        for counted, number in (explanation["statistics"] or {}).items():
-            typer.echo(printable(f"{counted.replace('_', ' '):16}{number:>12,}"))
+        for named, number in (explanation["statistics"] or {}).items():
+            typer.echo(printable(f"{named.replace('_', ' '):16}{number:>12,}"))
         typer.echo(f"{'waiting':16}{explanation['waiting']:>12,}")
         for index in explanation["indexes"]:
             typer.echo(printable(_of_index(index)))
@@ -190,10 +191,11 @@ def _of_index(index: Mapping[str, Any]) -> str:
         return ", ".join(f"{name} {bits}" for name, bits in configuration.items())
 
     kinds = [f"{', '.join(kind['where']) or 'no filter'} {kind['share']:.0%}" for kind in index["asked_for"]]
+    partitions = counted(index["partitions"], "partition", form=",")
     parts = [
-        f"{index['events']:,} events in {index['partitions']:,} partitions ({bits_of(index['configuration'])} bits)",
-        f"{index['questions']:,} questions (by filters: {'; '.join(kinds) or 'none'})",
-        f"{index['migrations']:,} migrations",
+        f"{counted(index['events'], 'event', form=',')} in {partitions} ({bits_of(index['configuration'])} bits)",
+        f"{counted(index['questions'], 'question', form=',')} (by filters: {'; '.join(kinds) or 'none'})",
+        counted(index["migrations"], "migration", form=","),
     ]
     if "cost_ns" in index:
         cost, best = index["cost_ns"], bits_of(index["best"])

@@ -69,6 +69,14 @@ def echo_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
+def counted(count: int, noun: str, plural: str = "", form: str = "") -> str:
+    """Return a number with its noun: ``noun`` if the number is 1, otherwise ``plural``, by default ``noun`` with an s.
+
+    ``form`` is the form of the number, such as ``,`` for separators of thousands.
+    """
+    return f"{count:{form}} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def printable(text: str) -> str:
     """Escape the control characters of a text."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -11,6 +11,7 @@ import typer
 
 from constraints import ParsedConstraints, Part
 from service.cli.inputs import Times, read_event_file
+from service.cli.output import counted
 from service.runs.past_log import PastLog
 from streams import KeyForm
 from streams.readers import ReaderOptions
@@ -92,10 +93,10 @@ class PastViolations:
     def lines(self) -> list[str]:
         """The numbers in words, most frequently broken constraints first."""
         name = f" of {self.log}" if self.log else ""
-        traces = "an unknown number of" if self.traces is None else self.traces
+        traces = "an unknown number of traces" if self.traces is None else counted(self.traces, "trace")
         origin = ", as the document says" if self.source == "mined" else ""
         parts = sorted(self.violations, key=lambda part: -(self.violations[part] or 0))
-        return [f"past traces that break a constraint, of {traces} traces{name}{origin}:", *map(self._line, parts)]
+        return [f"past traces that break a constraint, of {traces}{name}{origin}:", *map(self._line, parts)]
 
     def _line(self, part: Part) -> str:
         count = self.violations[part]

@@ -17,7 +17,7 @@ from rich.markup import escape
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.columns import FILE_OPTIONS, DuplicateIds, merged_options, with_options
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, pairs_of, progress_bar, read_event_file
-from service.cli.output import echo_json, standard_error
+from service.cli.output import counted, echo_json, standard_error
 from service.client import AccessDenied, ApiError, Client
 from service.sending import REPLAY_SOURCE, send_events
 from streams import Event, KeyForm, StreamDeclaration, parse_time
@@ -63,11 +63,11 @@ def replay(
         _tell_late(client, files)
         sent = send_files(client, files, batch_size, keeps=duplicates == "keep")
     for event_file in files:
-        standard_error.say(
-            f"{sent[event_file.stream].accepted} of {len(event_file.events)} events sent to {event_file.stream}"
-        )
-    if dropped := sum(counted.duplicates for counted in sent.values()):
-        standard_error.notice(f"{dropped} were dropped, as the stream has them; --duplicates keep sends them again")
+        total = counted(len(event_file.events), "event")
+        standard_error.say(f"{sent[event_file.stream].accepted} of {total} sent to {event_file.stream}")
+    if dropped := sum(counts.duplicates for counts in sent.values()):
+        was, it = ("was", "it") if dropped == 1 else ("were", "them")
+        standard_error.notice(f"{dropped} {was} dropped, as the stream has {it}; --duplicates keep sends {it} again")
     for name, counts in sent.items() if is_json else ():
         echo_json({"stream": name, **asdict(counts)})
     raise typer.Exit(1 if any(counts.rejected for counts in sent.values()) else 0)

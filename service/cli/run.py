@@ -12,7 +12,7 @@ import typer
 from service.cli.choices import OutputFormat
 from service.cli.columns import with_options
 from service.cli.inputs import read_event_batch
-from service.cli.output import echo_json, printable, tell_notices
+from service.cli.output import counted, echo_json, printable, tell_notices
 from service.cli.stream_files import STREAM_OPTIONS, readings
 from service.cli.waiting import waiting_on, working
 from service.errors import ProjectRefused
@@ -34,7 +34,7 @@ from streams import Punctuation, did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
 
 _QUIET = "suppressed_alerts"
-_FEW = {_QUIET: "suppressed alerts", EVENTS: "derived events", "dead_letters": "dead letters"}
+_FEW = {_QUIET: "suppressed alert", EVENTS: "derived event", "dead_letters": "dead letter"}
 
 
 @with_options(STREAM_OPTIONS)
@@ -69,7 +69,7 @@ def run(
     with waiting_on() as waiting:
         compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, reading[name]) for name, path in files.items()}
-    with working(f"matching {sum(map(len, batches.values())):,} events"):
+    with working(f"matching {counted(sum(map(len, batches.values())), 'event', form=',')}"):
         ran = project.fed(batches, promises=promises)
         results = ran.results(is_open=is_open)
     numbers = {name: len(bodies) for name, bodies in results.items()}
@@ -165,22 +165,29 @@ def print_results(
         typer.echo(printable(_incident_line(entry)))
     for entry in results["dead_letters"]:
         typer.echo(printable(f"dead_letters  {entry['stream']}  {entry['reason']}"))
+    _print_measured(stats)
+    tell_notices(stats.get("notices", {}))
+    numbered = [counted(numbers[part], part.removesuffix("s")) for part in LISTS if part != _QUIET]
+    numbered += [counted(numbers[part], name) for part, name in _FEW.items() if numbers[part]]
+    typer.echo(", ".join([counted(stats["events"], "event"), *numbered]))
+
+
+def _print_measured(stats: Mapping[str, Any]) -> None:
+    """Print the lateness of streams, and the measurements of waiting operators."""
     for name, entry in stats.get("lateness", {}).items():
-        words = f"{entry['seconds']:g} s at the end, {entry['changes']} changes, {entry['late']} late events"
+        words = f"{entry['seconds']:g} s at the end, {counted(entry['changes'], 'change')}, "
+        words += counted(entry["late"], "late event")
         typer.echo(printable(f"lateness  {name}  {words}"))
     for name, inputs in stats.get("waiting", {}).items():
         for alias, entry in inputs.items():
-            words = f"disorder {entry['disorder']}, closing key {entry['closing_key']}, {entry['late']} late events"
+            words = f"disorder {entry['disorder']}, closing key {entry['closing_key']}, "
+            words += counted(entry["late"], "late event")
             typer.echo(printable(f"waiting  {name}  {alias}: {words}"))
-    tell_notices(stats.get("notices", {}))
-    counted = [f"{numbers[part]} {part}" for part in LISTS if part != _QUIET]
-    counted += [f"{numbers[part]} {name}" for part, name in _FEW.items() if numbers[part]]
-    typer.echo(", ".join([f"{stats['events']} events", *counted]))
 
 
 def _incident_line(incident: Mapping[str, Any]) -> str:
     period = f"{incident['opened_at']}  {incident['closed_at'] or 'open'}"
-    words = f"{period}  {incident['pattern']}: {incident['alerts']} alerts"
+    words = f"{period}  {incident['pattern']}: {counted(incident['alerts'], 'alert')}"
     return "  ".join([INCIDENTS, incident["stream"], words, *_values(incident["group"])])
 
 

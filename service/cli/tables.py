@@ -12,6 +12,7 @@ from service.cli.calling import Caller, Commands
 from service.cli.inputs import progress_bar
 from service.cli.models import read_content
 from service.cli.operators import read_document
+from service.cli.output import counted
 from service.cli.resources import Resource, Table, add_delete, add_list, add_show
 from service.client import part
 from streams.tables import format_of, media_type_of
@@ -58,7 +59,7 @@ def add_table(
     with progress_bar(f"uploading {file.name}"):
         query, headers = {"key": key, "column": column}, {"Content-Type": media_type}
         stored_table = client.request("PUT", f"/tables/{part(name)}", query=query, body=content, headers=headers)
-    sentence = f"{stored_table['name']}: version {stored_table['version']}, {stored_table['rows']} rows"
+    sentence = f"{stored_table['name']}: version {stored_table['version']}, {counted(stored_table['rows'], 'row')}"
     client.say(stored_table, sentence)
 
 

@@ -70,7 +70,7 @@ def test_match_prints_lines_for_people(call, files: Path) -> None:
     assert status == 0
     assert out == (
         "expensive  t1  2026-01-01T00:00:00.000000Z to 2026-01-01T00:00:02.000000Z\n    q=e1  c=e3\n\n"
-        "5 events, 1 matches, 0 terminated early, 0 deviating transactions, peak 1 bound events\n"
+        "5 events, 1 match, 0 terminated early, 0 deviating transactions, peak 1 bound event\n"
     )
 
 

@@ -72,7 +72,7 @@ def test_a_folder_is_fed_until_the_process_is_told_to_stop(place, stores):
     (letter,) = stores.dead_letters.page(10).items
     assert letter["origin"] == {"file": "a.csv", "row": 3}
     assert f"folder {place / 'in'} to stream orders" in said
-    assert "ended: 2 events appended, 1 dead letters" in said
+    assert "ended: 2 events appended, 1 dead letter" in said
     assert (place / "data" / "feeds" / "night" / "spark" / "commits").is_dir()
 
 

@@ -93,9 +93,9 @@ def test_people_read_detection_returns_timeouts_and_losses(call, tmp_path: Path)
         "timed out:\n"
         "p  k  1970-01-01T00:00:03.000000Z, due 1970-01-01T00:00:07.000000Z\n"
         "    a=e4  missing b\n\n"
-        "5 events, 1 matches, 1 timeouts, 0 terminated early, 0 deviating transactions, peak 4 bound events\n"
-        "1 matches beyond the limit per event were counted, not listed\n"
-        "    p  as time passed: 1 matches, 0 partial matches\n"
+        "5 events, 1 match, 1 timeout, 0 terminated early, 0 deviating transactions, peak 4 bound events\n"
+        "1 match beyond the limit per event was counted, not listed\n"
+        "    p  as time passed: 1 match, 0 partial matches\n"
     )
 
 
@@ -110,12 +110,12 @@ def test_people_read_violations_corrections_and_what_pruning_would_have_lost(cal
     assert "detected 1970-01-01T00:00:00.000002Z, decided by the constraints" in out
     assert (
         "deviations, each with the event that breaks the constraints:\n"
-        "k  e3  order, 1 bound events had already been dropped" in out
+        "k  e3  order, 1 bound event had already been dropped" in out
     )
     assert "retracted matches, which had been reported early:\np  k  e3\n    a=e1\n" in out
     _, out, _ = call(*arguments, "--outputs", "matches", "--prune", "shadow")
     assert "deviating, would be lost with pruning" in out
-    assert "1 matches would have been lost with pruning" in out
+    assert "1 match would have been lost with pruning" in out
     assert "break the constraints" not in out
 
 
@@ -268,7 +268,7 @@ def test_lateness_and_idle_timeouts_mean_what_they_mean_in_a_stream(call, tmp_pa
     (tmp_path / "e.jsonl").write_text("\n".join(orjson.dumps(line).decode() for line in lines))
     arguments = ["match", "--pattern", str(tmp_path / "p.txt"), "--events", str(tmp_path / "e.jsonl"), "--open"]
     status, out, _ = call(*arguments, "--lateness", "5", "--idle-timeout", "10")
-    assert (status, "a=A01  b=B02" in out, "1 events were late" in out) == (0, True, True)
+    assert (status, "a=A01  b=B02" in out, "1 event was late" in out) == (0, True, True)
     _, out, _ = call(*arguments, "--lateness", "0", "--late", "process", "--idle-timeout", "10", "--output", "json")
     assert orjson.loads(out)["late"] == 3
     status, _, err = call(*arguments, "--late", "drop", "--idle-timeout", "10")

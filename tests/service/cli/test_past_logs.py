@@ -87,7 +87,7 @@ def test_discover_tells_contradictions_and_words(call, logs: Path) -> None:
     assert "is left out: no trace can keep it and the rest" in err
     assert "2 traces, 2 events:" in out
     _, out, _ = call("discover", "stray.jsonl", "--min-confidence", "0.8", "--min-expected", "2", "--output", "text")
-    assert "exclusive:\n  exclusive(Cancel, Ship)  88.89% of 9 traces, 1 break it" in out
+    assert "exclusive:\n  exclusive(Cancel, Ship)  88.89% of 9 traces, 1 breaks it" in out
 
 
 def test_discover_without_times_knows_no_dates(call, logs: Path) -> None:
@@ -131,7 +131,7 @@ def test_conformance_tells_where_traces_leave_the_model(call, logs: Path) -> Non
     }
     _, text, _ = call("conformance", "deal.yaml", "stray.jsonl")
     assert "23 transactions: 21 conform (91.3%), 20 of them are complete (87.0%)" in text
-    assert "event types that are not in the model: Dance (1 transactions)" in text
+    assert "event types that are not in the model: Dance (1 transaction)" in text
     assert "      1  Ship, workflow  (for example t20)\n         allowed: Thank you\n" in text
 
 

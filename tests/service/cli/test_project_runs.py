@@ -352,7 +352,7 @@ def test_a_chain_over_two_streams_is_run(chain, call):
     assert orjson.loads(call(*options, "--outputs", "late")[1]) == found
     status, out, _ = call(*options[:-2])
     assert re.search(r"events  late  1970-01-01T00:00:31.000000Z  \[ann\] Late \S+  customer=ann", out)
-    assert out.splitlines()[-1].endswith("3 derived events, 1 dead letters")
+    assert out.splitlines()[-1].endswith("3 derived events, 1 dead letter")
 
 
 MEASURED = """

@@ -96,7 +96,7 @@ def test_a_workflow_is_put_followed_and_deleted(run, printed):
 def test_constraints_are_uploaded_and_a_model_is_still_read(run, printed, call, files):
     printed("streams", "add", "orders")
     status, out, err = run("constraints", "upload", "rules.yaml", "--stream", "orders")
-    assert (status, out) == (0, "orders: version 1, 1 constraints\n"), err
+    assert (status, out) == (0, "orders: version 1, 1 constraint\n"), err
     assert printed("constraints", "show", "orders")[0]["constraints"] == ["prior(Cancel, Ship)"]
     assert [one["stream"] for one in printed("constraints", "list")] == ["orders"]
     status, out, _ = call("constraints", str(ORDER), "--json")

@@ -68,7 +68,7 @@ def test_what_a_feed_has_done_is_told(capsys):
         "waiting": "the log is full",
     }  # fmt: skip
     _Teller("night", progress, telling(is_json=False)).tell("ended")
-    assert capsys.readouterr().err == "feed night ended: 5 events appended, 1 dead letters\n"
+    assert capsys.readouterr().err == "feed night ended: 5 events appended, 1 dead letter\n"
 
 
 @pytest.mark.parametrize(
