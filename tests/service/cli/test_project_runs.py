@@ -11,6 +11,7 @@ from defusedxml import ElementTree
 
 from house import ROOT
 from nfa import parse_pattern
+from service.cli.output import counted
 from service.projects import LISTS, LocalProject, read_project
 from service.runs import InlineRun
 from streams import Event, EventBatch
@@ -396,7 +397,8 @@ def test_a_measured_lateness_is_the_same_however_the_events_are_cut(tmp_path, ca
     status, out, _ = call("run", str(tmp_path), "--events", "e.jsonl", "--output", "json")
     assert (status, orjson.loads(out)["stats"]["lateness"]["s"]["late"]) == (0, measured.late)
     last = call("run", str(tmp_path), "--events", "e.jsonl")[1].splitlines()[-2]
-    said = f"{measured.seconds:g} s at the end, {measured.changes} changes, {measured.late} late events"
+    changes, late = counted(measured.changes, "change"), counted(measured.late, "late event")
+    said = f"{measured.seconds:g} s at the end, {changes}, {late}"
     assert last == f"lateness  s  {said}"
 
 

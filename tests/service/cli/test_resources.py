@@ -471,7 +471,7 @@ def test_a_file_that_is_replayed_again_is_dropped_and_said(run, printed, tmp_pat
         return found["accepted"], found["duplicates"]
 
     assert [sent("own.jsonl"), sent("own.jsonl")] == [(1, 0), (0, 1)]
-    assert "--duplicates keep sends them again" in run("replay", "own.jsonl", "--stream", "orders")[2]
+    assert "--duplicates keep sends it again" in run("replay", "own.jsonl", "--stream", "orders")[2]
     assert [sent("own.jsonl", "--duplicates", "keep") for _ in range(2)] == [(1, 0), (1, 0)]
     assert [sent("monday.csv"), sent("tuesday.csv"), sent("monday.csv")] == [(2, 0), (2, 0), (0, 2)]
 
