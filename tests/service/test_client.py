@@ -239,7 +239,7 @@ def test_events_of_files_without_ids_are_told_apart_by_their_file(
         file, table = tmp_path / f"{name}.{ending}", pa.table({"type": ["A"], "time": [1], "key": ["k"], "v": [name]})
         (write_csv if ending == "csv" else write_table)(table, file)
         _, said = replayed(monkeypatch, capsys, str(file), "--stream", "orders", "--url", api_url)
-        counts.append(said.split(" events sent")[0].splitlines()[-1])
+        counts.append(said.split(" event sent")[0].splitlines()[-1])
     assert counts == ["1 of 1", "1 of 1", "0 of 1"]
 
 
