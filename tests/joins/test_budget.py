@@ -258,7 +258,7 @@ def test_limits_count_results_and_a_tenth_of_what_a_condition_drops(outer, histo
             if owed > 10 * ahead:
                 break
             if is_good and kept == per_event < len(good):
-                cut.append(event.id.partition("e")[2])
+                cut.append(event.id.rpartition("e")[2])
         if owed > 10 * ahead:
             break
         owed = max(0, owed - 10)

@@ -78,6 +78,7 @@ class Continuous:
     def end(self):
         for task in self.tasks:
             task.end()
+        self.server.close()  # a connection that only the collector closes fails the next test
 
 
 @pytest.fixture
