@@ -339,9 +339,9 @@ class WindowJoin:
         drop_keys(self._state, np.ascontiguousarray(keys))
 
     def coldest(self, rows: int) -> NDArray[np.uint64]:
-        """Return the least recently used keys, hashed, so many that they have at least ``rows`` rows.
+        """Return the hashes of the least recently used keys that together have at least ``rows`` rows.
 
-        If there are too few rows, return all keys with rows.
+        If all keys together have fewer rows, return all keys with rows.
         """
         fresh = int(self._state.counters[kernel.FRESH_CLUSTERS])
         is_used = np.ones(fresh, np.bool_)

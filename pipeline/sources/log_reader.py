@@ -80,7 +80,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_entries * self._options.shards)
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
-        """Return the end of the next micro-batch. If no entries are there, wait up to ``wait_ms`` for some.
+        """Return the end of the next micro-batch. If there are no new entries, wait up to ``wait_ms`` for them.
 
         Raise ``LogUnreachable`` if the server did not answer in all retries. Raise ``LogDamaged`` if the checkpoint is
         new and the log's beginning is gone, or if the checkpoint is ahead of the log or of the results. Raise

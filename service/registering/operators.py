@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from constraints import parse_constraints
-from service.errors import UnknownOperator
 from service.registering.derivations import Derivations, remove_inner
 from service.registering.requirements import requirements
 from service.registering.tables import require_lookups, tables_for
@@ -165,14 +164,7 @@ class OperatorLibrary:
 
         If a deletion was interrupted, the next call completes it and then raises ``UnknownOperator``.
         """
-        operators = self._registry.operators(kind)
-        try:
-            deleted = operators.remove(name, condition)
-        except UnknownOperator:
-            if (former := operators.stored(name)) is not None and not former.is_active:
-                self._remove_inner(former)
-            raise
-        self._remove_inner(deleted)
+        self._registry.operators(kind).remove(name, condition, self._remove_inner)
 
     def _remove_inner(self, deleted: RegisteredOperator) -> None:
         """Remove the inner streams that connect the parts of a deleted operator."""

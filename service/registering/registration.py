@@ -160,14 +160,7 @@ class Registration:
         If the process stops after the first write, incidents remain open and inner streams remain. The next call then
         completes the deletion and raises ``UnknownPatternName``.
         """
-        patterns = self._stores.registry.pattern_operators
-        try:
-            deleted = patterns.remove(name, condition)
-        except UnknownPatternName:
-            if (former := patterns.stored(name)) is not None and not former.is_active:
-                self._end_alerts(former)
-            raise
-        self._end_alerts(deleted)
+        self._stores.registry.pattern_operators.remove(name, condition, self._end_alerts)
 
     def _complete_removal(self, stream: str) -> None:
         """Remove what the script that removes a stream leaves behind: promises, hourly counts and open incidents."""

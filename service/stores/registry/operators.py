@@ -5,7 +5,7 @@ All kinds have the same life cycle (``life_cycle``). Patterns have records, cont
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -148,14 +148,24 @@ class Operators(Records[RegisteredOperator]):
             return False
         return record.suspension == suspension
 
-    def remove(self, name: str, condition: Condition = ANY) -> RegisteredOperator:
-        """Delete an operator and return its record. Its results are retained."""
+    def remove(self, name: str, condition: Condition = ANY, complete: Callable[[Any], object] = lambda _: None) -> None:
+        """Delete an operator. Its results are retained.
+
+        ``complete`` is called with the record once the operator is deleted. If it was deleted before, ``complete`` is
+        called too, because an earlier deletion may have been interrupted. Then ``unknown`` is raised.
+        """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
             record = self.require(stored, name, condition)
             return self._change(replace(record, is_active=False), self._off(name) if record.state == "active" else None)
 
-        return self.apply(name, change)[0]
+        try:
+            deleted = self.apply(name, change)[0]
+        except NotFound:
+            if (former := self.stored(name)) is not None and not former.is_active:
+                complete(former)
+            raise
+        complete(deleted)
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
         return UnknownOperator(reason or f"there is no {self._kind} {name!r}", kind=self._kind, name=name)

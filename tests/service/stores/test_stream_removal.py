@@ -234,7 +234,7 @@ def test_an_interrupted_removal_is_completed_by_the_next_one(registry, library, 
         patch.setattr(stores.derived, "forget", None)
         with pytest.raises(TypeError):
             library.remove_stream("orders")
-    for stream in ("orders", "nobody"):
+    for stream in ("orders", "unknown"):
         with pytest.raises(UnknownStream):
             library.remove_stream(stream)
     assert client.hmget(DERIVED_PROMISES_KEY, promised) == [None] * len(promised)
