@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import struct
 import time
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -121,7 +122,8 @@ class HeldShards:
         self._snapshots = open_snapshots(options.log.snapshots, self._server, options.log.generation)
         self._index = SnapshotIndex(self._server, options.log.generation)
         self._handover = None if options.handover is None else FolderSnapshots(options.handover, is_durable=False)
-        self._tables = TableFiles(fetching(self._piece_of_table))
+        server = weakref.proxy(self._server)  # a state, which refers to the tables, would keep the connection open
+        self._tables = TableFiles(fetching(lambda key, place: cast("bytes | None", server.lindex(key, place))))
         self._held: dict[int, _Held] = {}
         self._begun: set[int] = set()  # shards whose micro-batch has begun and is not finished
         self._finished: dict[int, str] = {}  # by shard: the end of the last micro-batch that this process has finished
@@ -338,9 +340,6 @@ class HeldShards:
         state = ShardState(shard, kinds=self._spilled.kinds(shard))
         state.read_tables(Tables(self._tables))
         return state
-
-    def _piece_of_table(self, key: str, place: int) -> bytes | None:
-        return cast("bytes | None", self._server.lindex(key, place))
 
     def _is_logged(self, shard: int, position: str) -> bool:
         return bool(self._server.xrange(log_key(shard), min=position, max=position))

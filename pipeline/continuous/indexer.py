@@ -81,18 +81,20 @@ class Indexer:
         self._block_bytes = 0  # average size of a block in the last batch
         self._swept = time.monotonic()
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
+        self._thread: threading.Thread | None = None
         self.error: Exception | None = None
 
     def start(self) -> None:
         """Write the batch that a crash interrupted, then start the thread that writes new blocks."""
         self.recover()
+        self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Write all waiting blocks, then end the thread."""
         self._over.set()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     @property
     def afters(self) -> Mapping[int, str]:

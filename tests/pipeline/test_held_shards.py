@@ -1,5 +1,7 @@
+import gc
 import threading
 import time
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,6 +71,19 @@ def test_processes_that_take_turns_find_the_state_where_the_other_left_it(log, o
     for start in range(0, ENTRIES, 2):
         rows += advance(processes[start // 2 % 2], log, start, start + 2)
     assert without_stats(rows) == expected()
+
+
+def test_the_connection_is_closed_as_soon_as_the_shards_are_not_needed(log, options):
+    gc.collect()
+    gc.disable()  # a state refers to itself, so only the collector removes it
+    try:
+        held = HeldShards(options)
+        advance(held, log, 0, ENTRIES)
+        connection = weakref.ref(held._server)
+        del held
+        assert connection() is None
+    finally:
+        gc.enable()
 
 
 def test_reports_have_the_costs_of_the_last_seconds(log, options, monkeypatch):
