@@ -11,16 +11,14 @@ from functools import partial
 from service.errors import RegistryContended
 from service.registering.tables import require_lookups
 from service.runtime import Stores
-from service.stores import OperatorDraft
+from service.stores import Checks, OperatorDraft
 from streams import STREAMS_KEY, StreamDeclaration
 from streams.tables import Lookup
-
-_Checks = tuple[tuple[str, str, bytes], ...]
 
 
 def requirements(
     stores: Stores, declarations: Collection[StreamDeclaration], draft: OperatorDraft, lookups: Collection[Lookup]
-) -> Callable[[], _Checks]:
+) -> Callable[[], Checks]:
     """Return a function for ``OperatorDraft.required``, which returns the records that the script compares.
 
     The draft was checked with ``declarations`` and with the tables of ``lookups``. The streams that the operator feeds
@@ -33,7 +31,7 @@ def requirements(
 
 def _checks(
     stores: Stores, declarations: Iterable[StreamDeclaration], fed: Iterable[str], lookups: Collection[Lookup]
-) -> _Checks:
+) -> Checks:
     """Return the current records of the streams and tables with which an operator was checked.
 
     The records are read before the comparison, so the script notices a later change of a record. Raises

@@ -18,7 +18,7 @@ from service.registering.public_holidays import public_holidays
 from service.runtime import Stores
 from service.settings import PREFIX as SETTINGS_PREFIX
 from service.settings import Settings
-from service.stores import ANY, Condition, RegisteredOperator, RegisteredTable
+from service.stores import ANY, Checks, Condition, RegisteredOperator, RegisteredTable
 from shards import KINDS_BY_NAME
 from streams import Clock, listed, name_fault
 from streams.tables import (
@@ -104,6 +104,19 @@ class TableLibrary:
 
         Raises ``TableInUse`` if the version lacks a column that an operator reads, or gives such a column another type.
         """
+        users = self._require_usable(version)
+
+        def required() -> Checks:
+            checks = self.store.unused(version.name)
+            self._require_usable(version)
+            return checks
+
+        path, now_us = self.store.files.path(version.digest), self._clock.now_us()
+        record, is_new = self.store.put(version, path, now_us, condition, required)
+        return TableReport(record=record, users=_distinct(users), is_new=is_new)
+
+    def _require_usable(self, version: TableVersion) -> list[tuple[RegisteredOperator, Lookup]]:
+        """Return the operators that look a table up. Raise ``TableInUse`` if one cannot use the new version."""
         users = self._users_of(version.name)
         former = self.forms().get(version.name)
         for user, lookup in users:
@@ -116,8 +129,7 @@ class TableLibrary:
                     f"the {user.kind} {user.name!r} looks the table up, but {error.message}", table=version.name
                 ) from error
         self._require_rows(users, Tables(self.store.files).with_version(version))
-        record, is_new = self.store.put(version, self.store.files.path(version.digest), self._clock.now_us(), condition)
-        return TableReport(record=record, users=_distinct(users), is_new=is_new)
+        return users
 
     def change_row(
         self, name: str, key: Sequence[str], row: Mapping[str, Any] | None, condition: Condition = ANY
@@ -162,15 +174,19 @@ class TableLibrary:
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
         """Delete a table. Raises ``TableInUse`` if an operator looks it up."""
-        self.store.get(name)
-        if users := _distinct(self._users_of(name)):
-            raise TableInUse(
-                f"the {title_of(name)} is looked up by {listed([f'the {user.kind} {user.name}' for user in users])}; "
-                "delete or change them first",
-                table=name,
-                users=[{"kind": user.kind, "name": user.name} for user in users],
-            )
-        self.store.remove(name, condition)
+
+        def required() -> Checks:
+            checks = self.store.unused(name)
+            if users := _distinct(self._users_of(name)):
+                named = listed([f"the {user.kind} {user.name}" for user in users])
+                raise TableInUse(
+                    f"the {title_of(name)} is looked up by {named}; delete or change them first",
+                    table=name,
+                    users=[{"kind": user.kind, "name": user.name} for user in users],
+                )
+            return checks
+
+        self.store.remove(name, condition, required)
 
     def _require_rows(self, users: Iterable[tuple[RegisteredOperator, Lookup]], tables: Tables) -> None:
         """Raise ``TooManyRows`` if a table is too large for an operator that runs once per row."""

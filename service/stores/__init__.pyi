@@ -51,6 +51,7 @@ from .log.stream_times import StreamTimes as StreamTimes, StreamTimesStore as St
 from .registry.event_types import EventType as EventType
 from .registry.keys import ApiKey as ApiKey, KeyStore as KeyStore, Scope as Scope
 from .registry.life_cycle import Action as Action
+from .record_books import Checks as Checks
 from .registry.projects import ProjectRecord as ProjectRecord, ProjectStore as ProjectStore
 from .registry.registered import (
     ConstraintsDraft as ConstraintsDraft,

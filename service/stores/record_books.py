@@ -26,10 +26,15 @@ from streams import ControlRecord, ScriptValue, encode_control, stops_key
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+USES_KEY = PREFIX + "uses"
+
 _ATTEMPTS = 50
 _CALL_MS = 60_000
 
 _Form = TypeVar("_Form", bound="DataclassInstance")
+
+Checks: TypeAlias = tuple[tuple[str, str, bytes], ...]
+"""Records that a change requires: (hash, field, value), where an empty value requires that there is no record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +62,7 @@ class Change:
         version: The version number under which a copy of the record is stored, or 0 to store no version.
         log: Effects on the event log, in order.
         commands: Further Redis commands to run in the script.
-        checks: Further preconditions of the change: (hash, field, value) triples that must be stored unchanged. An
-            empty value requires that there is no record.
+        checks: Further records that must be stored unchanged.
         stops: Whether the control records take effect before the backlog, so that its events are not matched.
         spared: A shard that needs no stop because it has already suspended the operator, or None.
     """
@@ -67,7 +71,7 @@ class Change:
     version: int = 0
     log: tuple[LogChange, ...] = ()
     commands: tuple[tuple[ScriptValue, ...], ...] = ()
-    checks: tuple[tuple[str, str, bytes], ...] = ()
+    checks: Checks = ()
     stops: bool = False
     spared: int | None = None
 
@@ -119,6 +123,11 @@ class RecordBook:
     def get(self, key: str, field: str) -> bytes | None:
         """Return the current record of a field, or None if there is no record."""
         return cast("bytes | None", self.client.hget(key, field))
+
+    def unused(self, key: str, field: str) -> Checks:
+        """Return a check that fails once another operator is registered that uses a record (``counted``)."""
+        place = _use_of(key, field)
+        return ((USES_KEY, place, self.get(USES_KEY, place) or b""),)
 
     def all(self, key: str) -> list[tuple[str, bytes]]:
         """Return all current records of a hash as pairs of field and record, sorted by field."""
@@ -172,6 +181,15 @@ class RecordBook:
 def version_of(field: str, version: int) -> str:
     """Return the hash field under which a version of a record is stored."""
     return f"{version}@{field}"
+
+
+def counted(checks: Checks) -> tuple[tuple[ScriptValue, ...], ...]:
+    """Return the commands that count the registration of an operator at each record that the operator requires."""
+    return tuple(("HINCRBY", USES_KEY, _use_of(key, field), 1) for key, field, _ in checks)
+
+
+def _use_of(key: str, field: str) -> str:
+    return f"{key} {field}"
 
 
 def _command_of(place: tuple[str, str], record: bytes) -> tuple[ScriptValue, ...]:

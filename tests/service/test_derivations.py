@@ -12,6 +12,7 @@ from service.errors import (
     StreamDerived,
     StreamInUse,
     StreamNotDerived,
+    TableInUse,
     UnknownOperator,
     UnknownStream,
 )
@@ -21,6 +22,7 @@ from service.registering.derivations import uses_of
 from service.registering.operators import OperatorLibrary
 from service.registering.tables import TableLibrary, TableUpload
 from service.stores import StreamUse, pattern_draft
+from service.stores.record_books import RecordBook
 from service.stores.registry.operators import Operators
 from streams import DERIVED_PROMISES_KEY, Punctuation, StreamDeclaration, TraceEnd
 from streams.tables import TableUnknown, TableWish
@@ -211,17 +213,60 @@ def test_no_pattern_is_registered_under_a_declaration_that_was_changed_meanwhile
         register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, NOT B)")
 
 
-def test_no_pattern_looks_up_a_table_that_was_deleted_meanwhile(
-    registration, stores, settings, clock, tmp_path, monkeypatch
-):
+LOOKING = "PATTERN q EVENT SEQ(A a [v > lookup(limits, who).most], B b)"
+
+
+@pytest.fixture
+def limits(stores, settings, clock, tmp_path):
+    """A function that uploads the table ``limits`` with a column, and returns the library of tables."""
+
+    def upload(column):
+        path = tmp_path / f"{column}.csv"
+        path.write_text(f"who,{column}\nx,5\n")
+        tables.put(TableUpload(name="limits", path=path, format="csv", wish=TableWish(key=("who",))))
+        return tables
+
     tables = TableLibrary(stores, settings, clock)
-    path = tmp_path / "limits.csv"
-    path.write_text("who,most\nx,5\n")
-    tables.put(TableUpload(name="limits", path=path, format="csv", wish=TableWish(key=("who",))))
-    before_commit(monkeypatch, stores, lambda: tables.delete("limits"))
+    upload("most")
+    return upload
+
+
+def test_no_pattern_looks_up_a_table_that_was_deleted_meanwhile(registration, stores, limits, monkeypatch):
+    before_commit(monkeypatch, stores, lambda: limits("most").delete("limits"))
     with pytest.raises(TableUnknown):
-        register_pattern(registration, "orders", "PATTERN q EVENT SEQ(A a [v > lookup(limits, who).most], B b)")
+        register_pattern(registration, "orders", LOOKING)
     assert stores.registry.patterns() == []
+
+
+def during_commit(monkeypatch, other):
+    """Let another caller run ``other`` once, after the last read of a change and before the script commits it."""
+    call_script = RecordBook._call_script
+    calls: list[object] = []
+
+    def late(self, *arguments, **more):
+        if not calls:
+            calls.append(None)
+            other()
+        return call_script(self, *arguments, **more)
+
+    monkeypatch.setattr(RecordBook, "_call_script", late)
+
+
+@pytest.mark.parametrize("change", ["delete", "replace"])
+def test_a_table_stays_if_a_pattern_that_looks_it_up_is_registered_meanwhile(registration, limits, monkeypatch, change):
+    tables = limits("most")
+    during_commit(monkeypatch, lambda: register_pattern(registration, "orders", LOOKING))
+    with pytest.raises(TableInUse, match=r"the pattern '?q'?"):
+        _ = tables.delete("limits") if change == "delete" else limits("least")
+    assert tables.table("limits").record.columns.keys() == {"most", "who"}
+
+
+def test_end_events_stay_if_a_pattern_that_needs_them_is_registered_meanwhile(registration, stores, monkeypatch):
+    registration.change_stream("orders", {"end_events": ("Z",)})
+    during_commit(monkeypatch, lambda: register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, NOT B)"))
+    with pytest.raises(StreamInUse, match="'p'"):
+        registration.change_stream("orders", {"end_events": ()})
+    assert stores.registry.stream("orders").end_events == ("Z",)
 
 
 def test_no_join_feeds_a_stream_that_was_removed_meanwhile(registration, stores, clock, monkeypatch):

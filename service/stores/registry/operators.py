@@ -21,7 +21,7 @@ from service.errors import (
 )
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX
-from service.stores.record_books import Change, LogChange, RecordBook, Records
+from service.stores.record_books import Change, LogChange, RecordBook, Records, counted
 from service.stores.records import encode
 from service.stores.registry.life_cycle import Action, begun, moved, require_writable
 from service.stores.registry.registered import PATTERN, OperatorDraft, OperatorPart, RegisteredOperator, read_pattern
@@ -77,7 +77,7 @@ class Operators(Records[RegisteredOperator]):
         def change(stored: RegisteredOperator | None) -> Change | None:
             required = draft.required()
             change = self._registered(stream, draft, now_us, stored)
-            return None if change is None else replace(change, checks=(*change.checks, *required))
+            return None if change is None else replace(change, checks=required, commands=counted(required))
 
         return self.apply(draft.name, change)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from service.errors import RecordFormatError
 from service.stores.conditions import ANY, Condition
+from service.stores.record_books import Checks
 from service.stores.records import decode
 from service.stores.registry.event_types import SchemaUse, read_use
 from service.stores.severities import USUAL_SEVERITY, Severity
@@ -200,7 +201,7 @@ class OperatorDraft:
     condition: Condition = ANY
     into: str = ""
     parts: tuple[OperatorPart, ...] = ()
-    required: Callable[[], tuple[tuple[str, str, bytes], ...]] = tuple
+    required: Callable[[], Checks] = tuple
 
     def __post_init__(self) -> None:
         if self.name in (".", ".."):  # clients remove such segments from paths

@@ -113,6 +113,7 @@ class Registry:
                 raise UnknownStream.named(name)
             before = read_stream(current, name)
             condition.check_record(before)
+            checks = self._book.unused(STREAMS_KEY, name)
             rules = self._book.get(CONSTRAINTS_KEY, name) or b""
             constraints = self.constraints.read(rules, name) if rules else None
             declaration, draft = change(before.declaration, constraints)
@@ -124,7 +125,7 @@ class Registry:
             members = {"declaration": declaration.to_json(), "schemas": asdict(use)}
             record = encode(**{**decode(current, title), **members})
             log = () if declaration == before.declaration else (LogChange(stream=name, control=StreamOn(declaration)),)
-            stream_change = Change(record=record, log=log, checks=((CONSTRAINTS_KEY, name, rules),))
+            stream_change = Change(record=record, log=log, checks=(*checks, (CONSTRAINTS_KEY, name, rules)))
             if draft is None or (constraints_change := _next_constraints(name, constraints, draft, now_us)) is None:
                 return stream_change
             places = (CONSTRAINTS_KEY, name), (CONSTRAINT_VERSIONS_KEY, version_of(name, constraints_change.version))

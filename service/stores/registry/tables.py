@@ -15,7 +15,7 @@ from service.errors import StoreUnavailable, UnknownTable
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
-from service.stores.record_books import Change, LogChange, RecordBook, Records, version_of
+from service.stores.record_books import Change, Checks, LogChange, RecordBook, Records, version_of
 from service.stores.records import encode
 from service.stores.server_facts import server_time_us
 from streams import ControlRecord, TableOff, TableOn, TableRow, log_key
@@ -88,11 +88,17 @@ class TableStore(Records[RegisteredTable]):
         return UnknownTable(f"there is no {title}; GET /v1/{title.partition(' ')[0]}s lists them", table=name)
 
     def put(
-        self, version: TableVersion, path: Path, now_us: int, condition: Condition = ANY
+        self,
+        version: TableVersion,
+        path: Path,
+        now_us: int,
+        condition: Condition = ANY,
+        required: Callable[[], Checks] = tuple,
     ) -> tuple[RegisteredTable, bool]:
         """Register the rows of a file as the next version of a table. Equal rows change nothing.
 
-        Return the current version after the call, and whether it is new.
+        ``required`` is called before each attempt to store the version, and may raise. Return the current version after
+        the call, and whether it is new.
         """
         self._keep(version.digest, path)
 
@@ -114,7 +120,7 @@ class TableStore(Records[RegisteredTable]):
                 since_ms=server_time_us(self._client) // 1_000,
             )
             change = _change(record, TableOn(record.table), version=record.version)
-            return replace(change, commands=(("PERSIST", STORED + version.digest),))
+            return replace(change, checks=required(), commands=(("PERSIST", STORED + version.digest),))
 
         record, is_new = self.apply(version.name, changed)
         self._forget_old()
@@ -136,16 +142,20 @@ class TableStore(Records[RegisteredTable]):
 
         return self.apply(name, changed)[0]
 
-    def remove(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a table. Its version numbers are not reused."""
+    def remove(self, name: str, condition: Condition = ANY, required: Callable[[], Checks] = tuple) -> None:
+        """Delete a table, with ``required`` as in ``put``. Its version numbers are not reused."""
 
         def changed(stored: RegisteredTable | None) -> Change:
             record = self.require(stored, name, condition)
             deleted = replace(record, is_active=False, since_ms=server_time_us(self._client) // 1_000)
-            return _change(deleted, TableOff(name), version=record.version)
+            return replace(_change(deleted, TableOff(name), version=record.version), checks=required())
 
         self.apply(name, changed)
         self._forget_old()
+
+    def unused(self, name: str) -> Checks:
+        """Return a check that fails once another operator is registered that looks a table up."""
+        return self._book.unused(self.key, name)
 
     def versions(self, name: str) -> list[RegisteredTable]:
         """Return the retained versions of a table, the current version last.
