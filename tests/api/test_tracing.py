@@ -129,6 +129,7 @@ def test_one_trace_from_the_request_over_the_alert_to_the_webhook(running, colle
         ((headers, _),) = service.hook.received
         (alert,) = service.stores.alerts.page().items
         (webhook,) = service.stores.webhooks.all()
+        (entry,) = service.places(b"e2")
     assert set(collector.paths) == {"/v1/traces"}
     told = {(process, span.name): span for process, span in spans_of(collector) if span.trace_id.hex() == TRACE}
     order = ["forestall-api", "forestall-pipeline", "forestall-deliverer"]
@@ -142,7 +143,6 @@ def test_one_trace_from_the_request_over_the_alert_to_the_webhook(running, colle
     assert found.parent_span_id == request.span_id
     assert sent.parent_span_id == found.span_id
     assert headers["traceparent"] == f"00-{TRACE}-{sent.span_id.hex()}-01"
-    (entry,) = service.places(b"e2")
     assert attributes_of(found) == {
         "forestall.alert.id": alert["id"],
         "forestall.stream": "s",
