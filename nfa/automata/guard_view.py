@@ -215,8 +215,6 @@ def term_bit(term: int) -> int:
 
 
 class _Alternatives:
-    """The alternatives of a pattern's parts. For parts that have not begun, they are computed once and kept."""
-
     def __init__(self, outline: Outline, coarse: bool) -> None:
         self._outline = outline
         self._coarse = coarse
@@ -224,7 +222,7 @@ class _Alternatives:
         self._all_bound: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
 
     def of(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
-        """Return the alternatives of a part that are still open at ``progress``, each with its bound atoms."""
+        """Return the alternatives of a part of the pattern that are still open at ``progress``."""
         if progress is not None:
             return self._computed(number, progress, iterations)
         place = number, iterations
@@ -284,7 +282,6 @@ class _Alternatives:
 
 
 def _joined(alternatives: Iterable[list[Part]]) -> list[Part]:
-    """Return every combination that takes one alternative from each part, merged into a single alternative."""
     return [
         (frozenset().union(*(keys for keys, _ in parts)), frozenset().union(*(bound for _, bound in parts)))
         for parts in product(*alternatives)

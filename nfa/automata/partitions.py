@@ -57,7 +57,6 @@ def partition_progress(pattern: Pattern, progress: Progress) -> PartitionProgres
 
 
 def _states(terms: tuple[Term, ...], partitions: tuple[Partition, ...], most: int) -> list[PatternState]:
-    """Return the states of all partitions. If there are more than ``most``, return the first ``most`` + 1."""
     states: list[PatternState] = []
     for index, (term, partition) in enumerate(zip(terms, partitions, strict=True)):
         for bound in term.down_closed():
@@ -75,10 +74,7 @@ class _Leaf:
     way: _Way
 
     def is_before(self, other: _Leaf) -> bool:
-        """Return whether this leaf must be bound before another leaf.
-
-        The order is decided by the innermost node that contains both leaves.
-        """
+        """The innermost node that contains both leaves decides whether this leaf must be bound first."""
         for (own_place, is_ordered), (other_place, _) in zip(self.way, other.way, strict=False):
             if own_place != other_place:
                 return is_ordered and own_place < other_place
@@ -94,8 +90,6 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Reader:
-    """A walk through a pattern's tree that collects and numbers the partitions."""
-
     numbers: dict[int, int]
     coarse: bool
     drafts: list[_Draft] = field(default_factory=list)
@@ -148,10 +142,7 @@ class _Reader:
         return len(self.drafts) - 1
 
     def terms(self, *, has_around: bool) -> tuple[Term, ...]:
-        """Return the term of each partition, with its atoms in the order of the text.
-
-        With ``has_around``, a term also has the atoms of the partitions around its partition.
-        """
+        """With ``has_around``, the term of a partition also has the atoms of the partitions around it."""
         terms = []
         for number in range(len(self.drafts)):
             leaves = sorted(self._leaves(number, has_around=has_around), key=lambda leaf: leaf.way)
@@ -184,10 +175,7 @@ class _Reader:
 
 
 def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
-    """Yield the children of a node that can bind events, each with its number in the node's ``Progress``.
-
-    The children are alternatives, the positive parts of a sequence, or the considered iterations of a repetition.
-    """
+    """Yield the children of a node that can bind events, each with its number in the node's ``Progress``."""
     match node:
         case Repeat():
             yield from ((number, node.of) for number in reasoned(node, coarse=coarse))
@@ -198,7 +186,6 @@ def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
 
 
 def _within(node: Node, progress: Progress, place: int) -> Progress:
-    """Return the progress of child number ``place`` of a node, taken from the node's progress."""
     if progress is None or progress is _DONE:
         return progress
     match node:

@@ -172,11 +172,7 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
-    """Return the number of the slot of each row, or -1 for a row without a gap.
-
-    Rows that bind the same atom after the same gap share a slot. If steps from one source differ in their NOTs, they
-    have different slots.
-    """
+    """Rows that bind the same atom after the same gap share a slot. Rows of one source with different NOTs do not."""
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []
@@ -239,10 +235,7 @@ def _finishes(
 
 
 def _is_parallel(outline: Outline, bound: BindingStep, later: BindingStep) -> bool:
-    """Return whether the events of two steps are in different branches of an AND, in the same iteration.
-
-    Binding ``bound`` then has no effect on the gap before ``later``.
-    """
+    """Return whether two steps bind events in different branches of an AND, in the same iteration."""
     bound_path, later_path = outline.ancestors[bound.atom], outline.ancestors[later.atom]
     common = [
         bound_node for bound_node, later_node in zip(bound_path, later_path, strict=False) if bound_node == later_node

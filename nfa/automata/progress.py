@@ -341,7 +341,7 @@ class Outline:
                 )
 
     def _is_overlapping(self, number: int) -> bool:
-        """Return whether a part could end before an optional branch of an AND in it starts."""
+        """Return whether a part of the pattern could end before an optional branch of an AND in this part starts."""
         node, children = self.nodes[number], [child for child in self.children[number] if child >= 0]
         if isinstance(node, Conjunction) and any(self.is_final(child, None) for child in children):
             return True
@@ -366,10 +366,6 @@ class Outline:
                 yield from self.under_way(children[progress[0]], progress[1])
 
     def _with_gap(self, edge: Edge, gap: Gap | None) -> Edge:
-        """Return the edge with the mode and limit of ``gap``.
-
-        If ``gap`` is None, it has the default mode and no limit.
-        """
         if gap is None:
             return replace(edge, mode=self.default, within_us=None)
         return replace(edge, mode=gap.mode or self.default, within_us=gap.within_us)
@@ -384,12 +380,10 @@ class Outline:
 
 
 def _combined(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
-    """Return the exits of several consecutive parts. Each combines one exit of every part."""
     return _least([reduce(Exit.plus, combination, Exit()) for combination in product(*parts)])
 
 
 def _least(exits: Iterable[Exit]) -> tuple[Exit, ...]:
-    """Return the exits without duplicates. An exit that demands more than another exit is left out, too."""
     distinct_exits = tuple(dict.fromkeys(exits))
     return tuple(
         candidate

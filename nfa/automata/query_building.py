@@ -43,7 +43,6 @@ def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int
 
 
 def _count_terms(node: Node, *, coarse: bool) -> int:
-    """Return the number of alternatives of a part. A repetition counts at most 64 iterations."""
     match node:
         case Atom():
             return 1 if node.is_any_type else len(set(node.types))
@@ -57,10 +56,7 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a part in the pattern, as ``_expand`` needs it.
-
-    It has the numbers of atoms by Python ``id``, the iterations around the part, and ``coarse``.
-    """
+    """The place of a part in the pattern. ``numbers`` has the numbers of atoms by Python ``id``."""
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]
@@ -95,11 +91,7 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """Return the term of a whole pattern from one of its alternatives.
-
-    Leading and trailing NOTs become absences. If the pattern has a window, they are left out, because the window limits
-    them.
-    """
+    """Leading and trailing NOTs become absences, unless the pattern has a window, which limits these NOTs."""
     outer: list[Absence] = []
     if not pattern.has_window and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]
@@ -145,10 +137,6 @@ def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
 
 
 def _forbidden(item: Item) -> tuple[Atom, ...]:
-    """Return the steps that a NOT forbids in its whole gap, one for each type.
-
-    There are none if the NOT has a condition or a limit.
-    """
     atom = item.negated
     if atom is None or item.gap is not None or atom.condition is not None or atom.is_any_type:
         return ()
@@ -156,7 +144,6 @@ def _forbidden(item: Item) -> tuple[Atom, ...]:
 
 
 def _in_order(steps: Iterable[_Step]) -> _Piece:
-    """Return the alternative that consists of several parts one after another, with the NOTs between them."""
     whole, is_begun = _NOTHING, False
     pending: tuple[Atom, ...] = ()
     for step in steps:
@@ -224,10 +211,6 @@ def _shifted(piece: _Piece, offset: int) -> _Piece:
 
 
 def _states(index: int, term: Term, room: int) -> list[PatternState]:
-    """Return the states of a term about which a guard is asked.
-
-    If there are more than ``room``, return ``room`` + 1.
-    """
     states: list[PatternState] = []
     for bound in term.down_closed():
         if len(bound) < len(term.atoms) or term.is_trailing:

@@ -220,7 +220,6 @@ class BitFallback:
         return self._versions[place], MonitorState(seen=self._guards[place].names(as_mask(seen)))
 
     def _monitor(self, place: int, row: NDArray[np.uint32], tables: RowTables) -> int:
-        """Return the monitor number of a guard and a row of liveness, which is created if it is new."""
         number = tables.row_number(row)
         if number not in self._indexed:
             self._indexed.add(number)

@@ -224,11 +224,7 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Return the number of the next monitor state ``following``.
-
-        If the cap is exceeded, the number is ``BITS`` or ``UNGUARDED``. If ``following`` is None, the event is a
-        violation, and the guard's policy gives a reserved number or ``IGNORED``.
-        """
+        """Beyond the cap, the number is ``BITS`` or ``UNGUARDED``. After a violation, it depends on the policy."""
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
         is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states

@@ -70,11 +70,7 @@ class CaseReading:
         return is_selected
 
     def _holding(self, pattern: str | None, waits_for: str | None) -> NDArray[np.uint64]:
-        """Return the hashed keys of the traces that have certain partial matches.
-
-        They are partial matches of ``pattern`` that wait for the type ``waits_for``. None means any pattern, or any
-        type.
-        """
+        """Return the hashed keys of traces, selected by partial matches. None means any pattern, or any type."""
         keys = [np.zeros(0, np.uint64)]
         for view, held in self._held:
             is_wanted = np.array([pattern in (None, candidate.name) for candidate in view.patterns], np.bool_)[
@@ -114,10 +110,6 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """Return, by trace and pattern, the entries for traces with the hashed keys ``homes``.
-
-        An entry is (lane, index). A pattern with finer keys may have many entries per trace.
-        """
         entries: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
             for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
@@ -126,21 +118,12 @@ class CaseReading:
         return entries
 
     def _listed_patterns(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
-        """Return the patterns to show for a trace, in order.
-
-        Patterns with partial matches precede the others, and among them ``first`` is the first. At most
-        ``_MOST_PATTERNS`` are returned.
-        """
         alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
         others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)
         alive.sort(key=lambda pattern: pattern.name != first)
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
     def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Progress]:
-        """Return, by (trace, pattern), the number of partial matches and the one with the greatest progress.
-
-        If a trace has many finer traces, only the ``_MOST_FINER`` furthest are compared.
-        """
         compared: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
         for name, places in entries.items():
             for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:

@@ -176,10 +176,7 @@ class Lane:
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
     def _wants_of_followers(self, layout: Layout) -> list[Want]:
-        """Return one ``Want`` per type, so that all events of open traces become visits.
-
-        The list is empty unless the traces follow the monitors of another lane.
-        """
+        """All events of open traces must become visits if the traces follow the monitors of another lane."""
         if self._state.home is None or not self._state.guards.guards:
             return []
         return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
@@ -236,10 +233,7 @@ class Lane:
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """Return the rows that belong to finer traces, as a batch that is hashed by the finer key.
-
-        The two arrays have each row's hashed correlation key, and its index in the given batch.
-        """
+        """The arrays have, for each returned row, the hashed correlation key and the index in ``batch``."""
         return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
@@ -286,18 +280,12 @@ class Lane:
             self._state.forget_counts()
 
     def _keep_pairs(self, is_kept: NDArray[np.bool_]) -> None:
-        """Remove the finer traces that are not kept, as if they had had no events.
-
-        ``is_kept`` is a mask of ``FinerTraces.pairs``.
-        """
+        """Remove finer traces as if they had had no events. ``is_kept`` is a mask of ``FinerTraces.pairs``."""
         gone = self._state.finer.pairs[~is_kept, 1]
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
     def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
-        """Remove the traces whose hashed keys ``is_gone`` selects. Counters do not change.
-
-        ``is_kept`` is a mask of ``FinerTraces.pairs``. The other pairs are removed, too.
-        """
+        """Counters do not change. ``is_kept`` is a mask of ``FinerTraces.pairs``, and the other pairs are removed."""
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
         if state.idle is not None:
@@ -312,9 +300,9 @@ class Lane:
     def _idle_finer(
         self, idle: IdleTraces, batch: EventBatch, finer: EventBatch, rows: NDArray[np.intp]
     ) -> EndedTraces:
-        """Return the finer traces that the idle timeout ends, each with the finer row before which it ends.
+        """Return the finer traces that the idle timeout ends, each with the row of ``finer`` before which it ends.
 
-        ``rows`` has the index in ``batch`` of each row of ``finer``. All rows of the batch advance time.
+        ``rows`` has the index in ``batch`` of each row of ``finer``. All rows of ``batch`` advance time.
         """
         others = np.setdiff1d(np.arange(len(batch)), rows)  # rows without finer keys only advance time
         order = np.argsort(np.concatenate([rows, others]), kind="stable")
@@ -352,12 +340,11 @@ class Lane:
         passed_us: NDArray[np.int64] | None = None,
         places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
-        """Match the rows of a batch and return the output.
+        """``is_end`` marks the rows that end their traces, including rows inserted for the ends of idle traces.
 
-        ``is_end`` is a mask of the rows that end their traces. Some of them may be inserted rows instead of events.
-        ``passed_us`` is the newest time at each row, including events of other lanes, or None if there are no other
-        lanes. ``places`` has the index of each row in the lane's input, and ``NIL`` for the end of an idle trace. It is
-        None if no row has an index.
+        ``passed_us`` is the newest time at each row, including events of other lanes, or None without other lanes.
+        ``places`` has the index of each row in the lane's input, and ``NIL`` for an inserted row. None means that no
+        row has an index.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
@@ -389,17 +376,10 @@ class Lane:
         return output
 
     def _visits(self, columns: Columns, places: NDArray[np.intp] | None) -> Visits:
-        """Return the visits (relevant rows) of a batch, with the traces' monitor states.
-
-        ``places`` is as in ``_advance``.
-        """
         return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
-        """Return the columns of a batch that the kernels read.
-
-        The array of types is reused, because allocating it costs more than filling it.
-        """
+        """The array of types is reused, because allocating it costs more than filling it."""
         layout, codes, other = self._layout, self._codes, len(self._layout.types)
         lookup = np.array([codes.get(name, other) for name in [*batch.type_names, ""]], np.int32)
         rows = len(batch)
@@ -438,10 +418,7 @@ class Lane:
         return [output, state.runs.pass_time(passed_us, id_of)]
 
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
-        """Store the events of a batch that some step may have bound, because results name them later.
-
-        From time to time, stored events that no partial match binds are dropped.
-        """
+        """Store the events that some step may have bound, because later results name these events."""
         state = self._state
         if len(types) > _MANY_ROWS:
             is_held = np.zeros(len(types), np.bool_)
@@ -471,7 +448,6 @@ def _end_rows(ended: EndedTraces) -> EventBatch:
 
 
 def _with_ends(batch: EventBatch, ended: EndedTraces) -> tuple[EventBatch, NDArray[np.bool_]]:
-    """Return a batch with inserted rows for the ends of traces, and a mask of all rows that end a trace."""
     size = len(batch)
     places = np.concatenate([2 * np.arange(size) + 1, 2 * ended.rows])
     order = np.argsort(places, kind="stable")

@@ -139,10 +139,7 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """Yield the steps of each pattern by event type, for the filter index.
-
-    Patterns of the run engine that events of any type can affect are left out.
-    """
+    """Patterns of the run engine that events of any type can affect are left out of the filter index."""
     for number, (pattern, is_shared) in enumerate(engines):
         if not is_shared and listened_types(pattern.automaton) is None:
             continue

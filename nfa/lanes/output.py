@@ -79,10 +79,7 @@ class LaneReport:
     def _output(
         self, state: LaneState, matches: MatchTable, runs: Sequence[RunOutput], batch: BatchFindings | None
     ) -> tuple[NDArray[np.int64], LaneOutput]:
-        """Return the run engine's early terminations, and the output without early terminations and deviations.
-
-        ``_guarded`` adds the latter.
-        """
+        """The first result has the run engine's early terminations, which are not in the output yet."""
         endings, lost, timeouts = self._of_runs(state, runs)
         is_deviating, is_lost = self._of_deviating(state, matches, batch)
         return endings, LaneOutput(
@@ -106,7 +103,7 @@ class LaneReport:
     def _of_deviating(
         self, state: LaneState, matches: MatchTable, batch: BatchFindings | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return two masks of matches: whether the trace had deviated, and whether eviction would have lost the match.
+        """Return masks of the matches of traces that had deviated, and of the matches that eviction would have lost.
 
         A match that time alone decides counts as decided before the first later event of any trace. So the match is not
         marked if its own trace deviates only at this event or later.
@@ -140,10 +137,7 @@ class LaneReport:
     def _judge(
         self, state: LaneState, matches: MatchTable, deviating: NDArray[np.intp], is_lost: NDArray[np.bool_]
     ) -> None:
-        """Mark in ``is_lost`` the matches that eviction would have lost, according to the shadow ledger.
-
-        Only matches of deviating traces, whose indices are ``deviating``, can be lost.
-        """
+        """Only matches of deviating traces, at the indices ``deviating``, can be lost by eviction."""
         if not len(state.shadow):
             return
         starts = matches.starts
@@ -162,10 +156,6 @@ class LaneReport:
     def _of_runs(
         self, state: LaneState, runs: Sequence[RunOutput]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
-        """Return early terminations, losses and timeouts of the run engine, with the lane's pattern numbers.
-
-        Count them, too.
-        """
         if all(run is NOTHING for run in runs):
             return np.zeros((0, 5), np.int64), np.zeros((0, 6), np.int64), NO_MATCHES
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
@@ -238,10 +228,7 @@ def _guarded(
 def _classes(
     state: LaneState, visits: Visits, places: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], dict[int, EventClass]]:
-    """Return the number of the event class at each of the visits ``places``, and the class of each number.
-
-    If the traces follow another lane's monitors, patterns may use types that the other lane does not distinguish.
-    """
+    """If the traces follow another lane's monitors, patterns may use types that the other lane does not distinguish."""
     columns = visits.columns_of(places).astype(np.int64)
     if state.home is None:
         return columns, {column: state.guards.event_class(column) for column in distinct(columns).tolist()}

@@ -70,10 +70,7 @@ class RowLane(Lane):
             self._open()
 
     def _open(self) -> None:
-        """Read the rows of the table version in force at the lane's time.
-
-        In runs over past events, each version has a start time.
-        """
+        """Read the rows of the table version in force at the lane's time."""
         opened = next(iter(self._versions), None)
         for candidate in self._versions[1:]:
             opened = (
@@ -118,10 +115,7 @@ class RowLane(Lane):
         return super().view()
 
     def _following(self) -> Moves | None:
-        """Return the monitor transitions of the correlation key at the events of a batch, for the traces of rows.
-
-        Each transition has the list of this lane's states that it kills.
-        """
+        """Return the correlation key's monitor transitions, each with the list of this lane's states that it kills."""
         moves, guards = self._home.moves, self._state.guards
         if moves is None:
             return None
@@ -149,17 +143,13 @@ class RowLane(Lane):
 
     @property
     def _due_us(self) -> int | None:
-        """The time at which the next version of the table takes effect, if there is one."""
         times = [table.version.since_us for table in self._versions[1:]]
         return next((time_us for time_us in times if time_us is not None and time_us > self.newest_us), None)
 
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """Return each event once for every table row that it concerns, as a batch with the columns of these rows.
-
-        The two arrays have each event's hashed correlation key, and its index in the given batch.
-        """
+        """Return each event once for every table row that it concerns, as a batch with the columns of these rows."""
         reader = BatchColumns(batch)
         concerned = self._concerned(batch, reader)
         homes = batch.key_hashes[concerned.events]
@@ -176,10 +166,7 @@ class RowLane(Lane):
     def _parsed(
         self, reader: BatchColumns, events: NDArray[np.int64], present_paths: Collection[Path]
     ) -> Iterator[tuple[Path, pa.Array]]:
-        """Yield the columns of the attributes that conditions read, by path.
-
-        The JSON of an event is parsed once, although the event may occur for many table rows.
-        """
+        """The JSON of an event is parsed once, although the event may occur for many table rows."""
         rows, places = np.unique(events, return_inverse=True)
         paths = [path for path in self._paths if path not in present_paths and path[:1] != (self._read.alias,)]
         for path, values in reader.read(rows, paths).items() if len(rows) else ():
@@ -205,10 +192,7 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """Return whether a pattern allows the table's number of rows. If it does not, the reason is stored.
-
-        The number is checked again here because concurrent requests may together exceed the limit.
-        """
+        """The number of rows is checked again here, because concurrent requests may together exceed the limit."""
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
         except TooManyRows as refusal:
@@ -217,10 +201,7 @@ class RowLane(Lane):
         return True
 
     def _suspended(self, first: Event) -> list[Overflow]:
-        """Return the suspensions of patterns whose table has too many rows.
-
-        They are reported at ``first``, the first event after the check.
-        """
+        """Suspensions are reported at ``first``, the first event after the check."""
         at: dict[str, Any] = {"event_id": first.id, "event_type": first.type, "time_us": first.time_us}
         suspensions = [
             Overflow(

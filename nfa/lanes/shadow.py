@@ -32,8 +32,6 @@ _DEVIATED = NIL  # marks a deviation instead of the number of a monitor state
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """The monitor transitions of one deviating trace."""
-
     version: int
     sequences: NDArray[np.int64]  # sequence numbers of the events that changed the monitor state; the last deviates
     states: Sequence[MonitorState]  # the state before each of these events
@@ -158,7 +156,6 @@ class ShadowLedger:
         return self._numbers[state]
 
     def _history(self, trace: int) -> _History | None:
-        """Return the monitor transitions of a trace up to its deviation. If the trace did not deviate, return None."""
         moves = self._moves[self._moves["trace"] == trace]
         if not len(moves) or moves["after"][-1] != _DEVIATED:
             return None

@@ -140,10 +140,7 @@ def _wrong_content(error: Exception) -> StateFormatError:
 
 
 def _refuse_fractions(members: object) -> None:
-    """Reject saved values with fractions.
-
-    All saved numbers are integers, and a float would make kernels compile again.
-    """
+    """All saved numbers are integers, and a float would make kernels compile again."""
     waiting = [members]
     while waiting:
         member = waiting.pop()

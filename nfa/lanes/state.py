@@ -307,7 +307,6 @@ class LaneState:
             raise StateFormatError("saved state: bound events are not listed")
 
     def _enter_bits(self) -> None:
-        """Put loaded traces under bit tables again. A trace becomes unguarded if its guard has no bit tables."""
         bits = self.guards.bits
         monitors = [
             bits.enter(trace, version, state.seen, self.guards) if bits.takes(version) else UNGUARDED
@@ -320,10 +319,10 @@ class LaneState:
     def _stable_monitors(
         self, monitors: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], Sequence[Interned], Sequence[Interned]]:
-        """Return dense numbers for the monitor states of open traces, and two lists of the states by number.
+        """Return dense numbers of the monitor states of open traces, and two lists of the states by number.
 
-        Numbers start with ``RESERVED``. The first list has the states of the guards' tables. The second has the states
-        of traces under bit tables, whose numbers follow.
+        The first list has the states of the guards' tables, numbered from ``RESERVED`` on. The second list has the
+        states of traces under bit tables, whose numbers follow.
         """
         used = [number for number in distinct(monitors).tolist() if number >= RESERVED]
         states = {number: interned for number in used if (interned := self.guards.states[number]) is not None}

@@ -177,7 +177,7 @@ class LaneView:
         return None if pattern.within_us is None else min(step.time_us for step in bound) + pattern.within_us
 
     def _chain(self, held: HeldMatches, place: int) -> Iterator[tuple[str, int]]:
-        """Yield (alias, sequence number) of each event of a partial match, the furthest at the index ``place``."""
+        """Yield (alias, sequence number) of each event of the furthest partial match at the index ``place``."""
         node, number = int(held.nodes[place]), int(held.patterns[place])
         automaton = self.patterns[number].automaton
         if held.engines[place] == _SHARED:
