@@ -1,8 +1,8 @@
 """Translation of a guard's answers: from the terms of a pattern to the states of its automaton.
 
-Each alternative of the pattern that is still open in a state contributes a pattern state: a term and its bound atoms.
-The state can complete if any of these pattern states can. If the query has partitions instead of terms, the state can
-complete if all partitions that it has begun can.
+A state of the automaton represents one pattern state, that is, a term and its bound atoms, for each alternative of the
+pattern that is still open. The state can complete if one of these pattern states can. If the query has partitions
+instead of terms, the state can complete if all partitions that have begun can.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nfa.syntax import Sequence as SequenceNode
 _ROOT = 0
 _LAST_BIT = 30
 Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
-"""The atoms of an alternative of a part, and the bound atoms among them."""
+"""An alternative of a part of a pattern: the set of its atoms, and the subset of atoms that are bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,7 @@ class GuardView:
 
     @property
     def is_free(self) -> tuple[bool, ...]:
-        """For each state of the automaton, whether a term needs no further event.
-
-        No guard can rule out such a state.
-        """
+        """For each state, whether some term needs no further event, so that no guard can rule out the state."""
         return tuple(bool(free) for free in self.free_terms)
 
     def live(self, of_query: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -115,7 +112,7 @@ class GuardView:
     def live_terms(self, of_query: NDArray[np.bool_]) -> NDArray[np.uint32]:
         """Return, for each state of the automaton, bits of the terms that can still complete.
 
-        ``of_query`` and the bits are those of ``live`` and ``terms_of_state``.
+        ``of_query`` is as in ``live``. The bits are as in ``terms_of_state``.
         """
         if self.remaining:
             is_live_state = [

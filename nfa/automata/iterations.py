@@ -13,7 +13,7 @@ MAX_REASONED = 100  # number of steps, with repetitions written out
 
 
 def count_steps(node: Node) -> int:
-    """Return the number of required steps of a part, with repetitions written out and all alternatives added up."""
+    """Return the number of required steps of a part of a pattern, counting each iteration and each alternative."""
     match node:
         case Atom():
             return 1
@@ -24,7 +24,7 @@ def count_steps(node: Node) -> int:
 
 
 def is_coarse(event: Node) -> bool:
-    """Return whether a guard considers only the last iteration of each repetition, because a pattern has many steps."""
+    """Return whether a pattern has too many steps for a guard to consider all iterations of its repetitions."""
     return count_steps(event) > MAX_REASONED
 
 

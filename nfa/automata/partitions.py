@@ -24,10 +24,10 @@ _Way = tuple[tuple[int, bool], ...]
 
 
 def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
-    """Return a query in which partitions replace the terms of a pattern, because there are too many.
+    """Return the query of a pattern that has too many terms: partitions replace the terms.
 
     Each partition is judged together with the partitions around it. If this needs more than ``max_states`` states, each
-    is judged alone. A pattern that needs more states even then is refused.
+    partition is judged alone. A pattern that needs more states even then is refused.
     """
     reader = _Reader.over(pattern, None)
     for has_around in (True, False):

@@ -50,10 +50,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The conditions that must hold after the last event of a match.
-
-    NOTs must not match an event, and no event may extend a GREEDY repetition at one of the slots.
-    """
+    """Conditions after a match: no event may match a NOT, or extend a GREEDY repetition at one of the slots."""
 
     negations: tuple[Negation, ...]
     slots: frozenset[int]

@@ -59,7 +59,7 @@ class Exit:
         return Exit((*self.negations, *other.negations), self.greeds | other.greeds)
 
     def is_less(self, other: Exit) -> bool:
-        """Return whether this exit has only conditions of another exit, but not all of them."""
+        """Return whether the conditions of this exit are a proper subset of the conditions of another exit."""
         return self != other and set(self.negations) <= set(other.negations) and self.greeds <= other.greeds
 
 
@@ -74,7 +74,7 @@ class Edge:
     Attributes:
         place: Number that identifies the node of the gap, or None if no event is bound before.
         within_us: Limit from the previous event to this event, or None without a limit.
-        outer_us: Limit of the gap before an entered AND. A prefix inside the AND does not replace this limit.
+        outer_us: Limit of the gap before an AND that the event starts. This limit holds in addition to ``within_us``.
         negations: NOTs in force. If no event is bound before, these are leading NOTs.
         is_measured: Whether the gap starts at the first event of a leading AND. Such a gap does not order events.
     """

@@ -56,7 +56,8 @@ class Term:
     def down_closed(self) -> Iterator[frozenset[int]]:
         """Yield every set of atoms that a partial match can have bound, from the empty set to all atoms.
 
-        The sets are down-closed: with an atom, a set has all atoms that must be bound before this atom.
+        The sets are down-closed: a set that contains an atom also contains all atoms that must be bound before this
+        atom.
         """
         atoms = range(len(self.atoms))
         level: set[frozenset[int]] = {frozenset()}
@@ -76,7 +77,7 @@ class Term:
 class PatternState:
     """All partial matches of the term number ``term`` that have bound exactly the atoms ``bound``.
 
-    ``bound`` is down-closed: with an atom, it has all atoms that must be bound before this atom.
+    ``bound`` is down-closed: if it contains an atom, it also contains all atoms that must be bound before this atom.
     """
 
     term: int

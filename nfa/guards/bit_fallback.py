@@ -33,11 +33,11 @@ class RowTables(Protocol):
         ...
 
     def row_number(self, row: NDArray[np.uint32]) -> int:
-        """Return the index of a row of liveness, which is added if it is new."""
+        """Return the index of a row of liveness. A new row is added."""
         ...
 
     def add_row_monitor(self, version: int, row: int) -> int:
-        """Return a new monitor number for a guard, given by ``version``, and the index of a row of liveness."""
+        """Return a new monitor number for the guard ``version`` and the row of liveness with the index ``row``."""
         ...
 
     def kills_between(self, before: int, after: int) -> int:
@@ -125,9 +125,10 @@ class BitFallback:
         return version in self._versions
 
     def open_from(self, monitor: int, version: int, state: MonitorState) -> None:
-        """Let traces enter bit tables from a monitor state, because its next state would exceed the cap.
+        """Prepare the tables so that traces can move from a monitor state to bit tables.
 
-        The names that the monitor state has seen become the names of such a trace.
+        This is needed when the next monitor state would exceed the cap. The names that the monitor state has seen
+        become the names of each trace that moves.
         """
         place = self._versions.index(version)
         self._reach_monitor(monitor)

@@ -59,10 +59,7 @@ class BitArena:
             self._traces = self._traces._replace(slot_of=grown(self._traces.slot_of, traces, NIL))
 
     def fit(self, program: BitProgram) -> None:
-        """Adapt the arrays to a newly compiled program, which may have more words or other columns.
-
-        Slots keep their contents.
-        """
+        """Adapt the arrays to a new program, which may have more words or other columns. Slots keep their contents."""
         traces, words = self._traces, program.start.shape[2]
         states = traces.states
         if words > states.shape[2]:
@@ -93,10 +90,7 @@ class BitArena:
         return traces, self._traces.slot_of[traces]
 
     def seen(self, slot: int) -> NDArray[np.uint64]:
-        """Return the names seen in the trace of a slot, as words.
-
-        ``enter`` derives the other sets of the slot from them.
-        """
+        """Return the names seen in the trace of a slot, as words. The slot's other sets follow from these names."""
         seen: NDArray[np.uint64] = self._traces.states[slot, SEEN].copy()
         return seen
 
@@ -118,12 +112,12 @@ class RowIndex:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """The hash table of rows, for the kernel's ``find_row``. The array is replaced as it grows."""
+        """The hash table of rows of liveness, which ``find_row`` reads. The array is replaced as it grows."""
         return self._rows
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """The hash table of pairs, for the kernel's ``find_pair``. The array is replaced as it grows."""
+        """The hash table of pairs of monitor numbers, which ``find_pair`` reads. The array is replaced as it grows."""
         return self._pairs
 
     def add_row(self, live: NDArray[np.uint32], number: int) -> None:

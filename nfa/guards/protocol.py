@@ -170,10 +170,7 @@ class BitGuard(Protocol):
 
 
 class Guard(Protocol):
-    """A constraint set as the matcher sees it.
-
-    It computes monitor states and decides which pattern states are alive.
-    """
+    """A constraint set for the matcher: it computes monitor states and decides which pattern states are alive."""
 
     @property
     def types(self) -> frozenset[str]:
@@ -203,10 +200,7 @@ class Guard(Protocol):
 
     @property
     def bits(self) -> BitGuard | None:
-        """The guard's bit tables, for traces beyond the cap of monitor states.
-
-        If they are None, such traces continue unguarded.
-        """
+        """The bit tables for traces beyond the cap of monitor states, or None if such traces become unguarded."""
         ...
 
     def can_occur(self, state: MonitorState, atom: Atom) -> bool:

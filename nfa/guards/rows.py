@@ -37,7 +37,7 @@ class LiveRows:
         return self._rows
 
     def number(self, row: Row) -> int:
-        """Return the index of a row, which is added if it is new."""
+        """Return the index of a row. A new row is added."""
         content = row.tobytes()
         number = self._numbers.get(content)
         if number is not None:

@@ -115,7 +115,7 @@ class GuardTables:
         return self._rows.array
 
     def intern(self, version: int, state: MonitorState) -> int:
-        """Return the number of a monitor state, which is added if it is new. The caller enforces the cap."""
+        """Return the number of a monitor state. A new state is added. The caller enforces the cap."""
         interned = (version, state)
         if interned not in self._numbers:
             self._sizes[version] += 1
@@ -137,10 +137,7 @@ class GuardTables:
         return number
 
     def compile(self, layout: GuardLayout) -> None:
-        """Lay out the tables for other patterns and types.
-
-        Rows are built again. The numbers of monitor states do not change.
-        """
+        """Build all rows again for other patterns and types. The numbers of monitor states do not change."""
         self._layout = layout
         while len(self.states) > RESERVED and self.states[-1] is None:  # ``restart_bits`` creates row monitors again
             self.states.pop()
@@ -173,7 +170,7 @@ class GuardTables:
         )
 
     def follow(self, other: GuardTables) -> None:
-        """Add the monitor states that other tables have beyond these tables, under the same numbers.
+        """Copy the monitor states that ``other`` has and these tables lack, under the same numbers.
 
         Rows of traces under bit tables are not copied, so every pattern counts as able to complete in these traces.
         """
@@ -183,9 +180,9 @@ class GuardTables:
             self._fill(len(self.states) - 1)
 
     def kills_of(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the index of the list of columns that die in each move between two monitor states.
+        """Return, for each transition between two monitor states, the index of the list of columns that die.
 
-        A trace moves from ``before`` to ``after``. If no column can die, the index is ``NOTHING_ENDS``.
+        The transitions go from ``before`` to ``after``. If no column can die, the index is ``NOTHING_ENDS``.
         """
         kills = np.full(len(before), NOTHING_ENDS, np.int32)
         places = np.flatnonzero((before != after) & (before >= RESERVED) & (after >= RESERVED))
@@ -202,9 +199,9 @@ class GuardTables:
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
-        """Ask the guard for the monitor state after an event of the class of ``column``, and store the answer.
+        """Ask the guard for the monitor state after an event of the class ``column``, and store the answer.
 
-        The list of columns that die in this step is stored with it.
+        The list of columns that die in this transition is stored, too.
         """
         interned = self.states[monitor]
         if interned is None:
@@ -267,10 +264,7 @@ class GuardTables:
         return EventClass(type=base_class.type, symbols=base_class.symbols, is_later=column % 2 == 1)
 
     def live_row(self, version: int, state: MonitorState) -> Row:
-        """Return the row of liveness of a monitor state.
-
-        It has bits for the terms that can still complete, in each column of each pattern.
-        """
+        """Return a monitor state's row of liveness: for each column, the terms that can still complete, as bits."""
         layout, guard = self._layout, self.guards[version]
         if layout is None:
             raise RuntimeError("guard tables are read before compile()")

@@ -154,10 +154,7 @@ def add(target: Words, more: Words) -> None:
 
 @inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
-    """Return whether at least one of ``names`` can be in no conforming continuation of the trace.
-
-    Such a name is excluded, or it is blocked and has not been seen.
-    """
+    """Return whether one of ``names`` can no longer occur: it is excluded, or it is blocked and has not been seen."""
     gone = NOTHING
     for word in range(names.shape[0]):
         gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))

@@ -284,10 +284,7 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Add the value above ``top`` to the aggregate at ``top``.
-
-    Return false if the aggregate rejects values of this kind.
-    """
+    """Add the value above ``top`` to the aggregate at ``top``. Return false if the aggregate rejects the value."""
     item = top + 1
     if function == COUNT:
         return True
@@ -349,10 +346,7 @@ def load(
 def operate(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> tuple[Int, Int]:
-    """Run one instruction that reads no event.
-
-    Return the index of the next instruction, and the new top of the stack.
-    """
+    """Run one instruction that reads no event. Return the next instruction's index and the stack's new top."""
     operation = code[place]
     following = place + WIDTH
     if operation == CONSTANT:
@@ -542,7 +536,7 @@ def search(
 ) -> None:
     """Evaluate IN: replace the topmost value by a truth value, which says whether it equals one of the constants.
 
-    The truth is unknown if the value equals none, but a comparison is unknown.
+    The truth is unknown if no constant equals the value, but a comparison with a constant is unknown.
     """
     truth = FALSE
     for index in range(code[place + 1]):

@@ -87,10 +87,7 @@ def power(x: float, y: float) -> float:
 
 @inlined
 def distance(lat: float, lon: float, other_lat: float, other_lon: float) -> float:
-    """Return the distance of two points on Earth in kilometres, by the haversine formula.
-
-    Invalid coordinates give NaN.
-    """
+    """Return the distance of two points on Earth in km, by the haversine formula. Invalid coordinates give NaN."""
     if abs(lat) > 90.0 or abs(other_lat) > 90.0 or abs(lon) > 180.0 or abs(other_lon) > 180.0:
         return np.nan
     latitude, other_latitude = np.radians(lat), np.radians(other_lat)

@@ -48,7 +48,7 @@ class IdleEnds(NamedTuple):
 
 @inlined
 def find(s: IdleState, key: np.uint64) -> np.int64:
-    """Return the slot of a key. A new key gives the empty slot at which to enter it."""
+    """Return the slot of a key, or an empty slot at which to enter a new key."""
     mask = np.uint64(s.keys.shape[0] - 1)
     slot = (key >> HOME_BITS) & mask
     while s.last[slot] != EMPTY and s.keys[slot] != key:
@@ -122,10 +122,7 @@ def pop(s: IdleState) -> None:
 
 @routine
 def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces whose due time is at most ``now``.
-
-    Return false if ``ends`` is full before all of them have ended.
-    """
+    """End the traces whose due time is at most ``now``. Return false if ``ends`` becomes full before this is done."""
     while s.counters[HEAPED] > 0 and s.heap_due[0] <= now:
         if ends.filled[0] == ends.rows.shape[0]:
             return False

@@ -1,7 +1,4 @@
-"""The trace kernel for batches in which some traces are under bit tables.
-
-It is compiled only when such a trace occurs.
-"""
+"""The trace kernel for batches with traces under bit tables. It is compiled only when such a trace occurs."""
 
 from __future__ import annotations
 
@@ -29,10 +26,7 @@ from streams.kernels.slots import HOME_BITS, find_slot
 
 @routine
 def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
-    """Advance the monitor of the trace of a row, which must be under bit tables.
-
-    Return the status of ``advance_trace``.
-    """
+    """Advance the monitor of a row's trace, which is under bit tables. Return the status of ``advance_trace``."""
     wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     slots, key, visit = state.slots, columns.keys[row], visits.filled[0]
     slot = find_slot(slots, key)

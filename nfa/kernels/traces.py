@@ -85,7 +85,7 @@ class Wants(NamedTuple):
 class Guards(NamedTuple):
     """The answers that guards have given so far, as tables over monitor states.
 
-    A column of ``live`` belongs to a state of a pattern. After these columns there is one for each trailing NOT. It
+    ``live`` has a column for each state of each pattern, and then a column for each trailing NOT. The column of a NOT
     says whether the event of the NOT can still occur.
     """
 

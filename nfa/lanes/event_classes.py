@@ -77,7 +77,7 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """Return the monitor states around the events of early terminations and deviations, to be reported.
+    """Return the monitor states to report with early terminations and deviations.
 
     The first array has the numbers of the states before the events of ``ended`` and then ``broken``. The second has the
     numbers after the events of ``ended``. The mapping has the state of each number. ``ended`` are the indices of visits

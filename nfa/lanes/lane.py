@@ -1,7 +1,4 @@
-"""The per-key matcher (*lane*), which runs the patterns of one set of keys.
-
-Both engines work on its table of traces.
-"""
+"""The per-key matcher (*lane*), which runs the patterns of one set of keys with two engines on one table of traces."""
 
 from __future__ import annotations
 
@@ -72,10 +69,7 @@ class Lane:
         return self._state.table.newest_us
 
     def drained_by(self, pattern: RunningPattern) -> int | None:
-        """Return the time at which the windows of a pattern's present partial matches have all ended.
-
-        None of them can complete any more at this time. If a window does not end, return None.
-        """
+        """Return when all windows of a pattern's present partial matches have ended, or None if one does not end."""
         declared = pattern.query.pattern
         if declared.within_business is None:
             return None if declared.within_us is None else self.newest_us + declared.within_us
@@ -138,10 +132,7 @@ class Lane:
         self._state.load_matches(saved)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
-        """Build the tables for ``patterns`` and the current guards.
-
-        The state of open traces is converted to the new tables.
-        """
+        """Build the tables for ``patterns`` and the current guards, and convert the open traces to these tables."""
         state, options = self._state, self.options
         state.forget_unused_guards()
         guards = () if state.home is not None else tuple(state.guards.guards.values())

@@ -45,10 +45,7 @@ class BatchFindings:
 
 
 class LaneReport:
-    """Converter of the engines' results to ``LaneOutput``, which has the lane's pattern numbers.
-
-    Results are counted, too.
-    """
+    """Converter of the engines' results to ``LaneOutput`` with the lane's pattern numbers. Results are counted, too."""
 
     def __init__(self, layout: Layout) -> None:
         self._patterns = layout.patterns
@@ -60,10 +57,7 @@ class LaneReport:
         ]
 
     def of_batch(self, state: LaneState, findings: BatchFindings) -> LaneOutput:
-        """Return the output of a batch.
-
-        This must be called before ``state.sequence`` advances by the rows of the batch.
-        """
+        """Return the output of a batch. Call this before ``state.sequence`` advances by the rows of the batch."""
         shared, visits, runs = findings.shared, findings.visits, findings.runs
         matches = joined([shared.matches, *(self._table_of(run.matches) for run in runs)])
         endings, output = self._output(state, matches, runs, findings)

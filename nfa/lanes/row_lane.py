@@ -131,10 +131,7 @@ class RowLane(Lane):
         return visits
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark.
-
-        Table versions that start before or at the watermark take effect at their times.
-        """
+        """Advance time to the watermark. Table versions that start by then take effect at their times."""
         outputs: list[LaneOutput] = []
         while (due_us := self._due_us) is not None and due_us <= watermark_us:
             outputs += super().pass_time(due_us)

@@ -89,10 +89,9 @@ class ShadowLedger:
             self._moves = self._moves[~np.isin(self._moves["trace"], traces)]
 
     def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
-        """Return whether eviction would have lost a match.
+        """Return whether eviction would have lost a match, by dropping a partial match that leads to this match.
 
-        It loses a match by dropping a partial match that leads to it. ``bound`` are the bound events of the match. Only
-        matches of guarded patterns can be lost.
+        ``bound`` are the bound events of the match. Only matches of guarded patterns can be lost.
         """
         history = self._history(trace)
         if history is None or not pattern.is_guarded:

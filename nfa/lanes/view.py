@@ -140,9 +140,9 @@ class LaneView:
         return furthest
 
     def guard_of(self, trace: int, monitor: int) -> tuple[Keeping, Interned | None]:
-        """Return how a trace stands with its guard, and its monitor state if it has kept all constraints.
+        """Return the status of a trace under its guard, and its monitor state if it has kept all constraints.
 
-        The first value is ``kept``, ``deviating``, or ``none`` if the trace has no guard.
+        The status is ``kept``, ``deviating``, or ``none`` if the trace has no guard.
         """
         if is_deviant(np.array([monitor], np.int32))[0]:
             return "deviating", None

@@ -268,10 +268,7 @@ def change(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def combine(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Apply an operator to the two topmost values.
-
-    If one of the values is null, the result is null, except for IS DISTINCT FROM.
-    """
+    """Apply an operator to the two topmost values. If one is null, the result is null, except for IS DISTINCT FROM."""
     is_known = search.known[top] != 0 and search.known[top + 1] != 0
     if operation == DISTINCT:
         are_alike = search.known[top] == search.known[top + 1]

@@ -132,10 +132,7 @@ def moved(plan: Plan, search: Search, place: Int, row: Int, base: Int, end: Int)
 
 @routine
 def attempt(plan: Plan, rows: Rows, search: Search, base: Int, begin: Int, end: Int) -> Int:
-    """Search for the preferred match that starts at row ``begin``, and return its length.
-
-    A negative code means failure.
-    """
+    """Search for the preferred match at row ``begin``. Return its length, or a negative code for failure."""
     place, row, top = np.int64(0), np.int64(begin), np.int64(0)
     steps, most = search.state[STEPS], plan.settings[MOST_STEPS]
     result = np.int64(_NO_MATCH)

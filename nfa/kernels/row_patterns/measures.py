@@ -45,10 +45,7 @@ def fold_floats(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Replace floats by running aggregates as ``fold_integers`` does for integers.
-
-    They are added in the order of lines.
-    """
+    """Replace floats by running aggregates, as ``fold_integers`` does. Floats are added in the order of lines."""
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
         before = 0.0 if is_first else values[line - 1]

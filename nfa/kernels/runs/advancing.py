@@ -147,11 +147,7 @@ def complete(
     lead: Int,
     limit: Int,
 ) -> None:
-    """Process a chain that has reached an accepting state.
-
-    If no condition is pending, its match is emitted. Otherwise the match is retained until its trailing conditions are
-    decided.
-    """
+    """Emit the match of a complete chain, or retain the match until its trailing conditions are decided."""
     pattern = s.now[PATTERN]
     if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
         return
@@ -265,7 +261,7 @@ def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
 
 @routine
 def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
-    """Close the gaps of a run whose mode does not allow it to skip the current event.
+    """Close each gap of a run whose mode does not allow the current event in the gap.
 
     ``s.scratch`` has the result of ``test_step`` for each step.
     """
@@ -359,10 +355,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 @routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Process the current event for a complete run that is waiting or decided.
-
-    Returns false if the run can be released.
-    """
+    """Process the current event for a waiting or decided run. Return false if the run can be released."""
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)

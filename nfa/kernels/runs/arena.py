@@ -1,7 +1,4 @@
-"""The memory of runs. Pairs, runs, nodes and events each have an arena with a free list.
-
-A pair is a (trace, pattern) entry.
-"""
+"""The memory of (trace, pattern) pairs, runs, nodes and events, each with an arena and a free list."""
 
 from __future__ import annotations
 
@@ -34,10 +31,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
-    """Return the position of a (trace, pattern) pair in the index.
-
-    A new pair gives the empty position at which to enter it.
-    """
+    """Return the position of a (trace, pattern) pair in the index, or an empty position for a new pair."""
     mask = np.int64(s.pair_slots.shape[0] - 1)
     place = (np.int64(trace) * 2654435761 + np.int64(pattern) * 40503) & mask
     while s.pair_slots[place] != NIL:
@@ -106,10 +100,7 @@ def leave_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave(s: RunState, run: Int) -> None:
-    """Remove a parked run from its pair's list and from its bucket.
-
-    Its ``run_next`` does not change, so a walk can go on.
-    """
+    """Remove a parked run from its pair's list and its bucket. ``run_next`` does not change, so a walk can continue."""
     leave_bucket(s, run)
     following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
     if following != NIL:
@@ -238,10 +229,7 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
 
 @routine
 def place_event(s: RunState, x: RunBatch) -> None:
-    """Copy the current event into the arena.
-
-    The event is released when its row is finished, unless a node binds it.
-    """
+    """Copy the current event into the arena. After the row, the event is released unless a node binds it."""
     event = np.int32(s.counters[EVENT_FREE])
     s.counters[EVENT_FREE] = s.event_next[event]
     s.counters[EVENTS] += 1

@@ -42,7 +42,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Update the due time of a pair: when time can change the pair even if no event arrives."""
+    """Update the due time of a pair: the time at which the pair can change even if no event arrives."""
     pattern = s.pair_pattern[pair]
     within = p.within[pattern]
     due = s.pair_parked_due[pair]

@@ -85,7 +85,7 @@ def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) ->
 
 @routine
 def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) -> np.uint64:
-    """Return those of ``repetitions``, as bits, that started before the current event."""
+    """Return the repetitions among ``repetitions`` that started before the current event, as bits."""
     bits, number = NOTHING, 0
     while repetitions >> np.uint64(number) != NOTHING:
         bit = ONE << np.uint64(number)
@@ -98,10 +98,7 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
 
 @routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
-    """Return whether an event at ``order`` is later than the event at which a gap starts.
-
-    If it is not, both events have the same time.
-    """
+    """Return whether an event at ``order`` is strictly later than the event at which a gap starts."""
     if order > s.event_order[s.node_event[head]]:
         return True
     node = anchor(p, s, head, slot)
@@ -133,7 +130,7 @@ def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> b
 
 @routine
 def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, repetitions: np.uint64) -> np.uint64:
-    """Return those of ``repetitions``, as bits, whose UNTIL the current event satisfies."""
+    """Return the repetitions among ``repetitions`` whose UNTIL the current event satisfies, as bits."""
     bits = NOTHING
     first = p.until_from[s.now[PATTERN]]
     number = 0

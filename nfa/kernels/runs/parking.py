@@ -56,10 +56,7 @@ def value_of(s: RunState, event: Int, column: Int) -> np.uint64:
 
 @routine
 def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """Return the hash of the value by which a parked run is indexed.
-
-    If the run's state has no such value, return ``NOTHING``.
-    """
+    """Return the hash of the value by which a parked run is indexed, or ``NOTHING`` if the run has no such value."""
     column = p.key_column[s.run_state[run]]
     if column == NIL:
         return NOTHING

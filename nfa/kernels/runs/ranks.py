@@ -60,10 +60,7 @@ def set_aside(s: RunState, run: Int) -> None:
 
 @routine
 def compare_events(s: RunState, run: Int, other: Int) -> Int:
-    """Return -1, 0 or 1 for the order of two chains by their events, oldest first.
-
-    The chains must have equal length.
-    """
+    """Return -1, 0 or 1 for the order of two chains of equal length by their events, oldest first."""
     left, right, order = s.run_node[run], s.run_node[other], np.int64(0)
     while left != right:
         a, b = s.event_sequence[s.node_event[left]], s.event_sequence[s.node_event[right]]

@@ -1,7 +1,4 @@
-"""The main loop of the run kernel, which reads visits and writes matches, early terminations and losses.
-
-A visit is a relevant row.
-"""
+"""The run kernel's main loop, which reads visits (relevant rows) and writes matches, early terminations and losses."""
 
 from __future__ import annotations
 
@@ -200,10 +197,7 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 @routine
 def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
-    """Return the work that a pattern may still take, summed over all traces.
-
-    The allowance for the stream's events so far is included.
-    """
+    """Return the work that a pattern may still take in all traces, including the allowance for the events so far."""
     allowance, work = p.allowance[pattern], p.worked[pattern]
     events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
     if allowance > 0 and events > work // allowance:
@@ -215,8 +209,8 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
     """Drop the matches that the current event completed.
 
-    This is done when the work limit left some runs unprocessed, because the matches would depend on which runs came
-    first.
+    This is done when the work limit left some runs unprocessed, because these matches would depend on the order of the
+    runs.
     """
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):

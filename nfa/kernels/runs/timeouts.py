@@ -85,7 +85,8 @@ def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool
 def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) -> None:
     """Rule out the candidates that the chain up to a node extends.
 
-    With ``goes_on``, the chain goes further or became a match, so candidates equal to it are ruled out, too.
+    With ``goes_on``, the chain continues after the node or became a match. Candidates that are equal to the chain up to
+    the node are then ruled out, too.
     """
     key = key_of_list(p, s, node)
     run = s.buckets[key & np.uint64(s.buckets.shape[0] - 1)]
@@ -152,10 +153,7 @@ def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int6
 
 @routine
 def report(p: RunProgram, s: RunState, out: RunMatches, pair: Int, first: Int) -> None:
-    """Emit the candidates that were not ruled out, without duplicates.
-
-    All candidates return to the runs of their pair.
-    """
+    """Emit the candidates that were not ruled out, without duplicates, and return all candidates to their pair."""
     run, emitted = ordered(p, s, first), np.int64(NIL)
     while run != NIL:
         following = np.int64(s.run_next[run])

@@ -57,10 +57,7 @@ def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
 
 @routine
 def hand_out(s: RunState, out: RunMatches, node: Int, detected: Int, how: Int, what: Int) -> None:
-    """Write a match, a retraction or a timeout to the results.
-
-    Its chain keeps a reference until the wrapper has read it.
-    """
+    """Write a match, retraction or timeout to the results. Its chain stays referenced until the wrapper reads it."""
     place = s.counters[FILLED]
     s.counters[FILLED] += 1
     s.node_references[node] += 1
@@ -209,10 +206,7 @@ def is_in_reach(s: RunState, run: Int) -> bool:
 
 @routine
 def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Return whether a trailing NOT of a complete run matches the current event.
-
-    The event must be in reach of the run.
-    """
+    """Return whether a trailing NOT of a complete run matches the current event, which must be in reach of the run."""
     head = s.run_node[run]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):

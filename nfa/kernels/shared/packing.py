@@ -47,10 +47,7 @@ from streams.kernels.compiling import inlined, kernel
 
 @kernel
 def count_heads(program: Program, state: SharedState) -> Int:
-    """Return the number of stacks of all (trace, pattern) pairs, which is the length of ``Packed.heads``.
-
-    Empty stacks count.
-    """
+    """Return the number of stacks of all pairs, including empty stacks, which is the length of ``Packed.heads``."""
     program, state = borrowed(program), borrowed(state)
     blocks, trace_first, state_range = state.blocks, state.trace_first, program.state_range
     count = 0
@@ -167,8 +164,8 @@ def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, bef
 def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], node: Int, most_tied: Int) -> bool:
     """Return whether the links of a node are invalid.
 
-    Links are out of range, lead to later events, or lead to more than ``most_tied`` nodes below the node that bind the
-    same event.
+    Links are invalid if they are out of range, lead to later events, or lead to more than ``most_tied`` nodes below the
+    node that bind the same event.
     """
     count, event = words.shape[0], words[node, 0] >> EVENT_BITS
     below, before, sibling = packed_links[node, 0], packed_links[node, 1], packed_links[node, 2]

@@ -39,17 +39,14 @@ from streams.kernels.compiling import apart, inlined
 
 @inlined
 def hash_of(trace: Int, pattern: Int) -> np.uint64:
-    """Return the hash of a (trace, pattern) pair.
-
-    The low bits are the home slot in the index, the high 32 bits the tag.
-    """
+    """Return the hash of a (trace, pattern) pair: the home slot in the low bits, the tag in the high 32 bits."""
     mixed = (np.uint64(trace) * SPREAD) ^ ((np.uint64(pattern) * SPREAD) << np.uint64(20))  # products do not overflow
     return mixed ^ (mixed >> np.uint64(29))
 
 
 @inlined
 def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
-    """Return the index slot of a (trace, pattern) pair. A new pair gives the empty slot at which to enter it."""
+    """Return the index slot of a (trace, pattern) pair, or an empty slot for a new pair."""
     index, blocks = state.slots, state.blocks
     mask = np.uint64(index.shape[0] - 1)
     mixed = hash_of(trace, pattern)
@@ -66,10 +63,7 @@ def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
 
 @apart
 def enter_pair(state: SharedState, pair: Int) -> None:
-    """Add a pair to the index.
-
-    The first pair of each trace is not in the index, because ``trace_first`` leads to it.
-    """
+    """Add a pair to the index. The first pair of a trace needs no entry, because ``trace_first`` leads to it."""
     trace, pattern = state.blocks[pair + TRACE], state.blocks[pair + PATTERN]
     slot = find_pair_slot(state, trace, pattern)
     state.slots[slot] = (hash_of(trace, pattern) & ~LOW) | np.uint64(pair + 1)
@@ -112,10 +106,7 @@ def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
 
 @inlined
 def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> None:
-    """Add a pair with a filled block to its trace's list.
-
-    The pair is added to the index unless it is the trace's first pair.
-    """
+    """Add a pair with a filled block to its trace's list, and to the index unless it is the trace's first pair."""
     blocks, first = state.blocks, state.trace_first[trace]
     if first == NIL:
         blocks[pair + NEXT] = blocks[pair + PREVIOUS] = NIL

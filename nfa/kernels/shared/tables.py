@@ -159,10 +159,7 @@ class Matching(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Shared-node state in dense arrays for a snapshot.
-
-    Pairs are in the order of traces, and nodes have new numbers.
-    """
+    """Shared-node state in dense arrays for a snapshot. Pairs are in the order of traces. Nodes have new numbers."""
 
     pair_trace: NDArray[np.int32]
     pair_pattern: NDArray[np.int32]

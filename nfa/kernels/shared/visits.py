@@ -235,7 +235,7 @@ def push(
 
 @inlined
 def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
-    """Return DONE if all arrays have room for ``pushes`` transitions, or the status of an array that has none."""
+    """Return DONE if all arrays have room for ``pushes`` transitions, or the status of an array that is full."""
     counters = state.counters
     if counters[NODES] + pushes > state.nodes.shape[0]:
         return NODES_FULL
@@ -248,7 +248,7 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
 
 @inlined
 def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
-    """Empty the stacks that the taken transitions extend, because NEXT lets no event be skipped.
+    """Empty the stacks that the taken transitions extend, because no event may be skipped under NEXT.
 
     The caller takes over the references to the stacks.
     """
@@ -368,10 +368,7 @@ def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: In
 
 @inlined
 def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
-    """Mark terms of a pair as matched, so that their partial matches are never dropped.
-
-    Only BY_QUERY needs the mark.
-    """
+    """Mark terms of a pair as matched under BY_QUERY, so that their partial matches are never dropped."""
     if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
         matching.state.blocks[pair + MATCHED] |= np.int32(terms)
 
@@ -390,7 +387,8 @@ def take(
 ) -> Int:
     """Take all transitions of a pattern that an event allows, and return the status.
 
-    ``first`` and ``last`` bound the pattern's transitions. Matches are written, and partial matches are extended.
+    The pattern's transitions are the range from ``first`` to ``last``. Matches are written, and partial matches are
+    extended.
     """
     program, tables, state, visited, output = (
         matching.program,
