@@ -50,8 +50,7 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Number the distinct rows in ascending order.
 
-    The result has the index of the first occurrence of each distinct row, and the number for each row of ``rows``. Few
-    rows are compared in a dictionary, because ``numpy.unique`` is slower there.
+    The result has the index of the first occurrence of each distinct row, and the number for each row of ``rows``.
     """
     if len(rows) > _FEW_ROWS:
         _, firsts, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -66,9 +65,9 @@ def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 def writable(array: NDArray[Item]) -> NDArray[Item]:
-    """Return an array as a writable type, because kernels are compiled for writable arrays only.
+    """Return a writable view of an array, because kernels are compiled for writable arrays only.
 
-    The result shares the memory of ``array``. Callers must not write to it.
+    Callers must not write to the result, which shares the memory of ``array``.
     """
     if array.flags.writeable:
         return array

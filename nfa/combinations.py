@@ -37,12 +37,12 @@ class Read(NamedTuple):
 
 
 Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
-"""Distinct values as plain JSON, and for each combination the index of its value among them."""
+"""A column: its distinct values as plain JSON, and for each combination the index of its value among these."""
 
 
 @dataclass(frozen=True, slots=True)
 class CombinedExpression:
-    """An expression over combinations that have one event for each alias, or totals of several events for each alias.
+    """An expression over combinations of events. A combination has one event, or totals of several, for each alias.
 
     ``null_comparisons`` has a sentence for each comparison that is always null.
     """
@@ -103,10 +103,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """Replace calls of ``distinct`` or ``decided_by``, which only joins have, by attributes with a special name.
-
-    ``_leaf`` recognises these attributes.
-    """
+    """``distinct`` and ``decided_by``, which only joins have, become attributes with special names; see ``_leaf``."""
     function = "distinct" if takes_totals else "decided_by"
 
     def change(part: Expression) -> Expression | None:
@@ -146,10 +143,7 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
-    """Replace every value of an alias by an attribute, so that the expression can be evaluated over one row of values.
-
-    Each new attribute is added to ``leaves``, together with the value that it represents.
-    """
+    """Each value of an alias becomes an attribute of one row. ``leaves`` receives the attribute with its value."""
 
     def change(part: Expression) -> Expression | None:
         match part:
@@ -168,7 +162,6 @@ def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expres
 
 
 def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:
-    """Return the attribute that represents a value of an alias, and add it to ``leaves``."""
     first, inner_path = "".join(attribute.path[:1]), attribute.path[1:]
     join_function = first.removeprefix(_OF_JOIN) if first.startswith(_OF_JOIN) else None
     read = Read(attribute.of or "", join_function or function, inner_path if join_function else attribute.path)

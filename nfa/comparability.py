@@ -48,14 +48,11 @@ def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None =
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Reads the kinds of attribute values on first use, and yields notices about comparisons that are null for them."""
-
     events: EventBatch
     steps: Mapping[str, Atom]
     known: KindsRead
 
     def with_constants(self, comparison: Comparison | InList, step: Atom | None) -> Iterator[Notice]:
-        """Yield a notice for a comparison with constants if some values have a kind that none of the constants has."""
         constants, attribute = _constants(comparison), _attribute(comparison)
         constant_kinds = {_kind_of(constant) for constant in constants}
         if attribute is None or NULL in constant_kinds:
@@ -78,7 +75,6 @@ class _Reading:
         )
 
     def of_attributes(self, comparison: Comparison | InList, step: Atom | None) -> Iterator[Notice]:
-        """Yield a notice for a comparison of two attributes whose values never have the same kind."""
         if isinstance(comparison, InList):
             return
         left, right = comparison.left, comparison.right
@@ -105,10 +101,7 @@ class _Reading:
         return f"of the type {listed(types)}" if types else "here"
 
     def _kinds(self, attribute: Attribute, step: Atom | None) -> _Kinds:
-        """Return the kinds of the values that are not null.
-
-        Floats count as ``INTEGER``, because all numbers are comparable.
-        """
+        """Floats count as ``INTEGER``, because all numbers are comparable."""
         types = self._types(attribute, step)
         place = attribute.path, types
         if place not in self.known:
@@ -123,7 +116,7 @@ class _Reading:
 
 
 def _reads_row(expression: Expression, pattern: Pattern) -> bool:
-    """Check whether a comparison reads a column of the row of FOR EACH ROW, whose kind is declared by its table."""
+    """A table declares the kinds of its columns, so comparisons with the row of FOR EACH ROW are not examined."""
     sides = [side for side in operands_of(expression) if isinstance(side, Attribute)]
     return pattern.rows is not None and any(side.of == pattern.rows.alias for side in sides)
 
@@ -149,7 +142,6 @@ def _texts_of(constants: list[Literal]) -> list[str]:
 
 
 def _advice(kind: int, constant: Literal) -> str:
-    """Advise how to make the operands comparable: change the kind of the constant, or the kind of the values."""
     constant_kind = _kind_of(constant)
     if kind == TEXT:
         text = str(constant.value).lower() if constant_kind == BOOLEAN else str(constant.value)

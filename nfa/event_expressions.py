@@ -161,10 +161,7 @@ def columns_of_events(batch: EventBatch) -> BatchColumns:
 
 
 def _of_event(expression: Expression) -> Expression:
-    """Rewrite an expression so that the matcher can evaluate it: every name gets the event's alias.
-
-    The name ``type`` becomes a call that returns the event's type.
-    """
+    """Every name gets the event's alias. The name ``type`` becomes a call that returns the event's type."""
 
     def change(part: Expression) -> Expression | None:
         match part:

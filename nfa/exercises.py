@@ -96,7 +96,6 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
 
 
 def _look_up() -> None:
-    """Look up a key in a reference table, to compile the kernels of tables."""
     form, keys = TableForm(key=("k",), columns={"k": "text"}), texts_of(["a"])
     MappedTable.of_keys(form, [keys], keys).find(keys)
 

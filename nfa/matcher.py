@@ -113,7 +113,7 @@ class Matcher:
         return MatchOutput(()) if newest_us is None else self.pass_time(newest_us)
 
     def _set(self, options: LaneOptions) -> bool:
-        """Set the options that apply to later events, and return whether they differ from the previous ones."""
+        """Return whether the options differ from the previous ones."""
         if options == self._options:
             return False
         self._options = options
@@ -421,7 +421,6 @@ class Matcher:
         return self._lanes[_STREAM_KEY]
 
     def _compile(self) -> None:
-        """Compile tables for the current patterns and guards, and convert the state of open traces."""
         if not self._is_stale:
             return
         self._arrange_lanes()
@@ -432,10 +431,7 @@ class Matcher:
             self.read_tables(self._tables)
 
     def _arrange_lanes(self) -> None:
-        """Create or drop lanes (per-key matchers), so that each set of keys in use has one.
-
-        The lane of the correlation key always exists.
-        """
+        """Each set of keys in use has one lane (per-key matcher). The lane of the correlation key always exists."""
         patterns_by_lane = self._patterns_by_lane()
         self._lanes = {
             keys: self._lanes.get(keys) or _new_lane(keys, self._options, self._main.state) for keys in patterns_by_lane
@@ -454,7 +450,6 @@ class Matcher:
         return tuple(sorted(path for path in pattern.keys if path not in self._key_paths))
 
     def _drain(self, pattern: RunningPattern) -> None:
-        """Let a replaced version of a pattern finish its partial matches, if there has been any event."""
         lane = self._lanes.get(self._lane_keys(pattern))
         if lane is None or lane.newest_us == EARLIEST:
             return
@@ -462,12 +457,11 @@ class Matcher:
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _without_later(self, outputs: list[LaneOutput]) -> list[LaneOutput]:
-        """Return the outputs without the results that draining versions began after they were replaced."""
+        """Results are removed if a draining version began them after it was replaced."""
         borders = {draining.pattern: draining.border for draining in self._draining.values()}
         return [without_later(output, borders) for output in outputs] if borders else outputs
 
     def _forget_drained(self, time_us: int) -> None:
-        """Remove the draining versions that can emit no result after ``time_us``."""
         for name, draining in list(self._draining.items()):
             if draining.is_done(time_us):
                 del self._draining[name]
@@ -484,10 +478,7 @@ def _new_lane(keys: tuple[Path, ...], options: LaneOptions, home: LaneState) -> 
 
 
 def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:
-    """Return the form in which a budget is saved.
-
-    Most patterns have the default budget, which is saved as an empty list. Earlier releases can read such states.
-    """
+    """The default budget is saved as an empty list, which earlier releases can read."""
     return [] if pattern.budget == USUAL_BUDGET else [pattern.budget.to_json()]
 
 

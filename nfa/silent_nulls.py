@@ -44,10 +44,7 @@ def _of_call(call: Call, alias: str) -> Iterator[Notice]:
 
 
 def _of_elements(call: Call, items: Attribute, inner: Expression) -> Iterator[Notice]:
-    """Yield a warning for each name in an expression over list elements that begins with the path of the list.
-
-    Names there are members of the element, so the path is probably a mistake.
-    """
+    """Names in ``inner`` are members of an element, so a name with the path of the list is probably a mistake."""
     for attribute in attributes_of(inner):
         if len(attribute.path) > len(items.path) and attribute.path[: len(items.path)] == items.path:
             name, path = ".".join(attribute.path[len(items.path) :]), ".".join(items.path)
@@ -67,10 +64,7 @@ def _of_comparison(expression: Expression, alias: str) -> Iterator[Notice]:
 
 
 def _is_word(name: Attribute, other: Attribute) -> bool:
-    """Check whether a name is probably a text whose quotes were forgotten.
-
-    The name begins with a capital letter then, and the name with which it is compared does not.
-    """
+    """A name with a capital initial, compared with a name without, is probably a text without quotes."""
     return (
         len(name.path) == 1 and name.of == other.of and name.path[0][:1].isupper() and not other.path[-1][:1].isupper()
     )

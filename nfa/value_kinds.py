@@ -21,7 +21,7 @@ _OF_AGGREGATE: dict[str, ValueKind] = {"count": "integer", "sum": "number", "avg
 
 
 def kind_of_value(expression: Expression, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> ValueKind:
-    """Return the kind of an expression's values, nulls left aside, or ``null`` if every value is null.
+    """Return the kind of an expression's values that are not null, or ``null`` if every value is null.
 
     ``kind_of`` has the kinds of attributes and lookups.
     """
@@ -59,8 +59,6 @@ def _of_call(call: Call, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> 
 
 
 def _joined(kinds: Sequence[ValueKind]) -> ValueKind:
-    """Return the kind that covers several kinds: ``number`` for integers and other numbers, ``any`` for a mixture."""
-
     def common_kind(first: ValueKind, second: ValueKind) -> ValueKind:
         if second in (first, "null"):
             return first

@@ -96,7 +96,6 @@ def _power(growth: int) -> str:
 
 
 def _many(node: Node) -> Iterator[Repeat]:
-    """Yield the repetitions that may bind more than a few events, and that no span limits."""
     if not isinstance(node, Atom | Repeat) and node.within_us is not None:
         return
     if isinstance(node, Repeat) and (node.max is None or node.max > _FEW):
@@ -106,7 +105,6 @@ def _many(node: Node) -> Iterator[Repeat]:
 
 
 def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProgram:
-    """Compile the run engine's tables for this pattern alone."""
     atoms = atoms_to_test(automaton)
     names = sorted({name for atom in atoms for name in atom.types if name != ANY_TYPE})
     codes = {name: code for code, name in enumerate(names)}
@@ -118,7 +116,6 @@ def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProg
 
 
 def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
-    """Return the growth of the whole automaton: the largest among the states whose partial matches an event meets."""
     growths = [0.0] * len(automaton.states)  # by state: growth of the partial matches that ever reach it
     for component in _components(p):
         inner_steps = [step for state in component for step in _steps(p, state) if p.target[step] in component]
@@ -138,7 +135,7 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
 
 
 def _passed_on(p: RunProgram, state: int, step: int, growth: float) -> float:
-    """Return the growth of the partial matches that ``step`` creates from those in ``state``, which have ``growth``."""
+    """Return the growth of the partial matches that ``step`` creates from partial matches of growth ``growth``."""
     if state == 0 or _is_found_by_value(p, state):
         return 1.0  # each event creates a bounded number
     return growth + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
@@ -189,14 +186,10 @@ def _is_kept(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
 
 
 def _is_met(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
-    """Check whether an event meets all partial matches in a state.
-
-    This is false if they are finished, or are found by a value.
-    """
+    """An event does not meet partial matches that are finished, or that are found by a value."""
     trails = any(finish.negations or finish.slots for finish in automaton.finishes[state])
     return (len(_steps(p, state)) > 0 or trails) and not _is_found_by_value(p, state)
 
 
 def _is_found_by_value(p: RunProgram, state: int) -> bool:
-    """Check whether an event finds the partial matches in a state by a value, so that it does not meet the others."""
     return bool(p.parks[state]) and p.key_column[state] != NIL

@@ -182,7 +182,7 @@ class ConditionCompiler:
         return CompiledCondition(start=start, end=len(self._words), depth=depth)
 
     def _write(self, expression: Expression, scope: ConditionScope | _EventScope) -> int:
-        """Append the instructions of an expression, and return the stack depth that they need."""
+        """Return the stack depth that the appended instructions need."""
         match expression:
             case Literal():
                 return self._write_constant(expression.value)
@@ -235,7 +235,7 @@ class ConditionCompiler:
     def _write_chain(
         self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, jump: int
     ) -> int:
-        """Write the operands of AND, OR or coalesce. The program stops at the first operand that decides the value."""
+        """The program stops at the first operand that decides the value of AND, OR or coalesce."""
         jumps = []
         depth = 1
         for index, operand in enumerate(operands):
@@ -272,10 +272,9 @@ class ConditionCompiler:
         return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
 
     def _write_function(self, call: Call, scope: ConditionScope | _EventScope) -> int:
-        """Write a call of a function.
+        """A call of constants is evaluated here, and its result is written.
 
-        A call of constants is evaluated here, and its result is written. Calls that read one event never get here,
-        because they are columns.
+        Calls that read one event never get here, because they are columns.
         """
         if event_of(call) == ():
             (value,) = evaluate(call, {}, 1).to_list()
@@ -296,7 +295,6 @@ class ConditionCompiler:
         return 1 + self._write_body(place, 4, argument, _EventScope(alias, scope.own))
 
     def _write_body(self, place: int, operand: int, argument: Expression, scope: _EventScope) -> int:
-        """Append the program of an argument for one event, and write its length into the instruction at ``place``."""
         start = len(self._words)
         depth = self._write(argument, scope)
         self._words[place + operand] = (len(self._words) - start) // WIDTH
@@ -320,10 +318,7 @@ class ConditionCompiler:
         return 1
 
     def _write_newest(self, leaf: Leaf, scope: ConditionScope | _EventScope) -> int:
-        """Append an instruction that loads a column of the current event.
-
-        WHERE has no current event, so the instruction reads the newest event of the match.
-        """
+        """WHERE has no current event, so the instruction then reads the newest event of the match."""
         if isinstance(scope, _EventScope) or scope.own is not None:
             self._append(kernel.OWN, self._columns.number(leaf))
         else:
@@ -344,7 +339,7 @@ class ConditionCompiler:
         return 1
 
     def _append(self, operation: int, *operands: int) -> int:
-        """Append one instruction, and return the index of its first word."""
+        """Return the index of the first word of the appended instruction."""
         place = len(self._words)
         self._words += [operation, *operands, *[0] * (WIDTH - 1 - len(operands))]
         return place

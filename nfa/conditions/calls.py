@@ -86,7 +86,6 @@ def _values_of(result: Result) -> Values:
 
 
 def _spread(values: Values, rows: NDArray[np.intp], size: int) -> Values:
-    """Extend the values of ``rows`` to a column of ``size`` rows. The other rows are null."""
     if len(rows) == size:
         return values
     places = np.zeros(size, np.intp)

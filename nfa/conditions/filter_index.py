@@ -28,10 +28,7 @@ NO_CELL = 0
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The cells of one event type and dimension.
-
-    Texts have lower cells than numbers, and the cells of bounds ascend.
-    """
+    """Texts have lower cells than numbers, and the cells of bounds ascend."""
 
     dimension: Dimension
     first: int

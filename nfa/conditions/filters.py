@@ -52,7 +52,7 @@ class Filter:
 
 
 def filters_of(atom: Atom) -> dict[Dimension, Filter]:
-    """Return the filters among the conjuncts of a step by dimension, and the first one if a dimension has several."""
+    """Return, by dimension, the first filter among the conjuncts of a step."""
     unary, _ = split_condition(atom)
     if unary is None:
         return {}
@@ -84,10 +84,7 @@ def _parsed_filter(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]
 
 
 def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, str | float]]:
-    """Yield the column, operator and constant of a comparison between a column and a constant.
-
-    If the constant is on the left, the operator is mirrored. Nothing is yielded for other comparisons.
-    """
+    """If the constant is on the left, the operator is mirrored."""
     mirrored = _MIRRORED.get(comparison.operator)
     for column, operator, other in (
         (comparison.left, comparison.operator, comparison.right),
@@ -100,7 +97,6 @@ def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, s
 
 
 def _constant(value: Scalar) -> str | float | None:
-    """Return a constant as an index stores it, or None if the index does not support it."""
     if isinstance(value, str):
         return None if any("\ud800" <= character <= "\udfff" for character in value) else value
     if isinstance(value, bool) or value is None:

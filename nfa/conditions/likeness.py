@@ -70,9 +70,9 @@ def _is_at(segment: Sequence[_Token], text: str, place: int) -> bool:
 
 
 def _search(segment: Sequence[_Token]) -> _Search:
-    """Return a function that finds a segment in a text.
+    """The returned function searches a text for the segment, from a given index.
 
-    The function returns the first index, at or after a given index, at which the text has the segment, or ``_ABSENT``.
+    It returns the first index of an occurrence, or ``_ABSENT``.
     """
     if not any(is_wild for _, is_wild in segment):
         literal = "".join(character for character, _ in segment)

@@ -77,8 +77,8 @@ class Listening:
 def listen(groups: Iterable[StepsOfType]) -> Listening:
     """Build the filter index for the steps of all patterns.
 
-    A group is indexed in one dimension, in which all its steps have filters and which has enough constants. Equality is
-    preferred to bounds, and many constants are preferred to few.
+    A group is indexed in one dimension, in which all its steps have filters. Equality is preferred to bounds, and many
+    constants are preferred to few. A dimension with too few constants is not used.
     """
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
@@ -136,7 +136,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """Return the constants under which the index finds each step. Steps with bounds share the weakest bound."""
+    """Steps with bounds share the weakest of these bounds."""
     all_constants = frozenset[Constant]().union(*(step_filter.constants for step_filter in filters))
     bounds = [constant for constant in all_constants if isinstance(constant, tuple)]
     if group.is_apart and not bounds:

@@ -101,7 +101,7 @@ def _by_calendar(
     size: int,
     times_us: NDArray[np.int64] | None,
 ) -> Values:
-    """Return the values of a calendar function, or null outside the years of the calendar."""
+    """Values are null for times outside the years of the calendar."""
     integers, is_known = np.zeros(size, np.int64), np.zeros(size, np.bool_)
     operands = [values(argument) for argument in call.arguments[:-1]]
     for rows, hours in () if tables is None else tables.hours(_calendar(call), times_us, size):
@@ -112,7 +112,6 @@ def _by_calendar(
 
 
 def _time(hours: BusinessHours, times: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the times in microseconds, and a mask of the times within the years of the calendar."""
     moments, is_known = moments_of(times_of(times), hours.zone)
     return moments, is_known & hours.covers(moments) & (times.is_number | (times.kinds == TEXT))
 
@@ -130,10 +129,7 @@ def _passed(hours: BusinessHours, begin: Values, end: Values) -> tuple[NDArray[n
 def _added(
     add: Callable[[BusinessHours, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
 ) -> Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """Return a function that computes deadlines with ``add``.
-
-    The result is null for times outside the calendar and for amounts below 1.
-    """
+    """Results of the returned function are null for times outside the calendar and for amounts below 1."""
 
     def deadlines_of(
         hours: BusinessHours, times: Values, amounts: Values
@@ -157,7 +153,7 @@ _OF_CALENDARS: Mapping[str, Callable[..., tuple[NDArray[np.int64], NDArray[np.bo
 
 
 def _key_column(values: Values) -> pa.Array:
-    """Convert the values to keys of a table: texts or whole numbers, or null for other values."""
+    """Keys are texts or whole numbers. Other values become null."""
     if values.arrow is not None:
         return values.arrow
     if (values.kinds == INTEGER).all():
@@ -173,7 +169,7 @@ def _key_column(values: Values) -> pa.Array:
 
 
 def _whole(text: str) -> str | None:
-    """Return the text, or None if it contains half of a surrogate pair."""
+    """Return None for a text that contains half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

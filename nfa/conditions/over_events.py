@@ -65,7 +65,7 @@ def _of_step(attribute: Attribute, is_group: bool) -> Expression:
 
 
 def _sure_steps(event: Node) -> list[tuple[str, bool]]:
-    """Return the alias of a step that every match binds, or all aliases if there is no such step.
+    """Return the alias of a step that every match binds, or all aliases if no step is certain.
 
     The flag of an alias is true if it may have several events.
     """

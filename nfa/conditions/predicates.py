@@ -299,9 +299,9 @@ def evaluate_with_tables(
     tables: Tables | None,
     times_us: NDArray[np.int64] | None = None,
 ) -> Values:
-    """Evaluate an expression that may have lookups, which read ``tables`` as they were at ``times_us``.
+    """Evaluate an expression as ``evaluate`` does. Lookups read ``tables`` as they were at ``times_us``.
 
-    Otherwise this is ``evaluate``. The values of the lookups are added to ``columns``.
+    The values of the lookups are added to ``columns``.
     """
     for lookup in lookups_of(expression):
         columns[lookup] = looked_up(lookup, tables, lambda key: evaluate(key, columns, size), size, times_us)

@@ -51,7 +51,6 @@ def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: 
     columns: dict[Leaf, Values] = {}
 
     def change(part: Expression) -> Expression | None:
-        """Replace a part that reads bound events by a column of its values."""
         if isinstance(part, Call) and isinstance(part.arguments[-1], Each):
             owner = cast(Attribute, part.arguments[0])
             column = over_lists(part, [_raw(event, owner) for event in _newest(owner, matches)])
@@ -71,10 +70,7 @@ def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: 
 
 
 def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> list[Scalar] | None:
-    """Return the values of a reference, a function of the event itself, or an aggregate.
-
-    The result is None for other expressions.
-    """
+    """The result is None unless the expression is a reference, a function of the event itself, or an aggregate."""
     match part:
         case Attribute():
             return [_normal(_raw(event, part)) for event in _newest(part, matches)]
@@ -89,7 +85,6 @@ def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> 
 
 
 def _newest(attribute: Attribute, matches: Sequence[Bound]) -> list[BoundEvent | Event | None]:
-    """Return the last event of an attribute's alias in each match, or None if the alias is unbound."""
     alias = _alias_of(attribute)
     return [events[-1] if (events := bound.get(alias)) else None for bound in matches]
 
@@ -146,7 +141,7 @@ def _normal(item: Any) -> Scalar:
 
 
 def _raw(event: BoundEvent | Event | None, attribute: Attribute) -> Any:
-    """Return the plain JSON value of an attribute. An empty path, as in ``count(b)``, gives true."""
+    """An empty path, as in ``count(b)``, gives true."""
     if event is None:
         return None
     return read_path(dict(event.data), attribute.path) if attribute.path else True

@@ -77,7 +77,7 @@ def with_attributes(expression: Expression, change: Callable[[Attribute], Expres
 
 
 def rewritten(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """Replace the outermost parts of an expression for which ``change`` returns another expression."""
+    """Replace the outermost subexpressions for which ``change`` returns another expression."""
     rewrite = partial(rewritten, change=change)
     if (replacement := change(expression)) is not None:
         return replacement

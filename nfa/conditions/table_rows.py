@@ -41,7 +41,7 @@ from nfa.syntax import Sequence as Parts
 from streams import EventBatch, column_of, key_hash, ragged_places
 
 ROW: Path = ("",)
-"""The attribute with the name of the row, which events of a row's trace have; patterns cannot read it."""
+"""The attribute with the name of the row, in the events of a row's trace. Patterns cannot read this attribute."""
 
 SEPARATOR = "\x1e"  # a character that JSON never contains unescaped
 _MOST_EQUALITIES = 3  # maximum number of equalities of one step in the index
@@ -138,7 +138,7 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """How the rows that an event concerns at a step are found.
+    """The way to find the rows that an event concerns at a step.
 
     ``equal`` has the event attributes that must equal columns of the row. If it is empty, an event concerns every row
     if ``opens``, and otherwise the rows with open traces. ``test`` is a further condition on event and row, or None.
@@ -152,10 +152,9 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """A table of the rows that events of a type concern at a step.
+    """The cells of an event's values are combined to one number.
 
-    The cells of an event's values are combined to one number. ``cells`` has the distinct numbers, ascending. ``ends``
-    has the ends of their ranges in ``rows``.
+    ``cells`` has the distinct numbers, ascending. ``ends`` has the ends of their ranges in ``rows``.
     """
 
     code: int
@@ -176,11 +175,10 @@ class RowIndex:
     """Finds the rows of a table that an event concerns.
 
     Args:
-        rows: The rows.
         patterns: The patterns' events, as ``over_events`` rewrites them.
         row: Alias of the row, which all patterns share.
-        follows: Types whose events concern all rows with open traces, or None for all types. Types of steps that can
-            only be reached in open traces, and have no equality with a column, are added.
+        follows: Types whose events concern all rows with open traces, or None for all types. Types are added if their
+            steps have no equality with a column and can only be reached in open traces.
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
@@ -241,7 +239,6 @@ class RowIndex:
         return Concerned(*np.divmod(pairs, max(1, len(self._rows))))
 
     def _rows_by_values(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
-        """Yield the rows that events concern by the values of their attributes."""
         lookup = np.array([self._codes.get(name, -1) for name in [*batch.type_names, ""]], np.int32)
         types = lookup[batch.type_codes]
         if not self._joins or not (types >= 0).any():
@@ -260,7 +257,6 @@ class RowIndex:
             yield self._passing(test, reader, Concerned(np.repeat(events[is_known], ends - begins), rows))
 
     def _every_row(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
-        """Yield every row for each event of a step without equalities, if a match can begin at the step."""
         for probe in self._every:
             events = np.arange(len(batch)) if probe.types is None else _events_of(batch, probe.types)
             if len(events):
@@ -268,7 +264,6 @@ class RowIndex:
                 yield self._passing(probe.test, reader, Concerned(np.repeat(events, len(self._rows)), rows))
 
     def _passing(self, test: Expression | None, reader: BatchColumns, pairs: Concerned) -> Concerned:
-        """Return the pairs of events and rows for which a test is true. The other pairs need not be copied then."""
         if test is None or not len(pairs.events):
             return pairs
         leaves = set(leaves_of(test))
@@ -300,7 +295,7 @@ class RowIndex:
         return _Join(code, slots, distinct, np.cumsum(sizes), rows[order])
 
     def _combined(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return one number for each column of ``cells``. Equal columns have equal numbers."""
+        """Equal columns of ``cells`` get equal numbers."""
         numbers = np.zeros(cells.shape[1], np.int64)
         for row in cells:
             numbers = numbers * self._index.size + row
@@ -313,10 +308,7 @@ def _with_open_traces(
     open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
     parts: Sequence[Concerned],
 ) -> Concerned:
-    """Return, for each given event, the rows that have an open trace with the event's key.
-
-    ``open_pairs`` has the open traces before the batch. The pairs in ``parts`` may open traces, so they count as open.
-    """
+    """``open_pairs`` has the open traces before the batch. Pairs in ``parts`` may open traces, so they count."""
     keys = np.concatenate([open_pairs[0], *(homes[part.events] for part in parts)])
     rows = np.concatenate([open_pairs[1], *(part.rows for part in parts)])
     order = np.lexsort((rows, keys))
@@ -335,20 +327,14 @@ def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:
 
 
 def _readable(probe: _Probe, rows: TableRows) -> _Probe:
-    """Return the probe with only the equalities that the index reads.
-
-    These are at most three, on the columns with the most distinct values. Boolean columns are not used.
-    """
+    """The index reads at most three equalities: of the columns with the most distinct values, without booleans."""
     equalities = [equality for equality in probe.equal if not pa.types.is_boolean(rows.columns[equality[1]].type)]
     ranked = sorted(equalities, key=lambda equality: -len(rows.columns[equality[1]].unique()))
     return replace(probe, equal=tuple(ranked[:_MOST_EQUALITIES]))
 
 
 def _constants(column: pa.Array) -> list[Constant | None]:
-    """Return the values of a column as constants of an index.
-
-    Numbers become float64, so an event may be paired with more rows than necessary.
-    """
+    """Numbers become float64, so an event may be paired with more rows than necessary."""
     return [
         None if value is None else value if isinstance(value, str) else float(value) + 0.0
         for value in column.to_pylist()
@@ -376,11 +362,7 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
 
 
 def _is_test(conjunct: Expression, row: str) -> bool:
-    """Check whether a conjunct is tested for pairs of an event and a row, before the event is copied for the row.
-
-    Conjuncts that the index evaluates, and calls that read the row, are not tested here. The engine tests all
-    conjuncts.
-    """
+    """Check whether a conjunct is tested before an event is copied for a row. The engine tests all conjuncts anyway."""
     computed = [leaf for leaf in leaves_of(conjunct) if isinstance(leaf, Call)]
     is_answered = next(_equality(conjunct, row), None) is not None
     return not is_answered and not any(_reads_row(leaf, row) for leaf in computed)
@@ -393,7 +375,6 @@ def _equalities(atom: Atom, row: str) -> Iterator[tuple[Dimension, str]]:
 
 
 def _equality(conjunct: Expression, row: str) -> Iterator[tuple[Dimension, str]]:
-    """Yield the event column and the row column if a conjunct says that they are equal. Otherwise yield nothing."""
     if isinstance(conjunct, Comparison) and conjunct.operator == "=":
         for column, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
             if _is_column(column, row) and isinstance(column, Attribute) and not _reads_row(other, row):
@@ -411,7 +392,7 @@ def _reads_row(expression: Expression, row: str) -> bool:
 
 
 def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
-    """Yield each step of a composite event, with a flag: can the step be reached in a trace without bound events?"""
+    """The flag of a step is true if the step can be reached in a trace without bound events."""
     match node:
         case Atom():
             yield node, not follows

@@ -198,7 +198,7 @@ class Values:
 
 
 class _ArrowTexts(Values):
-    """A column of texts from Arrow. Python strings are made on the first use of ``texts``, which lookups never need."""
+    """Python strings are made on the first use of ``texts``, because lookups never need them."""
 
     def __init__(
         self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64], arrow: pa.Array
@@ -219,12 +219,12 @@ def _constant(item: Any) -> Values:
 
 
 def _no_texts(size: int) -> NDArray[np.object_]:
-    """Return an array of empty texts. Callers must not write to it."""
+    """Callers must not write to the result."""
     return np.full(size, "", np.object_) if size <= _FEW_ROWS else np.broadcast_to(_NO_TEXT, size)
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:
-    """Build the column if all items are str, all are int, or all are float, because these columns are fast to build.
+    """Columns of only str, only int or only float are fast to build.
 
     The result is None for other items, or if an integer exceeds int64.
     """

@@ -21,7 +21,7 @@ _Y = Parameter("y", "number")
 
 
 def _quiet(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
-    """Return the function without warnings about overflow and invalid numbers, because such results become null."""
+    """Overflow and invalid numbers become null later, so their warnings are silenced."""
 
     def column(*columns: Any) -> Numbers:
         with np.errstate(all="ignore"):
@@ -31,7 +31,7 @@ def _quiet(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
 
 
 def _round(x: Numbers, digits: float = 0.0) -> Numbers:
-    """Round numbers to ``digits`` decimal places. Halves are rounded away from zero, as in SQL."""
+    """Halves are rounded away from zero, as in SQL."""
     scale = 10.0 ** abs(digits)
     scaled = x * scale if digits >= 0 else x / scale
     whole = np.trunc(scaled)
@@ -51,7 +51,7 @@ def _mod(x: Numbers, y: Numbers) -> Numbers:
 
 
 def _distance(lat: Numbers, lon: Numbers, other_lat: Numbers, other_lon: Numbers) -> Numbers:
-    """Return the length of the great circle between two places, by the haversine formula."""
+    """The length of the great circle between two places, by the haversine formula."""
     is_place = (np.abs(lat) <= 90) & (np.abs(other_lat) <= 90) & (np.abs(lon) <= 180) & (np.abs(other_lon) <= 180)
     latitude, other_latitude = np.radians(lat), np.radians(other_lat)
     across = np.sin(np.radians(other_lon - lon) / 2.0)

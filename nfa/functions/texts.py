@@ -25,7 +25,7 @@ _PART = Parameter("part", "text")
 
 
 def _part_of(text: str, start: float, length: float | None = None) -> str | None:
-    """Return the characters from ``start``, which counts from 1 or, if negative, from the end of the text.
+    """``start`` counts from 1 or, if negative, from the end of the text.
 
     The result is None if ``start`` is 0, ``length`` is negative, or either is not a whole number.
     """
@@ -36,15 +36,11 @@ def _part_of(text: str, start: float, length: float | None = None) -> str | None
 
 
 def _joined(*parts: str) -> str | None:
-    """Concatenate the texts, or return None if the result would be too long."""
     return "".join(parts) if sum(map(len, parts)) <= MOST_JOINED else None
 
 
 def _matches(texts: Sequence[str], pattern: str) -> NDArray[np.bool_]:
-    """Check in linear time whether each text matches an RE2 expression.
-
-    Surrogates are replaced by U+FFFD, because RE2 does not support them.
-    """
+    """Surrogates are replaced by U+FFFD, because RE2 does not support them."""
     valid_texts = pa.array([_SURROGATES.sub("\ufffd", text) for text in texts], pa.string())
     is_match: NDArray[np.bool_] = pc.match_substring_regex(valid_texts, pattern).to_numpy(zero_copy_only=False)
     return is_match.astype(np.bool_)
@@ -64,10 +60,7 @@ def _fault_of_expression(pattern: Any) -> str | None:
 
 
 def _states_of(pattern: str) -> int:
-    """Estimate the number of states that RE2 needs for a valid expression.
-
-    A test may take time for each state at each character of a text, so expressions with many states are refused.
-    """
+    """A test may take time for each state at each character of a text, so expressions with many states are refused."""
     sizes, last = [0], 0
     for token in _TOKENS.finditer(pattern):
         if token[0] == "(":

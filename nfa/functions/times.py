@@ -53,7 +53,7 @@ def moments_of(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _local(times: Times, zone: str) -> tuple[Us, Mask]:
-    """Return local times in a zone, as microseconds since 1970-01-01 in local time, and a mask of the known times."""
+    """Local times are microseconds since 1970-01-01 in local time. The mask has the known times."""
     moments, is_known = moments_of(times, zone)
     moments = np.where(is_known, moments, 0)
     zone_info = zone_of(zone)
@@ -70,10 +70,7 @@ def _local(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _offset_us(moment_us: int, zone: tzinfo) -> int:
-    """Return the UTC offset of a zone at a moment.
-
-    Moments within a day of the calendar's ends are first moved, because local times there are not representable.
-    """
+    """Moments within a day of the calendar's ends are moved first, because local times there are not representable."""
     bounded_us = min(max(moment_us, EARLIEST_US + _DAY_US), LATEST_US - _DAY_US)
     offset = (_EPOCH + timedelta(microseconds=bounded_us)).astimezone(zone).utcoffset()
     assert offset is not None
@@ -81,8 +78,6 @@ def _offset_us(moment_us: int, zone: tzinfo) -> int:
 
 
 def _field(of_local: Callable[[Us], Us]) -> Callable[..., Result]:
-    """Return a function over columns that computes a field of local times in a zone, such as the hour."""
-
     def column(times: Times, zone: str = "UTC") -> Result:
         local, is_known = _local(times, zone)
         return _where_known(of_local(np.where(is_known, local, 0)), is_known)

@@ -20,10 +20,9 @@ from streams import name_fault
 
 
 def checked(draft: UnresolvedPattern) -> Pattern:
-    """Check a parsed pattern and resolve its references, which is the step after ``build_drafts``.
+    """Check a parsed pattern and resolve its references. This is the step after ``build_drafts``.
 
-    ``PatternRefused`` may have any code that ``build_drafts`` does not use. The only exception is ``needs-end``, which
-    ``nfa.language.stream_checks`` uses because it depends on the stream.
+    The refusal ``needs-end`` depends on the stream, so ``nfa.language.stream_checks`` raises it.
     """
     event, row = draft.pattern.event, None if draft.pattern.rows is None else draft.pattern.rows.alias
     _check_size(event)

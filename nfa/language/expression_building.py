@@ -81,7 +81,7 @@ def build_name(tree: Branch) -> str:
 
 
 def _element(tree: Branch) -> str:
-    """Return the part of a path that names an element of a list, such as ``[0]`` or, counted from the end, ``[-1]``."""
+    """An element of a list is written ``[0]`` or, counted from the end, ``[-1]``."""
     (token,) = tokens_of(tree)
     name = f"[{int(token) * (1 if tree.data == 'element' else -1)}]" if len(token) <= _MAX_DIGITS else ""
     if not is_element(name):
@@ -131,7 +131,7 @@ def _like(tree: Branch) -> Like:
 
 
 def _negative(tree: Branch) -> Expression:
-    """Build a negative expression: ``-5`` is a constant, ``-(5)`` is the negation of a constant."""
+    """``-5`` is a constant, and ``-(5)`` is the negation of a constant."""
     (operand,) = trees_of(tree)
     return _number(operand, -1) if operand.data == "number" else Negative(build_expression(operand))
 
@@ -153,7 +153,7 @@ def _number(tree: Branch, sign: int) -> Literal:
 
 
 def _reference(tree: Branch) -> Attribute:
-    """Build a reference. A last name ``key`` may be the correlation key, unless it is in quotes."""
+    """A last name ``key`` may be the correlation key, unless the name is in quotes."""
     (path,) = trees_of(tree)
     (last,) = tokens_of(trees_of(path)[-1])
     return Attribute(build_path(path), position=position_of(tree), ends_in_key=last == "key")
@@ -176,7 +176,6 @@ def _call(tree: Branch) -> Call:
 
 
 def _member(tree: Branch) -> Call:
-    """Build a lookup with its column, ``lookup(table, key).column``. Calls of other functions cannot have a member."""
     call, column = trees_of(tree)
     name = tokens_of(call)[0].lower()
     if name != LOOKUP.name:
@@ -214,7 +213,6 @@ def _in_range(tree: Branch) -> Call:
 
 
 def _case(tree: Branch) -> Expression:
-    """Build a CASE as nested calls of ``if``."""
     branches = trees_of(tree)
     whens = [branch for branch in branches if branch.data == "when"]
     result: Expression = Literal(None) if len(whens) == len(branches) else build_expression(branches[-1])

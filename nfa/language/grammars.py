@@ -73,7 +73,6 @@ class Grammar:
         return kept_parser(grammar, {"start": list(self.starts), **options})
 
     def _acceptable(self, text: str, start: str) -> set[str]:
-        """Return the terminals that are acceptable at the place where parsing stopped."""
         interactive = self._parser.parse_interactive(text, start=start)
         with suppress(UnexpectedInput):
             interactive.exhaust_lexer()
@@ -94,10 +93,9 @@ def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
 
 
 def _read(place: Path) -> bytes:
-    """Read parser tables from a file. The result is empty if the file is damaged or being written.
+    """The result is empty if the file is damaged or being written.
 
     Raises:
-        OSError: The file cannot be read.
         KeptFolderRefused: The file may be from another user.
     """
     require_trusted(place.parent)

@@ -85,7 +85,7 @@ FORMS: Mapping[type, Form] = {
     Into: Form(Into, "stream key event_type:type"),
     EachRow: Form(EachRow, "table alias"),
 }
-"""The parts of a pattern besides expressions."""
+"""The JSON form of each part of a pattern, except expressions."""
 
 
 def pattern_to_json(pattern: Pattern) -> JsonObject:

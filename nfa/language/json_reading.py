@@ -164,7 +164,7 @@ def _inner(value: object) -> Iterator[object]:
 
 
 class _Reader:
-    """Reads one document and collects its references, which are checked once all aliases are known."""
+    """References are collected first, and checked once all aliases are known."""
 
     def __init__(self) -> None:
         self._references: list[tuple[JsonPlace, Attribute, str | None]] = []
@@ -268,7 +268,6 @@ class _Reader:
         return attribute
 
     def _check_references(self, event: Node, row: str | None) -> None:
-        """Refuse references to unknown aliases, and to attributes that the text form would read as an alias."""
         positive = {atom.alias for atom, is_positive in all_atoms_of(event) if is_positive} | ({row} if row else set())
         hidden = hidden_aliases(event)
         for place, attribute, own_alias in self._references:
@@ -385,7 +384,6 @@ _READERS: Mapping[str, _MemberReader] = {
 
 
 def _read_part(kind: type[_Part], place: JsonPlace, readers: Mapping[str, _MemberReader] = _READERS) -> _Part:
-    """Build a part of a pattern from its document. ``FORMS`` says which members the document has."""
     form = FORMS[kind]
     required = [member for field, member in form.members.items() if field not in form.defaults]
     optional = [member for field, member in form.members.items() if field in form.defaults]

@@ -186,7 +186,6 @@ def _check_arguments(call: Call, function: Function) -> None:
 
 
 def _check_comparison(sides: Sequence[Expression]) -> None:
-    """Refuse a comparison that is always null, if a side is a call of a function whose values have another kind."""
     first = next((side for side in sides if isinstance(side, Call) and side.name in (*FUNCTIONS, "time")), None)
     if first is None or kind_of(first) == "any":
         return
@@ -222,7 +221,6 @@ def _of_constant(literal: Literal) -> Kind:
 
 
 def _position_of(expression: Expression) -> Position | None:
-    """Return the position of the first name or function in an expression."""
     return next((part.position for part in subexpressions(expression) if isinstance(part, Attribute | Call)), None)
 
 

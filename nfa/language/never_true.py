@@ -103,10 +103,7 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """Return ``kinds``, or only null if the expression is certainly null because of an operand.
-
-    Arithmetic and expressions with two operands are null if any operand is null, others only if the first one is.
-    """
+    """Arithmetic and expressions with two operands are null if any operand is null, others only if the first is."""
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
     return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds
@@ -121,10 +118,7 @@ def _inverted(kinds: Kinds) -> Kinds:
 
 
 def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
-    """Return the kinds that AND or OR may have.
-
-    An operand with the value ``strong`` decides alone: false for AND, true for OR.
-    """
+    """An operand with the value ``strong`` decides alone: false for AND, true for OR."""
     return _filtered(
         strong if any(strong in kinds for kinds in operands) else None,
         weak if all(weak in kinds for kinds in operands) else None,

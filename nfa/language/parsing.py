@@ -42,7 +42,6 @@ def parse_tree(text: str, start: str = "start") -> Branch:
 
 
 def _advise(text: str, place: int, acceptable: set[str], expected: str) -> tuple[str, int, str]:
-    """Return the word that cannot be read, the number of characters from its start to ``place``, and the advice."""
     word, back = _word_at(text, place)
     hint = _quoted_name(text, place, acceptable) or _hint(word)
     hint = hint or _hint_at(text, place, is_name="NAME" in acceptable)
@@ -56,7 +55,6 @@ def _hint(word: str) -> str | None:
 
 
 def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
-    """Return advice if a text in quotes is at a place where a name is expected."""
     quoted_match = _IN_QUOTES.match(text, place)
     if quoted_match is None or "QUOTED" not in acceptable or "STRING" in acceptable:
         return None
@@ -65,7 +63,6 @@ def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
 
 
 def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
-    """Return advice if the text around ``place`` looks like a call or a name without back quotes, otherwise None."""
     before, after = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_AFTER.match(text, place)
     left, right = before.group() if before else "", after.group() if after else ""
     if text[place] == "(" and left.upper() in HINTS:
@@ -81,7 +78,7 @@ def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
 def _word_at(text: str, place: int) -> tuple[str, int]:
     """Return the word at index ``place``, and how many characters before ``place`` the word begins.
 
-    This number is 1 at the second character of a pair such as ``==``, otherwise 0.
+    The number is 1 at the second character of a pair such as ``==``, otherwise 0.
     """
     for start in (place - 1, place):
         if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:

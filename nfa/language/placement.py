@@ -53,12 +53,12 @@ def check_window(pattern: Pattern) -> None:
 
 
 def trailing_items(node: Node) -> Iterator[Item]:
-    """Return the NOTs that may be trailing, in any order, because a match may bind no event of the parts after them."""
+    """Return, in any order, the NOTs after which a match may bind no event."""
     return (item for item in _at_edge(node, is_last=True) if isinstance(item, Item))
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
-    """Return the GREEDY repetitions that may be trailing, because a match may bind no event of the parts after them."""
+    """Return, in any order, the GREEDY repetitions after which a match may bind no event."""
     return (repeat for repeat in _at_edge(node, is_last=True) if isinstance(repeat, Repeat))
 
 
@@ -67,7 +67,6 @@ def _leading_items(node: Node) -> Iterator[Item]:
 
 
 def _at_edge(node: Node, *, is_last: bool) -> Iterator[Item | Repeat]:
-    """Yield the NOTs and GREEDY repetitions at the end of a part if ``is_last``, otherwise those at its beginning."""
     if isinstance(node, Repeat) and node.greedy:
         yield node
     if isinstance(node, Sequence):

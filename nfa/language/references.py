@@ -104,7 +104,6 @@ def _refuse_hidden(attribute: Attribute, alias: str, row: str) -> NoReturn:
 
 
 def _key_or(attribute: Attribute, alias: str) -> Expression:
-    """Return the correlation key of an alias' event if the attribute is only ``key``, otherwise the attribute."""
     if not attribute.ends_in_key or len(attribute.path) > 1:
         return attribute
     return Call("key", (Attribute((), alias, attribute.position),), attribute.position)
@@ -211,12 +210,10 @@ def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
 
 
 def _suggestion(name: str) -> str:
-    """Return words that suggest a function for an unknown name, or an empty text if there is no suggestion."""
     return f" (did you mean {OTHER_NAMES[name]}?)" if name in OTHER_NAMES else did_you_mean(name, FUNCTIONS)
 
 
 def _check_elements(expression: Expression, call: Call, scope: NameScope) -> None:
-    """Refuse an expression over the elements of a list that names steps or calls functions of events."""
     check_kinds(expression)
     match expression:
         case Attribute() if len(expression.path) > 1 and expression.path[0] in scope.known:

@@ -41,10 +41,7 @@ def _check_unary(condition: Expression) -> None:
 
 
 def _renamed(expression: Expression, alias: str) -> Expression:
-    """Return the expression with its attributes assigned to the current event.
-
-    Attributes whose path is empty or begins with ``alias`` are assigned to the step ``alias``.
-    """
+    """Attributes whose path is empty or begins with ``alias`` belong to the step, all others to the current event."""
 
     def with_alias(attribute: Attribute) -> Attribute:
         return replace(attribute, of=None if attribute.path and attribute.path[0] != alias else alias)

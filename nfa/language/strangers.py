@@ -78,7 +78,6 @@ def _attributes_in(pattern: Pattern) -> Iterator[Attribute]:
 
 
 def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
-    """Return the expressions of a pattern: conditions of steps, WHERE, columns of RETURN, deadline in business time."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     window = None if pattern.within_business is None else deadline_of(pattern.within_business)
     expressions = [*conditions, pattern.where, *(column.expression for column in pattern.returns), window]

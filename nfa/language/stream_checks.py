@@ -93,7 +93,6 @@ def awaited_types(pattern: Pattern) -> frozenset[str]:
 
 
 def _is_endless(item: Item) -> bool:
-    """Check whether a trailing NOT has no deadline."""
     return item.gap is None or item.gap.within_us is None
 
 
@@ -151,10 +150,7 @@ def _of_one_step(where: Expression) -> Iterator[Notice]:
 
 
 def _of_keys(pattern: Pattern) -> Iterator[Notice]:
-    """Yield a notice for each comparison of two correlation keys.
-
-    The comparison is pointless, because all events of a match have the same key.
-    """
+    """Comparing two correlation keys is pointless, because all events of a match have the same key."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
         for comparison in () if condition is None else subexpressions(condition):

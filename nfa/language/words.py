@@ -1,4 +1,4 @@
-"""The keywords of the language, which must be quoted where they are names. Also how messages name terminals."""
+"""The keywords of the language, which must be quoted to be names, and the words by which messages call terminals."""
 
 from __future__ import annotations
 

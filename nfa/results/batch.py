@@ -366,7 +366,6 @@ class LaneOutput:
         yield from self._returns(self._bound if table is None else self._bound_of(matches))
 
     def _returns(self, bound: BoundEvents) -> list[Mapping[str, Any]]:
-        """Return the values of RETURN for each match. They are empty if the match's pattern has no RETURN."""
         owners = bound.table.patterns
         projections: list[Mapping[str, Any]] = [{}] * len(owners)
         for pattern in distinct(owners).tolist():
@@ -446,10 +445,7 @@ class LaneOutput:
             )
 
     def _row_keys(self, rows: pa.Array) -> pa.Array | None:
-        """Return the keys, as JSON, of the table rows (FOR EACH ROW) to which rows of the batch belong.
-
-        The result is None if no pattern has the clause.
-        """
+        """Keys are JSON objects. The result is None if no pattern has FOR EACH ROW."""
         names = self.batch.attributes.get(ROW)
         return None if names is None else row_keys(names.take(rows))
 
@@ -472,10 +468,7 @@ class LaneOutput:
     def _ended_state(
         self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
-        """Return a pattern state that explains an early termination of partial matches in an automaton state.
-
-        It is the first pattern state of ``state`` that was alive before the event and is dead after it.
-        """
+        """Return the first pattern state of ``state`` that was alive before the event and is dead after it."""
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
@@ -493,7 +486,6 @@ class LaneOutput:
         return BoundEvents.of(table, joined([old, new]), self.patterns)
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-        """Yield the key, id, type and time of the event in each of ``rows``. They are empty where time passed."""
         if not len(rows):
             return
         event_rows = rows[rows != NIL]

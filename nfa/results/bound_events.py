@@ -153,7 +153,7 @@ class BoundEvents:
 
     @cached_property
     def _read(self) -> list[BoundEvent]:
-        """The events as values. They are converted once, because several matches usually bind the same event."""
+        """Events are converted once, because several matches usually bind the same event."""
         text_columns = shown_columns(self.events.columns)
         if self.row_keys is not None:
             text_columns = text_columns.set_column(1, "key", split_names(text_columns.column("key"))[0])
@@ -174,10 +174,7 @@ def _bindings(names: Sequence[str], aliases: list[int], ids: list[str]) -> dict[
 
 
 def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the index in ``values`` of each number in ``lookups``.
-
-    ``values`` must be ascending and contain every lookup.
-    """
+    """``values`` must be ascending and contain every lookup."""
     reach = int(values[-1] - values[0]) + 1 if len(values) else 0
     if not 0 < reach <= _SPARSE * len(lookups):
         return np.searchsorted(values, lookups)
@@ -188,7 +185,7 @@ def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[n
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """Return the order that sorts the bound events by match, alias and row, or None if they are already sorted."""
+    """The result is None if the bound events are already sorted by match, alias and row."""
     if not len(table):
         return None
     rises = table.aliases[1:] > table.aliases[:-1]
@@ -203,10 +200,6 @@ def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | N
 def _spans(
     times_us: NDArray[np.int64], rows: NDArray[np.intp], table: MatchTable
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the earliest and the latest time of each match.
-
-    ``rows`` are the rows of the bound events in ``times_us``.
-    """
     if not len(table):
         none = np.zeros(0, np.int64)
         return none, none

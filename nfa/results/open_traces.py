@@ -117,7 +117,6 @@ class OpenTraces:
         self._enter(np.arange(traces, dtype=np.int32), keys)
 
     def _loaded_types(self, arrays: Mapping[str, NDArray[Any]], traces: int) -> NDArray[np.int32]:
-        """Return the type number of each trace's newest event, or 0 if an earlier release saved the state."""
         if "open_last" not in arrays:
             return np.zeros(traces, np.int32)
         last = _narrow(arrays, "open_last", traces)
@@ -127,10 +126,7 @@ class OpenTraces:
         return self._numbers([str(name) for name in names.to_pylist()])[last]
 
     def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """Return the numbers of the given types, and a final 0 for rows without a type.
-
-        New types get the next numbers.
-        """
+        """The result ends with a 0 for rows without a type. New types get the next numbers."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in names]
         return np.array([*numbers, 0], np.int32)
 
@@ -146,7 +142,7 @@ class OpenTraces:
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
-        """Store the keys of new traces. Small parts are joined, so that there are only a few large parts."""
+        """Small parts are joined, so that there are only a few large parts."""
         self._parts.append(keys.cast(pa.large_string()))
         self._place[traces] = np.arange(self._stored, self._stored + len(traces))
         self._stored += len(traces)
@@ -154,7 +150,7 @@ class OpenTraces:
             self._parts[-2:] = [pa.concat_arrays(self._parts[-2:])]
 
     def _forget_closed(self) -> None:
-        """Drop the keys of ended traces. This runs so rarely that its cost per opened trace is constant."""
+        """This runs so rarely that its cost per opened trace is constant."""
         events = self._times.events
         traces = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
         self._parts = [self._joined().take(column_of(self._place[traces]))]
@@ -184,7 +180,7 @@ def _room(traces: int) -> OpenTimes:
 
 
 def _narrow(arrays: Mapping[str, NDArray[Any]], name: str, traces: int) -> NDArray[np.int32]:
-    """Return a saved array as 32-bit numbers. Earlier releases saved these numbers with 64 bits."""
+    """Earlier releases saved these numbers with 64 bits."""
     array = arrays.get(name)
     if array is None or array.dtype != np.int64:
         return checked(arrays, name, np.int32, traces)

@@ -249,7 +249,7 @@ class RunEngine:
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 
     def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Return the pairs sorted by trace and pattern. Saving and loading preserve this order."""
+        """Pairs are sorted by trace and pattern. Saving and loading preserve this order."""
         state = self._state
         order = np.lexsort((state.pair_pattern[pairs], state.pair_trace[pairs]))
         return pairs[order].astype(np.int32)
@@ -266,7 +266,7 @@ class RunEngine:
         close_pair(state, int(pair))
 
     def _make_room_for(self, runs: int) -> None:
-        """Enlarge the array of results to at least ``runs`` elements. Earlier results must have been drained."""
+        """Earlier results must have been drained."""
         if runs > len(self._found.node):
             self._found = zeros_of(RunMatches, 2 * runs)
 
@@ -280,10 +280,7 @@ class RunEngine:
         is_last: bool = False,
         is_input_over: bool = False,
     ) -> None:
-        """Rank and emit the matches of a pair that were decided before ``time_us``.
-
-        ``rows`` maps visits to rows of the batch. It is None when time passes without a batch.
-        """
+        """``rows`` maps visits to rows of the batch. It is None when time passes without a batch."""
         self._make_room_for(int(self._state.pair_count[pair]))
         ranked = RankedPairs(
             state=self._state,
@@ -299,10 +296,7 @@ class RunEngine:
         self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
-        """Remove all texts except those of conditions and bound events.
-
-        Call this when the number of texts has doubled.
-        """
+        """Texts of conditions and bound events remain. Call this when the number of texts has doubled."""
         state = self._state
         held = state.event_references > 0
         is_text = held[:, None] & (state.event_kinds == TEXT)
@@ -372,10 +366,7 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """Charge the pattern that the kernel has just given up in a trace.
-
-        Returns the number of the pattern if it is now suspended, or None.
-        """
+        """Return the number of the pattern if it is now suspended, or None."""
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         self._note_work()
         account, budget = self._accounts[pattern], self._budgets[pattern]
@@ -389,10 +380,9 @@ class RunEngine:
         return pattern
 
     def _suspend(self, pattern: int, clocks_us: NDArray[np.int64], collected: Collected) -> None:
-        """Close all pairs of a suspended pattern, which receives no more events.
+        """Matches that were due before the current event are emitted first, as if time had passed.
 
-        Matches that were due before the current event are emitted first, as if time had passed. ``clocks_us`` has the
-        newest time at each earlier event of the batch.
+        ``clocks_us`` has the newest time at each earlier event of the batch.
         """
         self._apply_budgets()
         if len(clocks_us):
@@ -401,7 +391,6 @@ class RunEngine:
             close_pair(self._state, pair)
 
     def _apply_budgets(self) -> None:
-        """Write the work limits of all patterns, and the contents of their accounts, to the kernel's tables."""
         program = self._compiled.program
         program.work[:] = [budget.per_trace for budget in self._budgets]
         program.work_in_all[:] = [budget.in_all for budget in self._budgets]
@@ -411,7 +400,6 @@ class RunEngine:
         program.worked_at[:] = [account.worked_at for account in self._accounts]
 
     def _note_work(self) -> None:
-        """Copy the work of all patterns from the kernel's tables into their accounts."""
         program = self._compiled.program
         counted = zip(program.worked.tolist(), program.worked_at.tolist(), strict=True)
         for account, (work, worked_at) in zip(self._accounts, counted, strict=True):

@@ -85,9 +85,5 @@ def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[t
 
 
 def _column(expression: Expression) -> tuple[Leaf, str | None] | None:
-    """Return what an expression reads: an attribute (or function of attributes), and the alias of its event.
-
-    If the expression is anything else, return None.
-    """
     leaf, aliases = leaf_of(expression), event_of(expression)
     return None if not leaf or isinstance(leaf, str) or not aliases else (leaf, aliases[0])

@@ -132,8 +132,8 @@ def listeners(
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
     """Return whether matches of a pattern must be ranked before they are emitted.
 
-    The reason may be an after-match rule, LIMIT or timeouts. It may be that matches can be equal and have to wait, or
-    that simultaneous events can refute them.
+    This is so for an after-match rule, LIMIT or timeouts. It is also so if equal matches may have to wait, or if
+    simultaneous events may refute a match.
     """
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts:
@@ -232,8 +232,6 @@ _FLAGS = frozenset("is_simultaneous is_suspended accepts parks watch_strict has_
 
 @dataclass
 class _Writer:
-    """Writer of the run kernel's tables, which collects the rows of all patterns."""
-
     predicates: PredicateTable
     compiler: ConditionCompiler
     columns: ColumnTable
@@ -296,10 +294,7 @@ class _Writer:
         self._own("waits_at", columns.negations.values(), number)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
-        """Add to the rows of a state whether its runs are parked, and the key by which they are indexed.
-
-        ``steps`` are the steps from the state, whose rows must have been added last.
-        """
+        """``steps`` are the steps from the state. Their rows must have been added last."""
         rows, first = self.rows, len(self.rows["source"]) - len(steps)
         atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]
         parks = not rows["flags"][-1] and not self.is_simultaneous and is_plain(steps)
@@ -339,7 +334,6 @@ class _Writer:
         rows["finish_from"].append(len(rows["finish_slots"]))
 
     def _own(self, name: str, columns: Iterable[int], pattern: int) -> None:
-        """Record that ``columns`` of a guard's tables belong to a pattern. ``name`` is the table to fill."""
         for column in columns:
             for table in ("pattern_at", "waits_at"):
                 missing = column + 1 - len(self.rows[table])
@@ -349,10 +343,9 @@ class _Writer:
     def program(
         self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
     ) -> RunProgram:
-        """Return the finished tables of the run kernel.
+        """``listeners`` are ascending triples (cell, type code, pattern).
 
-        ``listeners`` are ascending triples (cell, type code, pattern). ``names`` has the event type of each code, and
-        None for the code of every other type. ``heard`` has the filter index with the cells.
+        ``names`` has the event type of each code, and None for the code of every other type.
         """
         for _, code, number in listeners:
             name = names[code]
@@ -442,10 +435,7 @@ class _Writer:
 
 
 class _Scopes:
-    """The scopes of a pattern's conditions. A scope says which steps an alias means, and which of their events count.
-
-    Only events of the current iteration count if a repetition contains both the alias and the condition.
-    """
+    """If a repetition contains both the alias and the condition, only events of the current iteration count."""
 
     def __init__(self, automaton: PatternAutomaton) -> None:
         self._outline = automaton.outline
@@ -474,10 +464,7 @@ class _Scopes:
         return ConditionScope(own=own_alias, atoms=atoms, repetitions=self._repetitions(place))
 
     def _repetitions(self, place: Sequence[int]) -> dict[str, int]:
-        """Return, for each alias, the innermost repetition that contains both the alias and a condition.
-
-        ``place`` are the tree nodes around the condition.
-        """
+        """Return, for each alias, its innermost repetition that is among ``place``, the nodes around a condition."""
         innermost: dict[str, int] = {}
         for number, atom in enumerate(self._outline.atoms):
             shared = set(self._outline.ancestors[number]).intersection(place)

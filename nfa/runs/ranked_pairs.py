@@ -67,10 +67,7 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """Return the runs of a pair that can no longer lead to an emitted match.
-
-        These are muted and expired runs, or all runs if the pair is finished.
-        """
+        """Return the muted and expired runs, or all runs if the pair is finished."""
         state = self.state
         if state.pair_finished[pair]:
             return set(runs)
@@ -105,10 +102,9 @@ class RankedPairs:
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], emitted: Container[int], *, is_kept: bool) -> None:
-        """Change decided runs after ranking, so that they are dropped or retained.
+        """A match that was emitted before its deadline is retained until then, because it can be retracted.
 
-        A match that was emitted before its deadline is retained until the deadline, because it can be retracted until
-        then. With ``is_kept``, all runs are retained for the search for timeouts.
+        With ``is_kept``, all runs are retained for the search for timeouts.
         """
         state = self.state
         state.now[tables.PATTERN] = state.pair_pattern[pair]
@@ -124,7 +120,6 @@ class RankedPairs:
     def _emitted(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
-        """Return the decided runs to emit, in order. Runs that earlier matches rule out are left out."""
         state = self.state
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern

@@ -113,7 +113,7 @@ def restored(
 
 
 def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
-    """Return the pairs sorted by trace, and those of a trace oldest first."""
+    """Pairs are sorted by trace, and the pairs of a trace oldest first."""
     pairs: list[int] = []
     for first in state.trace_pairs[state.trace_pairs != NIL].tolist():
         trace_pairs, pair = [], first
@@ -125,7 +125,7 @@ def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
 
 
 def _by_depth(state: RunState) -> NDArray[np.int64]:
-    """Return the numbers of the nodes in use, parents before children."""
+    """Parents come before children."""
     used = np.flatnonzero(state.node_references > 0)
     depth = np.zeros(len(state.node_parent) + 1, np.int64)
     parents = state.node_parent[used].astype(np.int64)
@@ -138,10 +138,7 @@ def _by_depth(state: RunState) -> NDArray[np.int64]:
 
 
 def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """Return an array that maps old numbers to dense new numbers. ``used`` are the old numbers, in the new order.
-
-    ``NIL`` remains ``NIL``.
-    """
+    """``used`` are the old numbers in the order of the dense new numbers. ``NIL`` remains ``NIL``."""
     numbers = np.full(size + 1, NIL, np.int32)
     numbers[used] = np.arange(len(used), dtype=np.int32)
     return numbers
@@ -152,10 +149,7 @@ def _kind_of(name: str) -> str:
 
 
 def _read(arrays: Arrays, state: RunState) -> dict[str, NDArray[Any]]:
-    """Return the saved arrays by their names in ``RunState``.
-
-    They have the shapes and types of the arrays in ``state``.
-    """
+    """The arrays have the shapes and types of the arrays in ``state``."""
     if "run_pair_work" not in arrays:  # the release that saved the state did not count work
         arrays = {**arrays, "run_pair_work": np.zeros(len(checked(arrays, "run_pair_trace", np.int32)), np.int64)}
     forms = {name: getattr(state, name)[:0] for name in _SAVED} | {"pair_last_us": np.zeros(0, np.int64)}
@@ -192,7 +186,7 @@ def _check_pairs(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None
 
 
 def _check_chains(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
-    """Check that every chain follows transitions of one automaton, from its start state on."""
+    """Every chain must follow transitions of one automaton, from its start state on."""
     program, steps, parents = compiled.program, arrays["node_step"], arrays["node_parent"]
     _check("node_parent", parents, NIL, np.arange(len(parents)))
     _check("node_event", arrays["node_event"], 0, len(arrays["event_time"]))
@@ -217,7 +211,7 @@ def _lengths(arrays: Arrays) -> NDArray[np.int32]:
 
 
 def _firsts(arrays: Arrays) -> NDArray[np.int64]:
-    """Return the earliest event of each run. Among events of equal time, the event that was bound first counts."""
+    """Among events of equal time, the event that was bound first counts."""
     events, parents, times = (arrays[name].tolist() for name in ("node_event", "node_parent", "event_time"))
     first: list[int] = []
     for event, parent in zip(events, parents, strict=True):
@@ -227,10 +221,7 @@ def _firsts(arrays: Arrays) -> NDArray[np.int64]:
 
 
 def _ends(arrays: Arrays, first: NDArray[np.int64], program: RunProgram) -> NDArray[np.int64]:
-    """Return the end of the window of each run, as ``kernels.runs.windows`` computes it.
-
-    ``first`` has the earliest events.
-    """
+    """Windows end as ``kernels.runs.windows`` computes."""
     patterns = np.repeat(arrays["pair_pattern"], arrays["pair_count"])
     within, column = program.within[patterns], program.deadline[patterns]
     is_endless, is_business = within == LATEST, column != NIL

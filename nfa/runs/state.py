@@ -78,7 +78,7 @@ def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
 
 
 def with_room(state: RunState, needed: int) -> RunState:
-    """Return the state with room for ``needed`` more nodes, twice as many more runs, one event and one pair."""
+    """Return the state with room for ``needed`` more nodes, twice as many runs, one event and one pair."""
     counters = state.counters
     if counters[tables.NODES] + needed > len(state.node_parent):
         state = grown_arena(state, "node", needed)

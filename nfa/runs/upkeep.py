@@ -38,7 +38,7 @@ def fill_buckets(program: RunProgram, state: RunState) -> None:
 
 
 def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> None:
-    """Drop the times of leading NOTs in a pair that have expired. If no data remain, the pair is closed."""
+    """Drop the expired times of leading NOTs in a pair. If no data remain, the pair is closed."""
     kernel.attend(program, state, _NO_MATCHES, kernel.FORGET, _as_array(pair), 0, int(time_us), 0)
 
 
@@ -48,7 +48,7 @@ def deadline(program: RunProgram, state: RunState, run: int) -> int:
 
 
 def finish(program: RunProgram, state: RunState, matches: RunMatches, pair: int, last_us: int) -> None:
-    """Decide the matches of a pair that are waiting for the end of their trace. The input has ended."""
+    """At the end of the input, decide the matches of a pair that wait for the end of their trace."""
     kernel.attend(program, state, matches, kernel.FINISH, _as_array(pair), 0, int(LATEST), last_us)
 
 

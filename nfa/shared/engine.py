@@ -307,7 +307,7 @@ class SharedEngine:
         self._state = state
 
     def _unpack(self, state: SharedState, packed: Packed, traces: int, sequences: int) -> int:
-        """Fill empty state from packed state. Return a fault in the packed state, or ``SOUND``."""
+        """Return a fault in the packed state, or ``SOUND``."""
         aliases = int(self._program.alias.max(initial=-1)) + 1
         pairs = np.empty(len(packed.pair_trace), np.int32)
         fault = packing.unpack_pairs(self._program, state, packed, pairs, traces)
@@ -342,10 +342,7 @@ class SharedEngine:
             self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
 
     def _findings(self, times_us: NDArray[np.int64]) -> Findings:
-        """Return the results of a batch, which the kernel has written to the output buffers.
-
-        Well-filled buffers are handed over and replaced, because copying them would cost more.
-        """
+        """Well-filled buffers are handed over and replaced, because copying them would cost more."""
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
         columns = {name: getattr(output, name)[:matches] for name in _OF_MATCHES}
@@ -429,7 +426,7 @@ def _program_of(
 
 
 def _largest_group(program: Program) -> int:
-    """Return the size of the largest group of transitions, which have the same type or cell and the same pattern."""
+    """A group has the transitions with the same type or cell and the same pattern."""
     places = np.arange(len(program.group_end))
     return int((program.group_end - places).max(initial=1))
 

@@ -165,10 +165,7 @@ def _refusal_of_kind(kind: str, condition: Expression) -> PatternRefused:
 
 
 def _with_own_label(expression: Expression, name: str) -> Expression:
-    """Return the condition of a label with the constant ``name`` in place of the current row's label.
-
-    The search evaluates the condition to decide whether the row gets this label.
-    """
+    """The search evaluates the condition to decide whether the current row gets the label ``name``."""
     match expression:
         case At() if expression.place.is_here and expression.place.physical == 0:
             return replace(expression, content=_replaced_label(expression.content, name))
@@ -212,14 +209,12 @@ def kind_of(kind: Any) -> str:
 
 @dataclass(frozen=True)
 class _Compiler:
-    """Compiles one condition."""
-
     clause: Clause
     table: SortedTable
     into: Conditions
 
     def is_static(self, expression: Expression) -> bool:
-        """Check whether an expression reads only the current row and rows at fixed distances from it."""
+        """A static expression reads only the current row and rows at fixed distances from it."""
         match expression:
             case Constant():
                 return True
@@ -231,8 +226,6 @@ class _Compiler:
                 return False
 
     def column(self, expression: Expression) -> Any:
-        """Return the values of a static expression on every row."""
-
         def read(leaf: Expression) -> Any:
             assert isinstance(leaf, At)
             if leaf.place.physical == 0:
@@ -242,7 +235,6 @@ class _Compiler:
         return column_of(expression, read, self.table.size)
 
     def compile(self, expression: Expression) -> tuple[_Code, str]:
-        """Return the code of an expression, and the kind of its values."""
         match expression:
             case Constant():
                 return self._constant(expression.value)
@@ -271,10 +263,9 @@ class _Compiler:
         return pa.concat_arrays([column, pa.nulls(1, column.type)])
 
     def _contents(self, expression: Expression) -> list[Any]:
-        """Return the columns of an expression over one row.
+        """Return one column, or several if the expression reads the label of the row.
 
-        There is only one column, unless the expression reads the label of the row. In that case there is a column for
-        each label, and a last one for rows without a label.
+        There is then a column for each label, and a last one for rows without a label.
         """
         if LabelOfRow() not in walk(expression):
             return [self._content(expression)]
@@ -284,10 +275,7 @@ class _Compiler:
         return [column.cast(kind) if column.type != kind else column for column in columns]
 
     def _content(self, expression: Expression) -> Any:
-        """Return the values of an expression over one row as a column.
-
-        The column has a value for each row of the table, and a last value for a row that does not exist.
-        """
+        """The last value of the column is for a row that does not exist."""
         size = self.table.size + 1
 
         def read(leaf: Expression) -> Any:
@@ -312,11 +300,7 @@ class _Compiler:
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
     def _add_columns(self, arrays: list[Any], position: Position) -> tuple[int, int, str]:
-        """Add columns of the same kind to those that programs read.
-
-        Returns:
-            The index of the first added column among the integers or floats, which of these two it is, and the kind.
-        """
+        """Return the first column's index among the integers or floats, which of these two it is, and the kind."""
         columns = [plain(array) for array in arrays]
         kind = kind_of(columns[0].type)
         if kind == "float":
@@ -386,7 +370,6 @@ class _Compiler:
         )
 
     def _in_list(self, operation: Operation) -> tuple[_Code, str]:
-        """Return the code of IN, which compares the operand with each choice. The operand's code is copied for each."""
         operand, *choices = operation.operands
         compiled = self.compile(operand)
         self.into.copied += len(compiled[0]) * (len(choices) - 1)
@@ -425,7 +408,6 @@ class _Compiler:
         return [*self.compile(condition)[0], *left, *right, (tables.CHOOSE, 0)], kind
 
     def _folded(self, operation: Operation) -> tuple[_Code, str]:
-        """Return the code of an operation with several operands, which are combined in pairs from left to right."""
         if len(operation.operands) == 1:
             return self.compile(operation.operands[0])
         *earlier_operands, last = operation.operands
@@ -453,7 +435,6 @@ class _Compiler:
         return [*left, *right, (_ARITHMETIC[name], lane)], kind
 
     def _alike(self, operation: Operation, first: Expression, second: Expression) -> tuple[_Code, _Code, str]:
-        """Return the code of two operands, converted to a common kind."""
         return self._aligned(operation, self.compile(first), self.compile(second))
 
     def _aligned(

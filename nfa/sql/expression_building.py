@@ -55,7 +55,7 @@ _INTERVAL = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _MAX_DIGITS = 20
 _MAX_LENGTH = 2**31 - 1
 MAX_COPIED = 20_000
-"""The number of parts that operators of one query may repeat."""
+"""The largest number of subexpressions that BETWEEN and CASE of one query may copy."""
 
 
 def build_expression(tree: Branch) -> Expression:
@@ -71,7 +71,7 @@ def build_expression(tree: Branch) -> Expression:
 def check_copies(tree: Branch) -> None:
     """Refuse BETWEEN and CASE if their nesting makes the expression too large.
 
-    A built expression has the operand once for each bound of BETWEEN and for each WHEN of CASE, so nesting multiplies.
+    BETWEEN copies its operand for each bound, and CASE for each WHEN, so nesting multiplies the copies.
     """
     parts: dict[int, int] = {}
     copied = 0
@@ -90,7 +90,6 @@ def check_copies(tree: Branch) -> None:
 
 
 def _copies_of_operand(tree: Branch) -> int:
-    """Return how many further copies of the first operand of a tree the built expression has."""
     if tree.data in ("in_range", "not_in_range"):
         return 1
     return max(0, sum(part.data == "when" for part in trees_of(tree)) - 1) if tree.data == "case_of" else 0

@@ -74,7 +74,6 @@ class Output:
         return self._values(expression.content, targets)
 
     def _targets(self, place: Place) -> NDArray[np.int64]:
-        """Return, for each output row, the table row to which ``place`` refers, or -1 if there is no such row."""
         firsts, ends = self.firsts[self.records], self._ends(is_final=place.is_final)
         if place.labels is None:
             lines = firsts + place.offset if place.is_first else ends - 1 - place.offset
@@ -90,23 +89,19 @@ class Output:
         return self._moved(rows, place.physical) if place.physical else rows
 
     def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return two arrays for lines that have one of ``labels``: how many are before each line, and their indices."""
         mask = self._label_mask(labels)
         return np.append(0, np.cumsum(mask)), np.flatnonzero(mask)
 
     def _label_mask(self, labels: frozenset[int] | None) -> NDArray[np.bool_]:
-        """Return a mask of the lines with one of the labels, or of all lines if ``labels`` is None."""
         is_chosen = np.array([labels is None or label in labels for label in range(len(self.clause.variables))])
         return is_chosen[self.matches.labels]
 
     def _moved(self, rows: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        """Return, for each of ``rows``, the row ``distance`` rows after it in its partition, or -1 if there is none."""
         if not self.table.size:
             return rows
         return np.where(rows >= 0, self.table.neighbours(distance)[rows], -1)
 
     def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
-        """Return, for each output row, the value of an expression at the table row in ``rows``, where -1 is missing."""
         indices = pa.array(rows, mask=rows < 0)
 
         def read(leaf: Expression) -> Any:
@@ -118,7 +113,7 @@ class Output:
         return column_of(expression, read, len(rows))
 
     def _labels(self, rows: NDArray[np.int64]) -> Any:
-        """Return the label that each output row's match gives to the row in ``rows``, or null outside the match."""
+        """Labels are null for rows outside the match of the output row."""
         places = rows - self.matches.starts[self.records]
         is_present = (rows >= 0) & (places >= 0) & (places < self.matches.lengths[self.records])
         lines = np.where(is_present, self.firsts[self.records] + places, 0)
@@ -126,10 +121,7 @@ class Output:
         return pa.array(self.clause.variables).take(pa.array(labels, mask=~is_present))
 
     def _aggregate(self, aggregate: Aggregate, *, is_whole: bool = False) -> Any:
-        """Return the values of an aggregate, which is the whole measure or a part of one.
-
-        ``min`` and ``max`` of decimals and uint64 as a part are float64 and int64, for which all arithmetic is defined.
-        """
+        """Within an expression, ``min`` and ``max`` of decimals and uint64 become float64 and int64, for arithmetic."""
         mask = self._label_mask(aggregate.labels)
         operands = [self._of_lines(operand) for operand in aggregate.operands]
         if operands and aggregate.name not in _WITH_NULLS:
@@ -147,7 +139,6 @@ class Output:
         return self._chosen(aggregate, operands, mask, ends)
 
     def _first_of_equals(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return ``mask`` without the lines whose value has occurred before in their match, for DISTINCT."""
         if aggregate.name in ("max_by", "min_by"):
             raise PatternRefused("aggregate", f"{aggregate.name} does not take DISTINCT of it", aggregate.position)
         values = plain(operand)
@@ -167,7 +158,6 @@ class Output:
         return is_first
 
     def _of_lines(self, expression: Expression) -> Any:
-        """Return, for each line, the value of an expression over one row."""
         rows = pa.array(self.matches.lines)
 
         def read(leaf: Expression) -> Any:
@@ -182,7 +172,6 @@ class Output:
         return column_of(expression, read, len(self.matches.lines))
 
     def _folded(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """Return the values of a numeric aggregate, which a kernel computes over the lines."""
         if aggregate.name == "count":
             counts = np.append(0, np.cumsum(mask))
             return pa.array(counts[ends] - counts[self.firsts[self.records]])
@@ -200,7 +189,7 @@ class Output:
         return _typed(values[last], ~is_present, operand.type)
 
     def _folded_by_rank(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """Return the exact minimum or maximum of numbers that a kernel cannot hold: it compares their ranks."""
+        """The kernel compares the ranks of numbers that it cannot hold, so the result is exact."""
         ranks = np.asarray(pc.rank(operand, tiebreaker="dense").to_numpy(zero_copy_only=False), np.int64)
         lines = np.zeros(int(ranks.max(initial=0)) + 1, np.int64)
         lines[ranks] = np.arange(len(ranks))
@@ -235,7 +224,6 @@ class Output:
         return values, count
 
     def _chosen(self, aggregate: Aggregate, operands: Sequence[Any], mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """Return the values of an aggregate that picks values of its operand: one value, or a list of values."""
         places, counts = np.flatnonzero(mask), np.append(0, np.cumsum(mask))
         starts, stops = counts[self.firsts[self.records]], counts[ends]
         sizes = np.maximum(stops - starts, 0)
@@ -271,22 +259,18 @@ _EXTREMES: Mapping[str, Callable[..., Any]] = {"min": min, "max": max, "min_by":
 
 
 def _comparable(column: Any) -> list[Any]:
-    """Return the values of a column as Python values. Times and durations become whole numbers in their unit."""
+    """Times and durations become whole numbers in their unit."""
     if not pa.types.is_temporal(column.type) or pa.types.is_interval(column.type):
         return list(column.to_pylist())
     return list(column.view(pa.int32() if column.type.bit_width == 32 else pa.int64()).to_pylist())
 
 
 def _unit(kind: Any) -> str:
-    """Return the unit in which times or durations are aggregated: "ns" if the type has nanoseconds, else "us"."""
     return "ns" if getattr(kind, "unit", None) == "ns" else "us"
 
 
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
-    """Convert a kernel's numbers to dates, times or durations if ``kind`` is one of these.
-
-    Other numbers remain int64 or float64.
-    """
+    """Other kinds than dates, times and durations remain int64 or float64."""
     column = pa.array(values, mask=is_null)
     if pa.types.is_date(kind):
         return column.view(pa.timestamp("us")).cast(kind)

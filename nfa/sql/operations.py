@@ -44,10 +44,7 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Convert two operands to types that can be compared.
-
-    A date becomes its midnight, and a time without a zone becomes a time in UTC.
-    """
+    """A date becomes its midnight, and a time without a zone becomes a time in UTC."""
     if pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
         if pa.types.is_date(left.type) != pa.types.is_date(right.type):
             left, right = _as_timestamp(left), _as_timestamp(right)
@@ -72,7 +69,7 @@ def _subtract(left: Any, right: Any) -> Any:
 
 
 def _beside(operand: Any, other: Any) -> Any:
-    """Return the operand, or its midnight if it is a date and ``other`` an interval."""
+    """A date becomes its midnight beside an interval."""
     return _as_timestamp(operand) if pa.types.is_duration(other.type) else operand
 
 
@@ -120,10 +117,7 @@ def _in(value: Any, *others: Any) -> Any:
 
 
 def _case(*operands: Any) -> Any:
-    """Evaluate CASE, whose operands are conditions and values in turn.
-
-    If the number of operands is odd, the last one is the value of ELSE.
-    """
+    """Conditions and values alternate. If the number of operands is odd, the last one is the value of ELSE."""
     result = operands[-1] if len(operands) % 2 else pa.scalar(None)
     for place in range(len(operands) // 2 * 2 - 2, -1, -2):
         result = pc.if_else(pc.coalesce(operands[place], False), operands[place + 1], result)
@@ -131,7 +125,7 @@ def _case(*operands: Any) -> Any:
 
 
 def _with_constants(column: Callable[..., Any], kind: type[int | str]) -> Callable[..., Any]:
-    """Return a function of one column and constants of the type ``kind``. Its result is null if a constant is null."""
+    """The result of the returned function is null if a constant is null."""
 
     def values(operand: Any, *constants: Any) -> Any:
         if not all(constant.is_valid for constant in constants):

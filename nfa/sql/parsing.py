@@ -59,7 +59,6 @@ def parse_named(text: str) -> tuple[str, Clause]:
 
 
 def _advise(text: str, place: int, _: set[str], expected: str) -> tuple[str, int, str]:
-    """Return the word that cannot be read, the number of characters from its start to ``place``, and the advice."""
     back = int(text[max(0, place - 1) : place + 1] == "==")  # the parser accepted the first character of ==
     match = _WORD.match(text, place - back)
     word = match.group() if match else ""
@@ -113,7 +112,6 @@ def _only(tree: Branch | None) -> Expression | None:
 
 
 def _outputs(tree: Branch) -> tuple[Named, ...] | None:
-    """Return the columns of a SELECT list, or None for ``*``."""
     outputs: list[Named] = []
     for output in trees_of(tree):
         if output.data == "everything_of":
@@ -130,7 +128,6 @@ def _outputs(tree: Branch) -> tuple[Named, ...] | None:
 
 
 def _require_distinct(outputs: Sequence[Named]) -> None:
-    """Refuse two columns of SELECT with the same name, because most forms of the result need distinct names."""
     places: dict[str, int] = {}
     for place, output in enumerate(outputs, start=1):
         if (earlier := places.setdefault(output.name, place)) < place:

@@ -49,7 +49,6 @@ class _Writer:
     exclusions: int = 0
 
     def add(self, operation: int, first: int = 0, second: int = 0) -> int:
-        """Append an instruction and return its index."""
         self.instructions.append((operation, first, second))
         return len(self.instructions) - 1
 

@@ -66,7 +66,7 @@ def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | No
 
 
 def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Table:
-    """Return the columns of the clause's result, in the order that the standard defines."""
+    """Columns are in the order that the standard defines."""
     rows = pa.array(output.rows)
     partition_columns = [(sort.column, table.column(sort.column).take(rows)) for sort in clause.partition]
     measures = [(measure.name, output.measure(measure.expression)) for measure in clause.measures]
@@ -81,10 +81,7 @@ def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Tabl
 
 
 def _ambiguous(clause: Clause, names: Sequence[str]) -> dict[str, PatternRefused]:
-    """Return the names that a measure shares with another column of the result.
-
-    Each name has the refusal that is raised if the query reads it.
-    """
+    """Return the names that a measure shares with another column, with the refusal of a query that reads the name."""
     origins: dict[str, str] = {}
     if clause.rows != "one":
         origins = dict.fromkeys(names, "a column of the table")
@@ -104,7 +101,7 @@ def _as_table(columns: Sequence[tuple[str, Any]]) -> pa.Table:
 
 
 def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expression:
-    """Return the expression of an ORDER BY item. A whole number is the position of a SELECT column, from 1."""
+    """A whole number is the position of a SELECT column, from 1."""
     match ordering.expression:
         case Constant(value=int(place)) if not isinstance(place, bool):
             assert columns.names is not None
@@ -124,7 +121,6 @@ def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expressi
 
 
 def _selected(query: SqlQuery, matches: pa.Table, ambiguous: Mapping[str, PatternRefused]) -> pa.Table:
-    """Apply WHERE, ORDER BY, SELECT and LIMIT to the clause's result. Reading a name in ``ambiguous`` is refused."""
     columns = Columns(matches.column_names)
 
     def value(expression: Expression, table: pa.Table) -> Any:

@@ -113,7 +113,7 @@ def _sort(sort: Sort, columns: Columns) -> Sort:
 
 @dataclass(frozen=True)
 class _Scope:
-    """The names that an expression may use. ``own`` is the label of its DEFINE condition, or None in MEASURES."""
+    """``own`` is the label of the DEFINE condition, or None in MEASURES."""
 
     columns: Columns
     unions: Mapping[str, frozenset[int]]
@@ -162,7 +162,6 @@ class _Scope:
         return At(LabelOfRow(), self._place(labels, is_final=call.semantics == "final"), call.position)
 
     def _classified(self, call: Call) -> frozenset[int] | None:
-        """Return the labels of the variable in CLASSIFIER(variable), or None if the call names no variable."""
         _require_operands(call, 0, 1)
         if not call.operands:
             return None
@@ -194,7 +193,7 @@ class _Scope:
         return At(target.content, self._simplified(place), call.position)
 
     def _content(self, expression: Expression, call: Call) -> At:
-        """Return the argument of ``call``, read at the last row that has one of its labels.
+        """The argument is read at the last row that has one of its labels.
 
         Calls that may not be nested in ``call`` are refused.
         """
@@ -209,10 +208,7 @@ class _Scope:
         return At(content, Place(labels), call.position)
 
     def _of_one_variable(self, expression: Expression, call: Call) -> tuple[frozenset[int] | None, Expression]:
-        """Return the labels and the resolved form of an expression over one row.
-
-        All names in the expression must have the same labels.
-        """
+        """All names in the expression must have the same labels."""
         label_sets: list[frozenset[int] | None] = []
 
         def plain(part: Expression) -> Expression:
@@ -268,10 +264,7 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """Simplify a place that is the current row.
-
-        In a condition, the last row with the condition's own label is the current row, so the labels can be left out.
-        """
+        """The last row with a condition's own label is the current row, so the labels can be left out."""
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)
@@ -325,18 +318,12 @@ def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operat
 
 
 def _fits(value: Value, most: int | None) -> bool:
-    """Check whether a constant is null, or of the kind that ``most`` requires.
-
-    If ``most`` is None, this is a text. Otherwise it is a whole number whose absolute value is at most ``most``.
-    """
+    """``most`` is as in ``NEEDS_CONSTANTS``. Null always fits."""
     return value is None or (isinstance(value, str) if most is None else type(value) is int and abs(value) <= most)
 
 
 def _at_one_place(operation: Operation) -> Expression:
-    """Return an operation that is evaluated as a whole at one row, if all its operands are read at this row.
-
-    Otherwise the operation is returned unchanged.
-    """
+    """If all operands are read at the same row, the whole operation is evaluated at this row."""
     operands = [operand for operand in operation.operands if not isinstance(operand, Constant)]
     places = {operand.place if isinstance(operand, At) else None for operand in operands}
     are_labels = {LabelOfRow() in walk(operand) for operand in operands}

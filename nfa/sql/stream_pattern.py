@@ -76,7 +76,6 @@ class _Unplaced(PatternRefused):
 
 @contextmanager
 def _placed(position: Position) -> Iterator[None]:
-    """Add a position to refusals that are raised in the context and have none."""
     try:
         yield
     except _Unplaced as error:
@@ -89,10 +88,7 @@ def _refuse(construct: str, reason: str, position: Position = NOWHERE) -> NoRetu
 
 
 def _check(clause: Clause) -> None:
-    """Refuse parts of a clause that have no meaning in a stream, except in its pattern and expressions.
-
-    Pattern and expressions are checked when they are translated.
-    """
+    """Pattern and expressions are checked when they are translated."""
     if clause.rows != "one":
         _refuse("ALL ROWS PER MATCH", "a match is one alert; write ONE ROW PER MATCH", clause.position)
     if clause.skip.rule not in ("past_last_row", "to_next_row"):
@@ -106,7 +102,7 @@ def _check(clause: Clause) -> None:
 
 
 def _steps(node: Node) -> Sequence[int]:
-    """Return the labels of a pattern's rows in order. Patterns without a fixed number of rows are refused."""
+    """Patterns without a fixed number of rows are refused."""
     match node:
         case Labelled():
             return [node.label]
@@ -121,14 +117,11 @@ def _steps(node: Node) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes a clause as text of the pattern language."""
-
     clause: Clause
     steps: Sequence[int]
 
     @cached_property
     def aliases(self) -> tuple[str, ...]:
-        """The alias of each step: the name of its variable, and a number if the variable has several steps."""
         names, step_aliases = self.clause.variables, list[str]()
         for place, label in enumerate(self.steps):
             same = [step for step, other_label in enumerate(self.steps) if other_label == label]
@@ -174,10 +167,7 @@ class _Writer:
         return f"{types} {self._name(self.aliases[place])}{f' [{condition_text}]' if condition_text else ''}"
 
     def _value(self, expression: Expression, current_step: int, own_step: int | None) -> str:
-        """Return the text of an expression that is evaluated at ``current_step``.
-
-        ``own_step`` is the step whose condition has the expression, or None for a measure.
-        """
+        """``own_step`` is the step whose condition has the expression, or None for a measure."""
         match expression:
             case Constant():
                 return _constant(expression.value)
@@ -215,13 +205,12 @@ class _Writer:
         return read(expression.content)
 
     def _places(self, labels: frozenset[int] | None, current_step: int) -> list[int]:
-        """Return the steps with one of ``labels``, up to the current step and in order."""
         return [step for step in range(current_step + 1) if labels is None or self.steps[step] in labels]
 
     def _target(self, place: Place, current_step: int, position: Position) -> int | None:
-        """Return the step of the row that ``place`` means, or None if there is no such row.
+        """Rows outside the match, and rows after the current one, are refused.
 
-        Rows outside the match, and rows after the current one, are refused.
+        The result is None if the match has too few rows with the labels.
         """
         candidates = self._places(place.labels, current_step)
         if not place.is_first:
@@ -278,10 +267,7 @@ def _conjuncts(condition: Expression | None) -> Sequence[Expression]:
 
 
 def _types_of(condition: Expression) -> Sequence[str] | None:
-    """Return the event types that a condition ``type = '…'`` or ``type IN (…)`` on the current row allows.
-
-    The result is None for other conditions.
-    """
+    """The result is None unless the condition is ``type = '…'`` or ``type IN (…)`` on the current row."""
     match condition:
         case At(content=Operation(name="=" | "in", operands=(Column(name="type"), *values)), place=place):
             if place == Place() and all(

@@ -95,10 +95,7 @@ def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sor
 
 
 def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int32] | None:
-    """Return the number of each row's partition, or None without PARTITION BY.
-
-    Partitions are numbered in the order of their first rows.
-    """
+    """Partitions are numbered in the order of their first rows. The result is None without PARTITION BY."""
     if not partition:
         return None
     codes = np.zeros(table.num_rows, np.int32)
@@ -126,7 +123,7 @@ def _sortable(column: Any, sort: Sort) -> Any:
 
 
 def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
-    """Return the arrays by which ``numpy.lexsort`` sorts a column. The most significant array is the last one."""
+    """The most significant array is the last one, as ``numpy.lexsort`` requires."""
     sortable = _sortable(whole(column), sort)
     if pa.types.is_interval(sortable.type):
         raise PatternRefused("type", f"{sort.column} has intervals of months, which have no order", sort.position)
@@ -146,10 +143,7 @@ def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
 
 
 def _stored_integers(column: Any) -> NDArray[Any]:
-    """Return a column of whole numbers, booleans, times or durations as integers.
-
-    Times and durations are in the unit of their type. Null becomes 0.
-    """
+    """Times and durations are in the unit of their type. Null becomes 0."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), np.int64)
@@ -179,7 +173,7 @@ def _has_nanoseconds(column: Any) -> bool:
 
 
 def microseconds_of(column: Any, position: Position) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return times or durations as whole microseconds, rounded down, and the nanoseconds after these. Null becomes 0.
+    """Return times or durations as whole microseconds, rounded down, and the remaining nanoseconds. Null becomes 0.
 
     Raises:
         PatternRefused: A value is outside the range of int64.
@@ -213,7 +207,7 @@ def integers_of(column: Any, unit: str = "us", position: Position = NOWHERE) -> 
 
 
 def _is_sorted(keys: Sequence[NDArray[Any]]) -> bool:
-    """Check whether rows are sorted by the given keys, of which the last is most significant."""
+    """Of the keys, the last is the most significant."""
     if not keys or len(keys[0]) < 2:
         return True
     is_settled = np.zeros(len(keys[0]) - 1, np.bool_)

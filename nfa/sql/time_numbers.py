@@ -16,15 +16,15 @@ from nfa.syntax import NOWHERE, Position
 
 _RESERVED = 2**40
 _MOST_NANOSECONDS = 2**63 - 1 - _RESERVED
-"""The numbers between this one and the ends of int64 are for values that do not fit: they keep their order."""
+"""The largest number of nanoseconds. Larger numbers represent, in order, values that do not fit into int64."""
 
 
 @dataclass
 class TimeNumbers:
     """The columns and constants of times and intervals, in groups of values that conditions compare or add.
 
-    A group is in microseconds, or in nanoseconds if one of its columns has some. A value that is then too large is
-    replaced by a number that compares alike, or refused if it is added or subtracted.
+    A group is in nanoseconds if one of its columns has nanoseconds, and otherwise in microseconds. A value too large
+    for int64 is replaced by a number that compares alike, or refused if it is added or subtracted.
     """
 
     columns: list[Any] = field(default_factory=list)
@@ -33,14 +33,14 @@ class TimeNumbers:
     added: dict[int, Position] = field(default_factory=dict)
 
     def add(self, column: Any, position: Position = NOWHERE) -> int:
-        """Add a column, which is a group of its own at first, and return its index."""
+        """Add a column in a group of its own, and return the column's index."""
         self.columns.append(column)
         self.positions.append(position)
         self.groups.append(len(self.groups))
         return len(self.groups) - 1
 
     def link(self, indices: Sequence[int], added_at: Position | None = None) -> None:
-        """Join the groups of columns that are compared, or that are added or subtracted at a position."""
+        """Join the groups of columns that are compared or added. ``added_at`` is the position of a sum, if any."""
         roots = {self._root(index) for index in indices}
         for root in roots:
             self.groups[root] = min(roots)
@@ -56,7 +56,7 @@ class TimeNumbers:
 
     @cached_property
     def numbers(self) -> list[NDArray[np.int64]]:
-        """The values of each column as numbers; read when all conditions are compiled. Null becomes 0."""
+        """The values of each column as numbers. Null becomes 0. All conditions must have been compiled before."""
         members: dict[int, list[int]] = {}
         for index in range(len(self.columns)):
             members.setdefault(self._root(index), []).append(index)

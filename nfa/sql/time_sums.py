@@ -17,7 +17,7 @@ _EXTREMES = (tables.MINIMUM, tables.MAXIMUM, tables.ANY_VALUE)
 
 
 def refuse_large_sums(conditions: Conditions) -> None:
-    """Follow the least and the largest value of times and intervals through the conditions.
+    """Refuse conditions that add or subtract times or intervals too large for int64.
 
     Raises:
         PatternRefused: A sum or difference may be outside the range of int64.
@@ -58,7 +58,7 @@ def _mirrored(bounds: _Bounds | None) -> _Bounds | None:
 
 
 def _combined(sign: int, first: _Bounds | None, second: _Bounds | None) -> _Bounds | None:
-    """Return the bounds of an operation with two operands, or None if they are not known or it is no time."""
+    """Return None if the bounds are unknown or the result is no time."""
     if sign in _HULLS:
         return _hull(first, second)
     if first is None or second is None or sign not in (tables.ADD, tables.SUBTRACT):

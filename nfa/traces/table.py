@@ -339,10 +339,7 @@ class TraceTable:
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def note_deviant(self, visits: Visits) -> None:
-        """Store in the table that traces deviate, for traces that follow the monitors of other traces.
-
-        These are the traces whose state after one of ``visits`` is deviant.
-        """
+        """Store the deviant states of ``visits`` in the table. Traces that follow other monitors need this."""
         traces = visits.traces[is_deviant(visits.after)]
         if len(traces):
             is_open = ~np.isin(traces, visits.traces[visits.ends])
@@ -445,7 +442,6 @@ class TraceTable:
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
     def _grow(self) -> None:
-        """Enlarge the arrays that are full: the index of keys, or the arrays by trace number."""
         state = self._state
         slots = len(state.slots)
         if state.counters[kernel.TRACES] >= slots - slots // 4:
