@@ -28,7 +28,7 @@ _OF_JOIN = "\0"  # precedes the name of a function that only joins have; no attr
 class Read(NamedTuple):
     """A value that an expression reads from an alias.
 
-    If ``function`` is ``value``, this is the attribute ``path``. Otherwise it is the result of the function.
+    If ``function`` is ``value``, the value is the attribute ``path``. Otherwise it is the result of the function.
     """
 
     alias: str

@@ -352,7 +352,7 @@ class Matcher:
         return MatchOutput(tuple(self._without_later([lane.finish() for lane in self._lanes.values()])))
 
     def dump(self) -> bytes:
-        """Return the whole state as bytes. ``load`` makes a matcher of them that continues as this one would have."""
+        """Return the whole state as bytes, from which ``load`` makes a matcher that continues where this one stands."""
         self._check_whole()
         self._compile()
         options = self._options

@@ -64,7 +64,7 @@ def _of_comparison(expression: Expression, alias: str) -> Iterator[Notice]:
 
 
 def _is_word(name: Attribute, other: Attribute) -> bool:
-    """A name with a capital initial, compared with a name without, is probably a text without quotes."""
+    """A name is probably a text without quotes if it begins with a capital letter and ``other`` does not."""
     return (
         len(name.path) == 1 and name.of == other.of and name.path[0][:1].isupper() and not other.path[-1][:1].isupper()
     )

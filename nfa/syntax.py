@@ -63,7 +63,7 @@ class Attribute:
 
     Attributes:
         path: Names from the outside in. An empty path means the event itself (``count(b)``, ``time(b)``).
-        of: Alias of its step. None means the current event, as the step's own alias does.
+        of: Alias of its step. None means the current event, and so does the step's own alias.
         ends_in_key: Whether its last name is an unquoted ``key``. If this name is alone or follows an alias, it is the
             event's correlation key. The flag has no meaning in resolved expressions.
     """
@@ -202,7 +202,7 @@ def attributes_of(expression: Expression) -> Iterator[Attribute]:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A gap between two neighbours: the mode and the limit that the prefix of a step or of ``EACH`` states.
+    """A gap between two neighbours: its mode and its limit, from the prefix of a step or of ``EACH``.
 
     If ``mode`` is None, the mode of the pattern applies. ``within_us`` is the exclusive limit from the last event
     before the gap to the first event after it.
@@ -257,7 +257,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A SEQ: every part ends before the next begins. ``within_us`` limits the time from its first to its last event."""
+    """A SEQ: every part ends before the next begins. ``within_us`` limits the time from first to last event."""
 
     items: tuple[Item, ...]
     within_us: int | None = None
@@ -269,7 +269,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """An AND: all parts match, in any interleaving. ``within_us`` limits the time from its first to its last event."""
+    """An AND: all parts match, in any interleaving. ``within_us`` limits the time from first to last event."""
 
     parts: tuple[Node, ...]
     within_us: int | None = None
@@ -277,7 +277,7 @@ class Conjunction:
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """An OR: one of the parts matches. ``within_us`` limits the time from its first to its last event."""
+    """An OR: one of the parts matches. ``within_us`` limits the time from first to last event."""
 
     parts: tuple[Node, ...]
     within_us: int | None = None

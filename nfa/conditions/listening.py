@@ -1,7 +1,7 @@
 """Finds the events to which a pattern listens: every event of a type, or only events in some cells of a filter index.
 
-The second case needs a filter in the same dimension from each of the pattern's steps of the type. Then an event for
-which none of these filters holds concerns no step of the pattern. The engine does not test the filter again.
+In the second case, each of the pattern's steps of the type has a filter in the same dimension. An event for which none
+of these filters holds concerns no step of the pattern. The engine does not test the filters again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Listening:
     placed: Mapping[tuple[int, TypeCode], Placed] = field(default_factory=dict)
 
     def cells_of(self, pattern: int, code: TypeCode, atom: Atom) -> tuple[int, ...]:
-        """Return the cells to which a step listens; only ``NO_CELL`` if the step listens to every event of the type."""
+        """Return the cells to which a step listens. ``NO_CELL`` alone means every event of the type."""
         placed = self.placed.get((pattern, code))
         return (NO_CELL,) if placed is None else placed.cells[atom]
 

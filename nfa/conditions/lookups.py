@@ -64,7 +64,7 @@ def looked_up(
 ) -> Values:
     """Return the values of a lookup on ``size`` rows.
 
-    Row ``i`` is looked up as the table was at ``times_us[i]``. The function ``values`` evaluates the keys.
+    The lookup of row ``i`` reads the table as it was at ``times_us[i]``. The function ``values`` evaluates the keys.
     """
     if call.name in _OF_CALENDARS:
         return _by_calendar(call, tables, values, size, times_us)

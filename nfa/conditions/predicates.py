@@ -69,8 +69,8 @@ _LEAVES: Mapping[str, OneOf["#time", "#type", "#id", "#key"]] = {
 class PredicateTable:
     """The distinct unary conditions of steps, each with the sorted types of its steps.
 
-    The unary condition is the first result of ``split_condition``. ``rows`` has the row, from 1, of each condition in
-    the result of ``evaluate``. Row ``ALWAYS`` is true everywhere.
+    A unary condition is the first result of ``split_condition``. ``rows`` maps a condition to its row in the result of
+    ``evaluate``, counted from 1. Row ``ALWAYS`` is true everywhere.
     """
 
     rows: Mapping[tuple[Types, Expression], int]
@@ -266,7 +266,7 @@ def leaves_of(expression: Expression) -> Iterator[Leaf]:
 
 
 def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
-    """Evaluate an expression on ``size`` rows. It must read the current event only, and have no aliases."""
+    """Evaluate an expression on ``size`` rows. The expression must read the current event only, without aliases."""
     match expression:
         case Literal():
             return Values.of_constant(expression.value, size)

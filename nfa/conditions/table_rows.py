@@ -79,7 +79,7 @@ class RowsRead(NamedTuple):
 
     @classmethod
     def of_keys(cls, keys: Collection[Path]) -> Self | None:
-        """Return the table rows that a lane with these keys reads, or None if the lane has no rows."""
+        """Return the table that a lane with these keys reads, or None if the lane reads no rows."""
         for first, *rest in keys:
             if not first:
                 table, alias, *columns = rest
@@ -152,9 +152,10 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """The cells of an event's values are combined to one number.
+    """A table of the rows that events of a type concern at a step.
 
-    ``cells`` has the distinct numbers, ascending. ``ends`` has the ends of their ranges in ``rows``.
+    The cells of an event's values are combined to one number. ``cells`` has the distinct numbers, ascending. ``ends``
+    has the ends of their ranges in ``rows``.
     """
 
     code: int
@@ -308,7 +309,7 @@ def _with_open_traces(
     open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
     parts: Sequence[Concerned],
 ) -> Concerned:
-    """``open_pairs`` has the open traces before the batch. Pairs in ``parts`` may open traces, so they count."""
+    """Traces in ``open_pairs`` are open before the batch. Pairs in ``parts`` may open traces, so they count as open."""
     keys = np.concatenate([open_pairs[0], *(homes[part.events] for part in parts)])
     rows = np.concatenate([open_pairs[1], *(part.rows for part in parts)])
     order = np.lexsort((rows, keys))
@@ -327,7 +328,7 @@ def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:
 
 
 def _readable(probe: _Probe, rows: TableRows) -> _Probe:
-    """The index reads at most three equalities: of the columns with the most distinct values, without booleans."""
+    """The index reads at most three equalities, on the columns with the most distinct values, but not on booleans."""
     equalities = [equality for equality in probe.equal if not pa.types.is_boolean(rows.columns[equality[1]].type)]
     ranked = sorted(equalities, key=lambda equality: -len(rows.columns[equality[1]].unique()))
     return replace(probe, equal=tuple(ranked[:_MOST_EQUALITIES]))
@@ -342,10 +343,10 @@ def _constants(column: pa.Array) -> list[Constant | None]:
 
 
 def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
-    """Yield each step, with the columns by which the index finds the rows of its events, and a flag.
+    """Yield each step, the columns by which the index finds the rows of its events, and a flag.
 
-    The flag is for steps without columns. If it is true, their events concern every row. Otherwise they concern only
-    rows with open traces.
+    The flag matters for a step without columns. If the flag is true, events of the step concern every row. Otherwise
+    they concern only rows with open traces.
     """
     for atom, opens in _steps(event, follows=False):
         columns = () if atom.is_any_type else tuple(column for _, column in _equalities(atom, row))

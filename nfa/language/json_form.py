@@ -44,7 +44,7 @@ _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "
 
 
 class Form:
-    """The JSON form of a syntax class: its ``op``, and the member of the document that has each field.
+    """The JSON form of a syntax class: its ``op``, and for each field the member of the document that holds the field.
 
     ``names`` lists the fields, separated by spaces. An entry is ``field``, or ``field:member`` if the member has
     another name.

@@ -85,7 +85,7 @@ class JsonPlace:
         self.refuse(f"expected {expected}, found {_described(self.value)}")
 
     def fields(self, required: str, optional: str = "") -> dict[str, JsonPlace]:
-        """Return the fields of an object by name. The value is refused if it is no object with the right fields.
+        """Return the fields of an object by name. A value that is no object is refused.
 
         ``required`` and ``optional`` are names separated by spaces. Missing required fields and unknown fields are
         refused.

@@ -48,7 +48,7 @@ class NameScope:
 
 
 def resolve(expression: Expression, scope: NameScope) -> Expression:
-    """Replace each attribute by one that names its step. ``key`` and ``a.key`` become calls of the correlation key."""
+    """Assign each attribute to its step. ``key`` and ``a.key`` become calls of the correlation key."""
 
     def change(part: Expression) -> Expression | None:
         if isinstance(part, Attribute):
@@ -68,7 +68,7 @@ def resolve(expression: Expression, scope: NameScope) -> Expression:
 
 
 def check_references(expression: Expression, scope: NameScope) -> None:
-    """Refuse references of a resolved expression that are not visible, or have no meaning, at their place."""
+    """Refuse references that are not visible, or have no meaning, at their place in a resolved expression."""
     _check(expression, scope, None)
 
 

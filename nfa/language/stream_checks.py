@@ -50,8 +50,8 @@ class Notice:
 def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> None:
     """Refuse a pattern that waits for the end of a trace if nothing ends the traces of its stream.
 
-    ``has_trace_end`` says that end events or an idle timeout end them. ``has_closing`` says that a guard knows an event
-    after which the trace can have no event. Such an event decides a NOT, but does not end a GREEDY repetition.
+    ``has_trace_end`` says that end events or an idle timeout end the traces. ``has_closing`` says that a guard knows an
+    event after which the trace can have no event. Such an event decides a NOT, but does not end a GREEDY repetition.
     """
     if has_trace_end or pattern.has_window:
         return

@@ -294,8 +294,7 @@ class LaneOutput:
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return, for each of ``rows``, the index of the batch's event in the matcher's input.
 
-        The index is ``NIL`` for the passing of time. The end of an idle trace is a row of the batch, but counts as
-        passing time.
+        The index is ``NIL`` where time passed without an event, as at the end of an idle trace.
         """
         if not len(self.batch):
             return np.full(len(rows), NIL, np.int64)
@@ -413,7 +412,7 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """Summarise all early terminations before the last ``newest``: the first of each kind, and their number."""
+        """Yield the first early termination of each kind, and how many there are, without the last ``newest``."""
         rows = self.ending_rows[: self._older(newest)]
         firsts, kind = distinct_rows(rows[:, 1:])
         return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)

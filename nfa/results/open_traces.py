@@ -1,4 +1,4 @@
-"""What is stored of each open trace besides its monitor: key, times, number of events, and newest type."""
+"""The data of each open trace besides its monitor: key, times, number of events, and newest type."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class OpenTraces:
         return [names[number] for number in self._times.last[traces].tolist()]
 
     def count_by_last_type(self, traces: NDArray[np.int32]) -> dict[str, int]:
-        """Return the number of traces for each type of the newest event, which is empty if unknown.
+        """Return the number of traces by the type of their newest event. The type is empty if it is unknown.
 
         Only the open traces in ``traces`` are counted.
         """
@@ -142,7 +142,7 @@ class OpenTraces:
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
-        """Small parts are joined, so that there are only a few large parts."""
+        """Small arrays of keys are joined, so that there are only a few large arrays."""
         self._parts.append(keys.cast(pa.large_string()))
         self._place[traces] = np.arange(self._stored, self._stored + len(traces))
         self._stored += len(traces)
@@ -150,7 +150,7 @@ class OpenTraces:
             self._parts[-2:] = [pa.concat_arrays(self._parts[-2:])]
 
     def _forget_closed(self) -> None:
-        """This runs so rarely that its cost per opened trace is constant."""
+        """Keys of ended traces are dropped so rarely that the cost per opened trace is constant."""
         events = self._times.events
         traces = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
         self._parts = [self._joined().take(column_of(self._place[traces]))]

@@ -45,7 +45,7 @@ class Account:
 
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
-    """Return the accounts as arrays for a snapshot. The patterns follow one another in each array.
+    """Return the accounts as arrays for a snapshot, in the order of the patterns.
 
     The second array, with the work of each pattern, is left out if no pattern has work.
     """

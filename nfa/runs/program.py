@@ -110,7 +110,7 @@ class RunListening:
         return self.listening.cells_of_all(self.numbers[pattern], code) if self.numbers else [NO_CELL]
 
     def tested(self, pattern: int, atom: Atom, codes: Mapping[str, int]) -> Atom:
-        """Return a step of a pattern without those parts of its condition that the filter index already checks."""
+        """Return a step of a pattern without the conjuncts that the filter index already checks."""
         if not self.numbers or atom.is_any_type:
             return atom
         types = [codes[name] for name in dict.fromkeys(atom.types)]
@@ -464,7 +464,10 @@ class _Scopes:
         return ConditionScope(own=own_alias, atoms=atoms, repetitions=self._repetitions(place))
 
     def _repetitions(self, place: Sequence[int]) -> dict[str, int]:
-        """Return, for each alias, its innermost repetition that is among ``place``, the nodes around a condition."""
+        """Return, for each alias, the innermost repetition that contains both the alias and a condition.
+
+        ``place`` are the tree nodes around the condition.
+        """
         innermost: dict[str, int] = {}
         for number, atom in enumerate(self._outline.atoms):
             shared = set(self._outline.ancestors[number]).intersection(place)

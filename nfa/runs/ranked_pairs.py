@@ -21,7 +21,7 @@ from nfa.syntax import After
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPairs:
-    """The ranking and emission of matches that pairs have decided. ``state`` is changed in place.
+    """Ranks and emits the decided matches of pairs. ``state`` is changed in place.
 
     Attributes:
         found: Receives timeouts, and must have room for all runs of a pair.
@@ -205,8 +205,8 @@ class Ranked:
 
     Attributes:
         is_at_end: Whether the end of the input decides the match. Such a match is emitted after all others.
-        is_waited: Whether the match is decided only when no other event of its time can arrive. This is later than a
-            deadline at the same time.
+        is_waited: Whether the match is decided only when no other event of its time can arrive. A deadline at the same
+            time decides earlier.
     """
 
     run: int

@@ -125,7 +125,7 @@ def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
 
 
 def _by_depth(state: RunState) -> NDArray[np.int64]:
-    """Parents come before children."""
+    """Return the numbers of the nodes in use, parents before children."""
     used = np.flatnonzero(state.node_references > 0)
     depth = np.zeros(len(state.node_parent) + 1, np.int64)
     parents = state.node_parent[used].astype(np.int64)
@@ -138,7 +138,7 @@ def _by_depth(state: RunState) -> NDArray[np.int64]:
 
 
 def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """``used`` are the old numbers in the order of the dense new numbers. ``NIL`` remains ``NIL``."""
+    """The old number ``used[i]`` becomes ``i``, and ``NIL`` remains ``NIL``."""
     numbers = np.full(size + 1, NIL, np.int32)
     numbers[used] = np.arange(len(used), dtype=np.int32)
     return numbers
@@ -211,7 +211,7 @@ def _lengths(arrays: Arrays) -> NDArray[np.int32]:
 
 
 def _firsts(arrays: Arrays) -> NDArray[np.int64]:
-    """Among events of equal time, the event that was bound first counts."""
+    """Return the earliest event of each run. Among events of equal time, the event that was bound first counts."""
     events, parents, times = (arrays[name].tolist() for name in ("node_event", "node_parent", "event_time"))
     first: list[int] = []
     for event, parent in zip(events, parents, strict=True):
@@ -221,7 +221,7 @@ def _firsts(arrays: Arrays) -> NDArray[np.int64]:
 
 
 def _ends(arrays: Arrays, first: NDArray[np.int64], program: RunProgram) -> NDArray[np.int64]:
-    """Windows end as ``kernels.runs.windows`` computes."""
+    """Return the end of the window of each run, as ``kernels.runs.windows`` computes it."""
     patterns = np.repeat(arrays["pair_pattern"], arrays["pair_count"])
     within, column = program.within[patterns], program.deadline[patterns]
     is_endless, is_business = within == LATEST, column != NIL

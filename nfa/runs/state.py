@@ -43,7 +43,7 @@ ARENAS: Mapping[str, Arena] = {
     "run": Arena(_fields("run_", "bucket_"), tables.RUN_FREE, tables.RUNS),
     "pair": Arena(_fields("pair_"), tables.PAIR_FREE, tables.PAIRS),
 }
-"""The arenas of ``RunState`` by the first word of the names of their arrays."""
+"""The arenas of ``RunState``. The key of an arena is the first word of the names of its arrays."""
 
 
 def new_state(*, columns: int, leads: int, width: int) -> RunState:

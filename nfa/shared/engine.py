@@ -426,7 +426,7 @@ def _program_of(
 
 
 def _largest_group(program: Program) -> int:
-    """A group has the transitions with the same type or cell and the same pattern."""
+    """A group has all transitions of one pattern with the same type or cell."""
     places = np.arange(len(program.group_end))
     return int((program.group_end - places).max(initial=1))
 

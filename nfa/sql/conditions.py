@@ -275,7 +275,7 @@ class _Compiler:
         return [column.cast(kind) if column.type != kind else column for column in columns]
 
     def _content(self, expression: Expression) -> Any:
-        """The last value of the column is for a row that does not exist."""
+        """The result has a value for each row of the table, and a last value for a row that does not exist."""
         size = self.table.size + 1
 
         def read(leaf: Expression) -> Any:

@@ -145,7 +145,7 @@ def _rows(clause: Clause, table: SortedTable, conditions: Conditions) -> tuple[R
 
 
 def _within(clause: Clause, table: SortedTable) -> int:
-    """The unit is that in which the column of ORDER BY is compared."""
+    """Return WITHIN in the unit in which the column of ORDER BY is compared."""
     if clause.within is None:
         return int(tables.LONGEST)
     column = table.column(clause.order[0].column) if clause.order else None

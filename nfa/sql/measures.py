@@ -121,7 +121,7 @@ class Output:
         return pa.array(self.clause.variables).take(pa.array(labels, mask=~is_present))
 
     def _aggregate(self, aggregate: Aggregate, *, is_whole: bool = False) -> Any:
-        """Within an expression, ``min`` and ``max`` of decimals and uint64 become float64 and int64, for arithmetic."""
+        """As a part of an expression, ``min`` and ``max`` of decimals and uint64 are float64 and int64."""
         mask = self._label_mask(aggregate.labels)
         operands = [self._of_lines(operand) for operand in aggregate.operands]
         if operands and aggregate.name not in _WITH_NULLS:
@@ -270,7 +270,7 @@ def _unit(kind: Any) -> str:
 
 
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
-    """Other kinds than dates, times and durations remain int64 or float64."""
+    """Numbers become dates, times or durations if ``kind`` is one of these. Others remain int64 or float64."""
     column = pa.array(values, mask=is_null)
     if pa.types.is_date(kind):
         return column.view(pa.timestamp("us")).cast(kind)

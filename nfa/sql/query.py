@@ -24,7 +24,6 @@ class QueryShape:
     """The table that a query reads, and how the query may be divided.
 
     Attributes:
-        table: The table that the query reads.
         partition: The columns of PARTITION BY.
         is_whole: Whether ORDER BY or LIMIT needs the results of all partitions.
     """

@@ -1,7 +1,7 @@
 """The syntax tree of a query with ``MATCH_RECOGNIZE``, as frozen values. Equal queries have equal trees.
 
-Unresolved expressions contain ``Name`` and ``Call``. ``nfa.sql.resolving`` replaces these, so that each value says at
-which row of the match it is read (``At``). A label is the index of a variable of the pattern.
+Unresolved expressions contain ``Name`` and ``Call``. ``nfa.sql.resolving`` replaces these by values with the row of the
+match at which each value is read (``At``). A label is the index of a variable of the pattern.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Place:
         labels: The labels whose rows count, or None for all labels.
         is_first: Whether rows are counted from the first row onward. If false, they are counted from the last backward.
         offset: Number of rows with these labels to skip.
-        is_final: Whether the last row is the last of the whole match. If false, it is the current row.
+        is_final: Whether the last row is the last one of the whole match, and not the current row.
         physical: Number of rows by which to move afterwards in the partition: forward, or backward if negative.
     """
 

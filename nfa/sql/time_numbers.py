@@ -23,8 +23,8 @@ _MOST_NANOSECONDS = 2**63 - 1 - _RESERVED
 class TimeNumbers:
     """The columns and constants of times and intervals, in groups of values that conditions compare or add.
 
-    A group is in nanoseconds if one of its columns has nanoseconds, and otherwise in microseconds. A value too large
-    for int64 is replaced by a number that compares alike, or refused if it is added or subtracted.
+    A group is in nanoseconds if one of its columns has nanoseconds, and otherwise in microseconds. A number of
+    nanoseconds too large for int64 is replaced by a number that compares alike, or refused in sums and differences.
     """
 
     columns: list[Any] = field(default_factory=list)

@@ -60,8 +60,7 @@ class FinerTraces:
     def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
         """Return the finer traces that end because the traces of their correlation keys end.
 
-        ``homes`` are these correlation keys. ``rows`` has the row before which each of their traces ends, and must
-        ascend.
+        ``homes`` are these correlation keys. ``rows`` has the row before which each of these traces ends, ascending.
         """
         pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
         first = np.searchsorted(pairs[:, 0], homes, "left")
@@ -80,11 +79,11 @@ class FinerTraces:
 
 
 def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-    """Return the rows of a batch that have a finer key, because no key attribute is null.
+    """Return the rows of a batch in which no key attribute is null, rehashed by the finer key.
 
-    They are rehashed by this key. The result is the batch of these rows in order, the hash of each row's correlation
-    key, and each row's index in ``batch``. The new hash of a row covers the correlation key and all of ``keys``. Equal
-    numbers are equal keys, whatever their types. A number, a text and a boolean are always different keys.
+    The result is the batch of these rows in order, the hash of each row's correlation key, and each row's index in
+    ``batch``. The new hash of a row covers the correlation key and all of ``keys``. Equal numbers are equal keys,
+    whatever their types. A number, a text and a boolean are always different keys.
     """
     every = np.arange(len(batch))
     values_by_path = BatchColumns(batch).read(every, list(keys))

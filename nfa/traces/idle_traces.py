@@ -118,7 +118,7 @@ class IdleTraces:
         self._state = state
 
     def _make_room(self, rows: int) -> None:
-        """At most three quarters of the slots are in use after ``rows`` more rows."""
+        """After ``rows`` more rows, at most three quarters of the slots are in use."""
         state = self._state
         needed = len(self) + rows
         if 4 * needed > 3 * len(state.keys):

@@ -102,7 +102,7 @@ class Visits:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
-        """Return these visits with the monitor states of other traces, which their own traces follow.
+        """Return these visits with the monitor states of ``moves``, for traces that follow monitors of other traces.
 
         ``places`` has, for each row, its index in ``moves``. A row with ``NIL`` does not change the state of its trace.
         """
@@ -360,10 +360,10 @@ class TraceTable:
         return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
 
     def forget_idle(self, is_held: NDArray[np.bool_], start: int | None) -> None:
-        """Remove the open traces that differ in nothing from new traces.
+        """Remove the open traces that do not differ from new traces.
 
-        No engine retains data for such a trace, and its monitor is in the state ``start`` of a new trace. None accepts
-        any state. ``is_held`` has, by trace number, whether an engine retains data.
+        No engine retains data for such a trace, and its monitor is in the state ``start`` of a new trace. With None,
+        any state is accepted. ``is_held`` has, by trace number, whether an engine retains data.
         """
         keys, numbers, monitors = self.open_traces()
         idle = ~is_held[numbers] & (start is None or monitors == start)
