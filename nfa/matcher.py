@@ -113,7 +113,6 @@ class Matcher:
         return MatchOutput(()) if newest_us is None else self.pass_time(newest_us)
 
     def _set(self, options: LaneOptions) -> bool:
-        """Return whether the options differ from the previous ones."""
         if options == self._options:
             return False
         self._options = options

@@ -186,7 +186,6 @@ def _is_kept(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
 
 
 def _is_met(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
-    """An event does not meet partial matches that are finished, or that are found by a value."""
     trails = any(finish.negations or finish.slots for finish in automaton.finishes[state])
     return (len(_steps(p, state)) > 0 or trails) and not _is_found_by_value(p, state)
 

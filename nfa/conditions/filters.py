@@ -84,7 +84,6 @@ def _parsed_filter(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]
 
 
 def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, str | float]]:
-    """If the constant is on the left, the operator is mirrored."""
     mirrored = _MIRRORED.get(comparison.operator)
     for column, operator, other in (
         (comparison.left, comparison.operator, comparison.right),

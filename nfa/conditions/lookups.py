@@ -169,7 +169,6 @@ def _key_column(values: Values) -> pa.Array:
 
 
 def _whole(text: str) -> str | None:
-    """Return None for a text that contains half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

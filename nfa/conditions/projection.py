@@ -70,7 +70,6 @@ def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: 
 
 
 def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> list[Scalar] | None:
-    """The result is None unless the expression is a reference, a function of the event itself, or an aggregate."""
     match part:
         case Attribute():
             return [_normal(_raw(event, part)) for event in _newest(part, matches)]

@@ -444,7 +444,6 @@ class LaneOutput:
             )
 
     def _row_keys(self, rows: pa.Array) -> pa.Array | None:
-        """Keys are JSON objects. The result is None if no pattern has FOR EACH ROW."""
         names = self.batch.attributes.get(ROW)
         return None if names is None else row_keys(names.take(rows))
 

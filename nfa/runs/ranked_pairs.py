@@ -67,7 +67,6 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """Return the muted and expired runs, or all runs if the pair is finished."""
         state = self.state
         if state.pair_finished[pair]:
             return set(runs)

@@ -149,7 +149,6 @@ def _kind_of(name: str) -> str:
 
 
 def _read(arrays: Arrays, state: RunState) -> dict[str, NDArray[Any]]:
-    """The arrays have the shapes and types of the arrays in ``state``."""
     if "run_pair_work" not in arrays:  # the release that saved the state did not count work
         arrays = {**arrays, "run_pair_work": np.zeros(len(checked(arrays, "run_pair_trace", np.int32)), np.int64)}
     forms = {name: getattr(state, name)[:0] for name in _SAVED} | {"pair_last_us": np.zeros(0, np.int64)}

@@ -259,7 +259,6 @@ _EXTREMES: Mapping[str, Callable[..., Any]] = {"min": min, "max": max, "min_by":
 
 
 def _comparable(column: Any) -> list[Any]:
-    """Times and durations become whole numbers in their unit."""
     if not pa.types.is_temporal(column.type) or pa.types.is_interval(column.type):
         return list(column.to_pylist())
     return list(column.view(pa.int32() if column.type.bit_width == 32 else pa.int64()).to_pylist())
@@ -270,7 +269,6 @@ def _unit(kind: Any) -> str:
 
 
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
-    """Numbers become dates, times or durations if ``kind`` is one of these. Others remain int64 or float64."""
     column = pa.array(values, mask=is_null)
     if pa.types.is_date(kind):
         return column.view(pa.timestamp("us")).cast(kind)

@@ -69,7 +69,6 @@ def _subtract(left: Any, right: Any) -> Any:
 
 
 def _beside(operand: Any, other: Any) -> Any:
-    """A date beside an interval becomes its midnight."""
     return _as_timestamp(operand) if pa.types.is_duration(other.type) else operand
 
 

@@ -318,7 +318,6 @@ def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operat
 
 
 def _fits(value: Value, most: int | None) -> bool:
-    """``most`` is as in ``NEEDS_CONSTANTS``. Null always fits."""
     return value is None or (isinstance(value, str) if most is None else type(value) is int and abs(value) <= most)
 
 

@@ -102,7 +102,6 @@ def _check(clause: Clause) -> None:
 
 
 def _steps(node: Node) -> Sequence[int]:
-    """Patterns without a fixed number of rows are refused."""
     match node:
         case Labelled():
             return [node.label]
@@ -267,7 +266,6 @@ def _conjuncts(condition: Expression | None) -> Sequence[Expression]:
 
 
 def _types_of(condition: Expression) -> Sequence[str] | None:
-    """The result is None unless the condition is ``type = '…'`` or ``type IN (…)`` on the current row."""
     match condition:
         case At(content=Operation(name="=" | "in", operands=(Column(name="type"), *values)), place=place):
             if place == Place() and all(

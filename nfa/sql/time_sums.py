@@ -58,7 +58,6 @@ def _mirrored(bounds: _Bounds | None) -> _Bounds | None:
 
 
 def _combined(sign: int, first: _Bounds | None, second: _Bounds | None) -> _Bounds | None:
-    """Return None if the bounds are unknown or the result is no time."""
     if sign in _HULLS:
         return _hull(first, second)
     if first is None or second is None or sign not in (tables.ADD, tables.SUBTRACT):
