@@ -140,17 +140,12 @@ class Demo:
             self.on_progress(min(start + _BATCH, len(events)), len(events))
 
     def _run(self, events: list[Event], prune: Prune) -> StreamReport:
-        """Match the events in this process, without Spark and Redis."""
         patterns = [parse_pattern(text) for text in PATTERNS.values()]
         rules = replace(self.constraint_set, settings=replace(self.constraint_set.settings, prune=prune))
         declaration = StreamDeclaration(name=STREAM, end_events=tuple(sorted(rules.end_events)))
         return run_patterns(patterns, EventBatch.from_events(events), rules, declaration)
 
     def _drain(self, client: Client, received: Received, expected: int) -> None:
-        """Wait until every trace has ended and every alert has arrived.
-
-        Give up after three minutes without progress.
-        """
         latest, deadline = (-1, -1), 0.0
         while True:
             ended, alerts = progress = sum(_endings(client).values()), len(received.alerts)
@@ -196,7 +191,6 @@ def _endings(client: Client) -> dict[str, int]:
 
 
 def _examples(client: Client, most: int = 5) -> tuple[str, ...]:
-    """Return examples of early terminations in words, at most ``most``, with one for each pattern and reason."""
     examples: dict[str, str] = {}
     for ending in client.endings.list(most=500):
         text = f"{ending['pattern']} {ending['key']}: {ending['reason']}"

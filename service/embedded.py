@@ -181,7 +181,6 @@ class EmbeddedServer:
         return False
 
     def _running_or_launched(self) -> str:
-        """Return the URL of the folder's server. Launch a server if none is alive."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             record = self._read_record()

@@ -63,7 +63,6 @@ def _text(path: str, variable: str) -> str:
 
 
 def _unknown_names(values: Mapping[str, Any], model: type[BaseModel], above: str) -> Iterator[str]:
-    """Yield a sentence for each name that is not a setting."""
     for name, value in values.items():
         field = model.model_fields.get(name)
         if field is None:

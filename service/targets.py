@@ -156,7 +156,6 @@ def is_public(address: Address) -> bool:
 
 
 def _embedded_address(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address embedded in a mapped, 6to4 or NAT64 address, or None for other addresses."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address in _SIX_TO_FOUR:

@@ -56,7 +56,6 @@ class Decisions:
                 return
 
     def _stored_record(self, stream: str, name: str) -> DeciderRecord:
-        """Return the record of a decider. If the stored record is unreadable, return an empty record."""
         try:
             return self._store.get(stream, name)
         except RecordFormatError as error:

@@ -85,7 +85,6 @@ class Deliverer:
         return Outbound(self._settings.targets, connections=self._settings.concurrency, resolver=self._resolver)
 
     async def _start_due(self, outbound: Outbound, limit: int) -> set[asyncio.Task[None]]:
-        """Claim up to ``limit`` due deliveries and start their attempts. If Redis does not answer, pause instead."""
         if limit < 1:
             return set()
         lease_us = round((2 * self._settings.timeout_s + self._settings.lease_margin_s) * _SECOND_US)
@@ -98,7 +97,6 @@ class Deliverer:
         return {asyncio.create_task(self._deliver(outbound, delivery)) for delivery in claimed}
 
     def _claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
-        """Claim due deliveries. Webhooks whose digests are due get the digests into their queues first."""
         close = partial(self._close, now_us=now_us)
         return self._stores.deliveries.claim(now_us, lease_us, limit, close, self._report_unreadable)
 
@@ -106,7 +104,6 @@ class Deliverer:
         self._log.warning("delivery-unreadable", code=error.code, error=error.message)
 
     def _close(self, webhook_id: str, now_us: int) -> None:
-        """Queue a webhook's digest. If this fails, for example at a damaged record, postpone the digest by a minute."""
         try:
             close_digest(self._stores, webhook_id, now_us, self._report_unreadable)
             return
@@ -152,7 +149,6 @@ class Deliverer:
         log.info("delivery-settled", verdict=outcome.verdict, status=outcome.status, error=outcome.error)
 
     async def _settled_attempt(self, outbound: Outbound, delivery: Delivery) -> DeliveryOutcome:
-        """Make an attempt and store its outcome. Log an unexpected error and store it as a failed attempt."""
         try:
             outcome = await self._attempt(outbound, delivery)
             await asyncio.to_thread(self._stores.deliveries.settle, delivery, outcome)
@@ -175,14 +171,12 @@ class Deliverer:
         return self._outcome(delivery, reply)
 
     def _look_up(self, delivery: Delivery) -> tuple[RegisteredWebhook, bytes]:
-        """Return the webhook and the body of a delivery. Bodies of alerts are read from the alert log."""
         webhook = self._stores.webhooks.get(delivery.webhook)
         return webhook, self._stores.alerts.body(delivery.alert) if delivery.body is None else delivery.body.encode()
 
     async def _send_traced(
         self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes
     ) -> Reply:
-        """Send a delivery. If its result is traced, record the attempt in a new span."""
         if self._spans is None or delivery.traceparent is None:
             return await self._send(outbound, webhook, delivery, body, None)
         span = _attempt_span(self._spans, delivery, delivery.traceparent, webhook)

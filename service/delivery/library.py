@@ -272,7 +272,6 @@ def read_digest(document: Mapping[str, Any] | None) -> DigestRules | None:
 
 
 def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the rules of digests for a webhook or sink. By default, a bulk sink gets a digest every minute."""
     is_bulk = sink is not None and SINK_KINDS[sink["kind"]].is_bulk
     return {"every": "1 min"} if is_bulk and digest is None else digest
 

@@ -85,5 +85,4 @@ class ResultsFeed:
 
 
 def _cursor(places: Sequence[str]) -> str:
-    """Join the cursors of all kinds to a cursor of the feed. Numbers are in base 36, so that the text is short."""
     return re.sub("[0-9]+", lambda number: np.base_repr(int(number[0]), 36).lower(), "_".join(places))

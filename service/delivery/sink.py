@@ -196,7 +196,6 @@ def _last_request(alert: Mapping[str, Any], contexts: Iterable[RequestContext]) 
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
-    """Log a warning for each pattern that was given up in a trace, because matches in this trace are missing."""
     for row in dead_letters:
         letter = orjson.loads(row.body)
         if letter["code"] == "work-limit":

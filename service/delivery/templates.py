@@ -78,10 +78,6 @@ def _filled(part: Any, body: Mapping[str, Any], bytes_left: list[int]) -> Any:
 
 
 def _spend(bytes_left: list[int], text: str | bytes) -> Any:
-    """Subtract the length of a text from the remaining bytes, and return the text.
-
-    If no bytes remain, raise ``BodyTooLong``, so that filling stops early.
-    """
     bytes_left[0] -= len(text)
     if bytes_left[0] < 0:
         raise _too_long()

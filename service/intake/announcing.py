@@ -65,10 +65,6 @@ class Announcing:
         self._stores.announcements.append(stream, end, end.key)
 
     def _require_near(self, declaration: StreamDeclaration, subject: str, *times_us: int | None) -> None:
-        """Raise an error if a time is later than the latest time that an event of the stream may have at present.
-
-        ``subject`` is the announcement in words.
-        """
         latest_us = latest_of(declaration, self._clock.now_us())
         for time_us in times_us:
             if time_us is not None and time_us > latest_us:

@@ -144,10 +144,6 @@ def _refuse_retrieval(uri: str) -> NoReturn:
 
 
 def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
-    """Check the size and the references of a schema, and return the schema with the plan of its check.
-
-    The plan tells how many steps the check of an event may need.
-    """
     if not isinstance(schema, dict):
         raise SchemaRefused("a schema must be a JSON object")
     try:

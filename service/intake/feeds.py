@@ -89,7 +89,6 @@ def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Itera
 
 
 def _identity(folder: Path, name: str, stream: str, source: str) -> str:
-    """Return the id of the feed's checkpoint from the feed's folder. For a new feed, create the id."""
     path = folder / "feed.json"
     if not path.exists():
         with replacing(path) as file:
@@ -153,7 +152,6 @@ class FeedSink:
         self._take(portions[-1], mark, FeedMark(checkpoint=mark.checkpoint, batch=batch + 1))
 
     def _feed_mark(self, batch: int) -> FeedMark:
-        """Return the feed's mark. Raises ``FeedMisplaced`` if the mark is at an earlier micro-batch than ``batch``."""
         self.check()
         name = self._feed.name
         mark = self._patiently(lambda: self._marks.mark(name))
@@ -182,7 +180,6 @@ class FeedSink:
         return after
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Repeat a call, with pauses, as long as it raises a retryable error."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -218,7 +215,6 @@ def _portions(rows: Sequence[FeedRow], limits: Limits) -> Iterator[list[FeedRow]
 
 
 def _object(row: FeedRow) -> object:
-    """Return the decoded JSON of a row, or ``Unreadable`` with the reason."""
     text = row.body.decode(errors="replace")
     if row.fault is not None:
         return Unreadable(detail=row.fault, text=text)

@@ -51,7 +51,6 @@ def without_repetitions(
 
 
 def _source(value: object) -> str:
-    """Return the source of a CloudEvent, or an empty string for a plain object."""
     return str(value["source"]) if isinstance(value, Mapping) and "specversion" in value else ""
 
 

@@ -214,10 +214,6 @@ class Intake:
         return _sorted_out(objects, record.declaration, rules)[1]
 
     def _checks(self, record: StreamRecord) -> _Schemas | None:
-        """Return the schemas that a stream's events must match, or None if checks are off.
-
-        The schemas are compiled once per version.
-        """
         stream, use, since_ms = record.declaration.name, record.schemas, record.since_ms
         if not use.is_checked:
             return None
@@ -260,7 +256,6 @@ class Intake:
 def _sorted_out(
     objects: Sequence[object], declaration: StreamDeclaration, rules: _Rules
 ) -> tuple[EventBatch, tuple[RejectedEvent, ...]]:
-    """Split a batch into valid events and rejections."""
     schemas, latest_us = rules.schemas, latest_of(declaration, rules.now_us)
     if schemas is None and (rules.shape == "any" or _are_cloudevents(objects)):
         batch = parse_columns(objects, declaration)

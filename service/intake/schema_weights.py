@@ -238,7 +238,6 @@ class Weights:
 
 
 def _object_weight(part: Mapping[str, Any], inner: Weight) -> Weight:
-    """Return the cost of a schema object. ``inner`` is the cost of its parts."""
     per_value, per_character = inner.per_value, inner.per_character
     per_character += sum(name in part for name in _BY_CHARACTER)
     per_value += sum(len(orjson.dumps(part[name])) // _BYTES_OF_A_STEP + 1 for name in _COMPARED if name in part)

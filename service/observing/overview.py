@@ -117,7 +117,6 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
 
 
 def _total(values: Sequence[int | None]) -> int | None:
-    """Return the sum of the values that shards reported, or None if no shard reported one."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

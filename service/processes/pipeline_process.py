@@ -115,10 +115,6 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
 
 
 def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:
-    """Return a function that stores the state of Spark's executors, at most every few seconds.
-
-    If ``is_needed`` is False, the function does nothing.
-    """
     due = [0.0]
 
     def look() -> None:

@@ -115,7 +115,6 @@ class _Child:
     is_up: bool = True
 
     def failed(self, name: str, now: float, *, status: int | None = None, reason: str = "") -> Death:
-        """Plan the next start of a process that has ended or could not be started. Returns the death to be reported."""
         was_steady = not reason and now - self.started_at > _STEADY_S
         self.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * self.pause_s, _LONGEST_PAUSE_S)
         self.due_at = now + self.pause_s
@@ -200,7 +199,6 @@ class Supervisor:
             rotate(child.log_file, self.settings.log_file_bytes)
 
     def _tend_server(self, server: EmbeddedServer, child: _Child, now: float) -> None:
-        """Check the private server, and restart it once its pause is over."""
         try:
             if child.is_up and server.running_url() is None:
                 child.is_up = False

@@ -21,11 +21,6 @@ from streams import Clock, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """The parts from which a stream's constraint set is made.
-
-    These are the hand-written constraints, the notices about them, and the workflow that the stream follows.
-    """
-
     own: ConstraintSet
     notices: tuple[str, ...]
     derived: Derived | None
@@ -172,10 +167,6 @@ class ConstraintSets:
         return self.derived(following)
 
     def _with_workflow(self, parts: _Parts, registered: RegisteredConstraints | None) -> _Parts:
-        """Return the parts of a stream's constraint set, to which the workflow that the stream follows is added.
-
-        If the stream follows none, the parts are unchanged.
-        """
         if registered is None or registered.following is None:
             return parts
         return replace(parts, derived=self.derived(registered.following), mode=registered.following.mode)
@@ -195,10 +186,6 @@ class ConstraintSets:
         return self._report(record, is_new=is_new)
 
     def _draft(self, declaration: StreamDeclaration, parts: _Parts) -> ConstraintsDraft:
-        """Build the constraint set to be registered from its parts, and check it.
-
-        The errors are those of ``upload`` and ``follow``.
-        """
         constraint_set = effective_set(parts.own, declaration, parts.derived, parts.mode)
         self._check_types(constraint_set)
         check_set(constraint_set)
@@ -239,16 +226,11 @@ class ConstraintSets:
 
 
 def _following(registered: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:
-    """Return the parts of a stream's constraint set once the stream follows the workflow ``derived``."""
     parts = _Parts(own=ConstraintSet(), notices=(), derived=None) if registered is None else _hand_written(registered)
     return replace(parts, derived=derived, mode=parts.mode if mode is None else mode)
 
 
 def _hand_written(registered: RegisteredConstraints) -> _Parts:
-    """Return the parts of the current set without its workflow.
-
-    They are the hand-written constraints, their notices, and the mode in which the stream follows its workflow.
-    """
     mode: FollowMode = "auto" if registered.following is None else registered.following.mode
     written = parse_constraints(registered.written)
     return _Parts(own=written.constraint_set, notices=written.notices, derived=None, mode=mode)
@@ -263,10 +245,6 @@ def _left_out_notice(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 
 def _one_stream(requested: str | None, document_stream: str | None) -> str:
-    """Return the stream that the caller or the document names.
-
-    Raises ``StreamMissing`` if neither names a stream, or if the two differ.
-    """
     if requested is not None and document_stream not in (None, requested):
         raise StreamMissing(
             f"the document is for the stream {document_stream!r}, the query says {requested!r}; name one"

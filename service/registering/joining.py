@@ -142,7 +142,6 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _automaton_form(automaton: ProcessAutomaton | None) -> Any:
-    """Return an automaton in the form that it has in a constraint document, or None if there is no automaton."""
     if automaton is None:
         return None
     bare = following(

@@ -167,7 +167,6 @@ class OperatorLibrary:
         self._registry.operators(kind).remove(name, condition, self._remove_inner)
 
     def _remove_inner(self, deleted: RegisteredOperator) -> None:
-        """Remove the inner streams that connect the parts of a deleted operator."""
         remove_inner(self._stores, {part.into for part in deleted.parts})
 
     def _parts(self, kind: DocumentKind, definition: Definition) -> tuple[OperatorPart, ...]:
@@ -184,7 +183,6 @@ class OperatorLibrary:
 
 
 def _since(record: RegisteredOperator) -> str:
-    """Return a sentence that says since when, and since which version, an operator holds its state."""
     if record.state != "active":
         return f"It is {record.state}, and holds nothing."
     if not record.is_continued:

@@ -163,20 +163,17 @@ class Registration:
         self._stores.registry.pattern_operators.remove(name, condition, self._end_alerts)
 
     def _complete_removal(self, stream: str) -> None:
-        """Remove what the script that removes a stream leaves behind: promises, hourly counts and open incidents."""
         if self._stores.registry.removal.is_removed(stream):
             self._stores.derived.forget(stream)
             self._stores.hours.forget(stream)
         self._end_alerts_on(stream)
 
     def _end_alerts_on(self, stream: str) -> None:
-        """Close the incidents of all patterns that were deleted with a stream, and remove their inner streams."""
         for record in self._stores.registry.pattern_operators.ever():
             if record.stream == stream and not record.is_active:
                 self._end_alerts(record)
 
     def _end_alerts(self, deleted: RegisteredPattern) -> None:
-        """Request that the incidents of a deleted pattern are closed, and remove its inner streams."""
         with suppress(UnknownStream):  # the deletion is already complete
             IncidentLibrary(self._stores, self._clock).close_all(deleted.name)
         suppression = deleted.body.get(SUPPRESSION) or {}

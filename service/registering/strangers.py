@@ -146,7 +146,6 @@ def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
 
 
 def _of_list(attribute: Attribute, items: tuple[str, ...]) -> Notice:
-    """Return the notice that an attribute is always null, because it is read from a list instead of its elements."""
     whole, owner = ".".join(items), "" if attribute.of is None else f"{attribute.of}."
     rest = ".".join(attribute.path[len(items) :])
     return Notice(
@@ -199,7 +198,6 @@ class _Attributes:
         return path[: lengths.pop()] if len(lengths) == 1 and 0 not in lengths else ()
 
     def names(self, types: tuple[str, ...]) -> set[str]:
-        """Return the names of attributes in the first events of the given types."""
         return {name for text in self._of(types)[:_MOST_EXAMINED].to_pylist() for name in orjson.loads(text)}
 
     def _of(self, types: tuple[str, ...]) -> pa.Array:

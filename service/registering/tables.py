@@ -189,7 +189,6 @@ class TableLibrary:
         self.store.remove(name, condition, required)
 
     def _require_rows(self, users: Iterable[tuple[RegisteredOperator, Lookup]], tables: Tables) -> None:
-        """Raise ``TooManyRows`` if a table is too large for an operator that runs once per row."""
         for user in _distinct((user, lookup) for user, lookup in users if lookup.keys is None):
             KINDS_BY_NAME[user.kind].require_rows(user.definition, tables)
 
@@ -210,7 +209,6 @@ class TableLibrary:
         return Tables(self.store.files).with_version(record.table, self.store.changes(record))
 
     def _users_of(self, name: str) -> list[tuple[RegisteredOperator, Lookup]]:
-        """Return the operators that look up a table, each with its lookup. Retired operators are left out."""
         return [
             (operator, lookup)
             for operator in self._registry.every_operator()

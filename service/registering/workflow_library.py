@@ -267,10 +267,6 @@ class WorkflowLibrary:
             ) from error
 
     def _check_followers(self, upload: ModelUpload, derived: Derived) -> None:
-        """Raise an error if a stream would refuse to follow the uploaded version.
-
-        The streams are those that follow the workflow, and the one that the upload names.
-        """
         modes = {follower.stream: follower.mode for follower in self._followers(upload.name)}
         if upload.stream is not None:
             modes[upload.stream] = upload.mode
@@ -295,7 +291,6 @@ class WorkflowLibrary:
         return is_changed
 
     def _is_replaced(self, derived: Derived) -> bool:
-        """Return whether a workflow has a later version than ``derived``."""
         current = self._stores.workflows.find(derived.workflow)
         return current is not None and current.version > derived.version
 
@@ -333,7 +328,6 @@ class WorkflowLibrary:
         return followers[0]
 
     def _events(self, stream: str, key: str) -> list[tuple[int, str]]:
-        """Return times and types of a transaction's events that are still in the log, sorted by time."""
         log = self._stores.log
         hashed = key_hash(key)
         events: list[tuple[int, str]] = []
@@ -347,14 +341,12 @@ class WorkflowLibrary:
 
 
 def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOptions:
-    """Return the options for reading a model. Runs of white space in the mapping's names are collapsed."""
     return ReadOptions(
         process=process, mapping={" ".join(task.split()): event_type for task, event_type in mapping.items()}
     )
 
 
 def _unversioned(upload: ModelUpload, compiled: CompiledWorkflow, now_us: int) -> RegisteredWorkflow:
-    """Return the record of an uploaded workflow, to which the store assigns a version later."""
     model, extraction = compiled.model, compiled.extraction
     noticed = frozenset(map(str, model.notices))
     summary = WorkflowSummary(

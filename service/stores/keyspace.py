@@ -151,7 +151,6 @@ def _parts(groups: Iterable[tuple[bytes, ...]]) -> Iterator[tuple[bytes, ...]]:
 
 
 def _flat(reply: Any) -> tuple[bytes, ...]:
-    """Convert the reply of a scan command to the form of ``KeyPart.values``."""
     if isinstance(reply, dict):
         return tuple(word for pair in reply.items() for word in pair)
     if reply and isinstance(reply[0], tuple):

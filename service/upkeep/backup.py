@@ -135,7 +135,6 @@ def look_into(path: Path) -> BackupContent:
 
 
 def _progress(keyspace: Keyspace) -> list[dict[bytes, bytes]]:
-    """Return the counts of appended entries and the matched positions of shards."""
     hashes = [[value for part in keyspace.read(key) for value in part.values] for key in _PROGRESS_KEYS]
     return [dict(zip(values[::2], values[1::2], strict=True)) for values in hashes]
 
@@ -161,7 +160,6 @@ def _make_room(settings: Settings, stores: Stores, clock: Clock, *, replace: boo
 
 
 def _require_outside(settings: Settings, path: Path) -> None:
-    """Raise ``BackupRefused`` if a backup file is below a folder that a restoration deletes."""
     parents = [parent for place in (path.absolute(), path.resolve()) for parent in place.parents if parent.exists()]
     for folder in [*_state_folders(settings), settings.data_dir / "handover"]:
         if folder.is_dir() and any(parent.samefile(folder) for parent in parents):
@@ -169,7 +167,6 @@ def _require_outside(settings: Settings, path: Path) -> None:
 
 
 def _state_folders(settings: Settings) -> list[Path]:
-    """Return the existing folders with checkpoints and saved states."""
     folders = [*settings.data_dir.glob(_CHECKPOINTS), *filter(None, [_snapshot_folder(settings)])]
     return [folder for folder in folders if folder.is_dir()]
 

@@ -79,7 +79,6 @@ class KafkaSink:
             raise SendFailed(f"the brokers did not take it: {failures[0] if failures else 'no answer in time'}")
 
     def _producer(self, client: Any, item: Item, sending: Sending) -> Any:
-        """Return the producer of the sink, which is reused until the settings of the sink change."""
         settings = self._settings(item, sending.timeout_s)
         producer_key = item.sink, *(f"{member}={value}" for member, value in sorted(settings.items()))
         producer = sending.clients.get(producer_key)

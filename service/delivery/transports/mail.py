@@ -87,7 +87,6 @@ class MailSink:
             structlog.get_logger(__name__).warning("recipients-refused", webhook=item.sink, recipients=sorted(refused))
 
     def _connected(self, address: str, timeout_s: float) -> smtplib.SMTP:
-        """Connect to an address of the host with TLS, and verify the certificate for the host's name."""
         context, is_direct = tls_context(), self.security == "tls"
         server = smtplib.SMTP_SSL(timeout=timeout_s, context=context) if is_direct else smtplib.SMTP(timeout=timeout_s)
         server._host = self.host  # type: ignore[attr-defined] # the name to verify, as the address was resolved before
@@ -125,7 +124,6 @@ def _subject(body: dict[str, Any]) -> str:
 
 
 def _content(body: dict[str, Any]) -> str:
-    """Format a result as text: the reason, if the result has one, and all members as JSON."""
     words = [str(body[name]) for name in ("why", "reason") if body.get(name)]
     return "\n\n".join([*words, orjson.dumps(body, option=orjson.OPT_INDENT_2).decode()]) + "\n"
 

@@ -100,7 +100,6 @@ def _results(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _written(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
-    """Write a file. It appears under its name only after it is complete and synced to disk."""
     draft, path = folder / f".{name}.{uuid4().hex}", folder / name
     try:
         with draft.open("wb") as file:

@@ -240,7 +240,6 @@ class DeliveryStore:
         now_us: int,
         report: Callable[[RecordFormatError], object],
     ) -> list[Delivery]:
-        """Decode pairs of an id and a record. Abandon and report the deliveries that cannot be decoded."""
         deliveries = []
         for id_, record in entries:
             try:
@@ -268,7 +267,6 @@ class DeliveryStore:
         )
 
     def _settled(self, webhook_id: str, **inputs: ScriptInput) -> bool:
-        """Run the script that records an outcome. Return False if the script ignored the outcome, otherwise True."""
         settings = self._settings
         is_counted = self._settle(
             **_keys_of(webhook_id, "waiting sending collected stats circuit log given_up given_up_records"),
@@ -363,7 +361,6 @@ class DeliveryStore:
 
 
 def _readable(ids: Sequence[bytes], records: Sequence[bytes | None]) -> Iterator[Delivery]:
-    """Yield the deliveries whose records can be decoded."""
     for id_, record in zip(ids, records, strict=True):
         with suppress(RecordFormatError):
             if record is not None:

@@ -147,7 +147,6 @@ class Webhooks(list[RegisteredWebhook]):
 
     @cached_property
     def _kinds_by_key(self) -> frozenset[str]:
-        """The kinds of results that at least one webhook filters by key."""
         return frozenset(kind for webhook in self if webhook.key is not None for kind in webhook.kinds)
 
 

@@ -56,7 +56,6 @@ class Announcements:
     def _call_script(
         self, script: Callable[..., Any], stream: str, key: str | None, arguments: Mapping[str, ScriptInput]
     ) -> tuple[Any, int]:
-        """Call a script for every shard, or only for that of ``key``. Return its reply and the number of shards."""
         reached = 0
 
         def send(shards: int) -> Any:

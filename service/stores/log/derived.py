@@ -169,7 +169,6 @@ class DerivedEventStore:
     def _state(
         self, parts: Mapping[str, Sequence[DerivedPart]]
     ) -> tuple[Mapping[str, _StreamState], Mapping[int, str]]:
-        """Read the state of the derived streams, and the position up to which each shard is matched."""
         shards = sorted({part.shard for stream_parts in parts.values() for part in stream_parts})
         reply = cast(
             "list[Any]",
@@ -221,10 +220,6 @@ class DerivedEventStore:
 
 
 def _chunk(stream: str, state: _StreamState, parts: Sequence[DerivedPart], events_left: int) -> _Chunk:
-    """Build the next chunk of a stream, which covers at most ``events_left`` events.
-
-    The new marks include events that are not appended because they belong to a former stream of the same name.
-    """
     moves: dict[int, _Move] = {}
     batches: list[EventBatch] = []
     size, is_last = 0, True

@@ -184,7 +184,6 @@ class EventLog:
         )
 
     def _send(self, submission: Submission) -> tuple[Sequence[_Part], Any]:
-        """Divide a submission into parts and send them to the script. Return the parts and the script's reply."""
         routes = self._routes.get(submission.stream, ())
         parts: list[_Part] = []
 

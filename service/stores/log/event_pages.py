@@ -87,7 +87,6 @@ class _Place:
 
     @property
     def next_id(self) -> str:
-        """The lower bound of entry ids for the Redis command that continues reading at this place."""
         milliseconds, number = self.order
         return f"{'(' if self.rows is None else ''}{milliseconds}-{number}"
 
@@ -109,7 +108,6 @@ class _Cursor:
         return cls(_Place((milliseconds, number), None if rows == _WHOLE else rows), shard)
 
     def place_of(self, shard: int) -> _Place:
-        """Return the place in one shard that corresponds to this cursor."""
         if shard == self.shard:
             return self.place
         milliseconds, number = self.place.order
@@ -164,7 +162,6 @@ class _Page:
         self.cursor = str(_Cursor(place, shard))
 
     def take(self, entry: _Entry, event_filter: EventFilter, limit: int) -> None:
-        """Add the events of an entry that a filter selects to the page, until the page has ``limit`` events."""
         place, batch = self.places[entry.shard], entry.events(event_filter)
         if batch is not None:
             rows = _rows(batch, event_filter, (place.rows or 0) if place.order == entry.order else 0)
@@ -250,21 +247,18 @@ class LogEventPages:
         return Page(items=newest, cursors=[cursor] * len(newest), after=cursor)
 
     def _shards(self, event_filter: EventFilter, shards: Sequence[int]) -> list[int]:
-        """Return those of ``shards`` that may have events with the filter's key."""
         if event_filter.key is None:
             return list(shards)
         homes = set(self._layout.known().homes(key_hash(event_filter.key)))
         return [shard for shard in shards if shard in homes]
 
     def _first_pages(self, page: _Page, shards: Sequence[int], count: int) -> list[_Read]:
-        """Read the next ``count`` entries of each shard in one round trip."""
         pipe = self._client.pipeline(transaction=False)
         for shard in shards:
             pipe.xrange(log_key(shard), min=page.places[shard].next_id, count=count)
         return cast("list[_Read]", pipe.execute())
 
     def _after(self, shard: int, entries: _Read, count: int) -> Iterator[_Entry]:
-        """Yield ``entries``, which were read already, and then the entries after them, ``count`` in each request."""
         while entries:
             for position, fields in entries:
                 yield _Entry(position_order(position.decode()), shard, fields)
@@ -309,7 +303,6 @@ def _trimmed_us(places: Sequence[_Place], shard_ranges: Sequence[tuple[bytes, by
 
 
 def _rows(batch: EventBatch, event_filter: EventFilter, begin: int) -> NDArray[np.int64]:
-    """Return the numbers of the rows of a batch that a filter selects, from the row ``begin`` on."""
     rows = np.arange(begin, len(batch))
     if event_filter.key is not None:
         rows = rows[batch.key_hashes[rows] == key_hash(event_filter.key)]

@@ -182,7 +182,6 @@ class Operators(Records[RegisteredOperator]):
     def _registered(
         self, stream: str, draft: OperatorDraft, now_us: int, stored: RegisteredOperator | None
     ) -> Change | None:
-        """Return the change that registers a draft in place of the stored record, or None if nothing changes."""
         current = stored if stored is not None and stored.is_active else None
         draft.condition.check_record(current)
         if current is not None:
@@ -213,11 +212,6 @@ class Operators(Records[RegisteredOperator]):
     def _first_control(
         self, record: RegisteredOperator, start: Start, running: RegisteredOperator | None
     ) -> ControlRecord | None:
-        """Return the control record for registering a version.
-
-        If the version is active, the control record starts it. If only the former version is active, the control record
-        pauses the former version. Otherwise return None.
-        """
         if record.state == "active":
             return self._on(record, start)
         return self._pause(record.name) if running is not None and running.state == "active" else None
@@ -258,11 +252,6 @@ class Operators(Records[RegisteredOperator]):
             raise self._elsewhere(message, record)
 
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
-        """Return how the next version starts.
-
-        If both the former version ``running`` and the next version are active, the draft decides. Otherwise the next
-        version starts ``fresh``, which means without the former version's state.
-        """
         if running is None or (running.state, draft.state) != ("active", "active"):
             return "fresh"
         if (start := draft.start_after(running)) == "fresh":
@@ -277,7 +266,6 @@ class Operators(Records[RegisteredOperator]):
         return start
 
     def _same_change(self, record: RegisteredOperator, draft: OperatorDraft) -> Change | None:
-        """Return the change of severity or state that an otherwise equal draft requests, or None for no change."""
         graded = replace(record, severity=draft.severity or record.severity)
         if record.state == "draft" and draft.state == "paused":
             return self._change(replace(graded, stage="running", is_paused=True), None)
@@ -288,7 +276,6 @@ class Operators(Records[RegisteredOperator]):
         return None if graded == record else self._change(graded, None)  # the log does not have the severity
 
     def _moved_change(self, record: RegisteredOperator, action: Action, now_us: int | None = None) -> Change | None:
-        """Return the change that an action causes, or None if the operator is in the resulting state already."""
         after = moved(record, action, now_us)
         if after == record:
             return None
@@ -375,7 +362,6 @@ def _part_change(part: OperatorPart, control: ControlRecord | None, route: str) 
 
 
 def _part_control(control: ControlRecord | None, part: OperatorPart, version: int) -> ControlRecord | None:
-    """Rewrite the control record of an operator for one of its parts. Return None if the part gets no record."""
     if isinstance(control, OperatorOn):
         return OperatorOn(part.definition(version), control.start)
     if isinstance(control, OperatorPause | OperatorOff):

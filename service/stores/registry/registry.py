@@ -315,7 +315,6 @@ class ConstraintSets(Records[RegisteredConstraints]):
 def _next_constraints(
     stream: str, registered: RegisteredConstraints | None, draft: ConstraintsDraft, now_us: int
 ) -> Change | None:
-    """Return the change to the next version of a constraint set, or None if the draft equals the registered set."""
     if registered is not None and registered.equals(draft):
         return None
     version = 1 if registered is None else registered.version + 1

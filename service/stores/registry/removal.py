@@ -128,7 +128,6 @@ class StreamRemoval:
         return self._client.hget(ROUTES_KEY, stream) == GONE
 
     def _checked(self, stream: str, condition: Condition) -> bytes:
-        """Return the record of a stream as stored. Raise an error if it is missing or fails the caller's condition."""
         body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
         if body is None:
             raise UnknownStream.named(stream)
@@ -136,7 +135,6 @@ class StreamRemoval:
         return body
 
     def _mentions(self, stream: str) -> _Records:
-        """Return every record that contains a stream's name, by hash and field."""
         mentions: dict[tuple[str, str], bytes] = {}
         for key in _EXAMINED:
             records = cast("dict[bytes, bytes]", self._client.hgetall(key))
@@ -148,7 +146,6 @@ class StreamRemoval:
         return decider_fields(stream, [field.decode() for field in fields])
 
     def _planned(self, stream: str, mentions: _Records) -> _Removal:
-        """Plan a removal from the records that contain the stream's name."""
         removed = [
             (STREAM_VERSIONS_KEY, version_of(stream, 1)),
             (DUPLICATES_KEY, stream),

@@ -190,7 +190,6 @@ class TableStore(Records[RegisteredTable]):
         )
 
     def _every_version(self) -> list[RegisteredTable]:
-        """Return all retained versions of all tables, sorted by name and version."""
         versions = [self.read(body, field) for field, body in self._book.all(self.versions_key)]
         return sorted(versions, key=lambda version: (version.name, version.version))
 

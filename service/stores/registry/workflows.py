@@ -123,7 +123,6 @@ class WorkflowStore(Records[RegisteredWorkflow]):
     def _equals(
         self, registered: RegisteredWorkflow, workflow: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any]
     ) -> bool:
-        """Return whether a stored and an uploaded workflow are equal, except for version and time of registration."""
         if replace(workflow, version=registered.version, registered_us=registered.registered_us) != registered:
             return False
         stored = self._client.hget(WORKFLOW_FINDINGS_KEY, _field(registered))

@@ -271,7 +271,6 @@ class AlertStore:
         )
 
     def _marked(self, stored: Iterator[StoredAlert], alert_filter: AlertFilter, limit: int) -> Iterator[_PlacedAlert]:
-        """Yield pairs of an alert's number and the alert. Add the acknowledgement to an acknowledged alert."""
         is_plain = alert_filter == AlertFilter(stream=alert_filter.stream, pattern=alert_filter.pattern)
         while alerts := list(islice(stored, limit if is_plain else _PAGE_ALERTS)):
             acknowledgements = self.marks.acknowledgements([alert.id for alert in alerts])
@@ -331,7 +330,6 @@ class AlertStore:
 
 
 def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], writing: Writing) -> bytes:
-    """Encode what the script has to know about a chunk. ``by_stream`` has the indexes of each stream's rows."""
     counts, lost = (
         Counter(row.counter for row in group) for group in (rows, [row for row in rows if _is_lost(row.body)])
     )
@@ -372,6 +370,5 @@ def _is_lost(body: bytes) -> bool:
 
 
 def _index(stream: str | None, pattern: str | None) -> str:
-    """Return the Redis key of the index to read: that of the pattern, or else of the stream, or else of all alerts."""
     kind, name = ("stream", stream) if pattern is None else ("pattern", pattern)
     return INDEX_KEY if name is None else f"{INDEX_KEY}:{kind}:{name}"

@@ -81,7 +81,6 @@ class IncidentStore:
         ]
 
     def _listed(self, begin: Cursor) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield pairs of an incident's number and the incident, after the cursor ``begin`` and in its order."""
         is_upward = begin.order == "asc"
         read_range = self._client.zrangebyscore if is_upward else self._client.zrevrangebyscore
         end = "+inf" if is_upward else "-inf"

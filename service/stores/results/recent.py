@@ -232,6 +232,5 @@ def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str
 
 
 def _next_count(count: int, page: _Entries, rows: int) -> int:
-    """Return how many entries to read next for about ``rows`` records. ``page`` are the last ``count`` entries."""
     size = sum(int(fields.get(b"rows", 1)) for _, fields in page)
     return max(1, count * rows // size)

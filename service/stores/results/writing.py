@@ -67,7 +67,6 @@ class Writing:
         return [{"id": delivery.id, "record": delivery.record(0).decode()} for delivery in deliveries]
 
     def _deliveries(self, kind: ResultKind, row: OutputRow, body: str | None) -> Iterator[Delivery]:
-        """Yield the deliveries of a row, one for each webhook that selects the row."""
         name, severity = row.subject or None, self._severity(row.subject)
         for webhook in Webhooks.of(self.webhooks).wanting(kind.delivered_as, row.stream, name, severity, row.body):
             mark = COLLECTED if webhook.collects(name, severity) else ""
@@ -88,7 +87,6 @@ class Writing:
 
 
 def _receiver_body(kind: ResultKind, body: bytes) -> bytes:
-    """Return the body to deliver: the stored body, and the member ``type`` for an early termination."""
     return b'{"type":"%b",' % kind.delivered_as.encode() + body[1:] if kind.name == "ending" else body
 
 
