@@ -75,9 +75,9 @@ class DemoResult:
 class Demo:
     """A run of the demo.
 
-    ``on_alert`` receives each alert that arrives by webhook, ``on_progress`` the number of sent events and the number
-    of all events. ``say`` receives the messages for the user. ``on_wait`` receives, a few times a second, a description
-    of what the demo waits for. ``stay`` receives the result while the service and its console are still running.
+    ``on_alert`` receives each alert that arrives by webhook. ``on_progress`` receives the number of sent events and the
+    number of all events. ``say`` receives the messages for the user. ``on_wait`` receives, a few times a second, a
+    description of what the demo waits for. ``stay`` receives the result while the service and its console still run.
     """
 
     orders: int
@@ -119,10 +119,7 @@ class Demo:
         return list(generate_events(workload, _SEED))
 
     def _register(self, client: Client, url: str) -> str:
-        """Declare the stream, upload its constraints, and register the patterns and the webhook.
-
-        Returns the signing secret.
-        """
+        """Return the webhook's signing secret."""
         client.post("/streams", {"name": STREAM, "end_events": sorted(self.constraint_set.end_events)})
         if self.stay is not None:
             add_aggregate(client, STREAM)

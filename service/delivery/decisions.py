@@ -26,9 +26,9 @@ _Observed: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
 class Decisions:
     """Passes the observations of shards to deciders, and appends the deciders' decisions to the log.
 
-    A decider gets each observation at most once, even if a micro-batch is written again, or by two drivers at the same
+    A decider gets each observation at most once, even if a micro-batch is written twice, or by two drivers at the same
     time. While the log is being resharded, observations are dropped, because a missing observation never makes a
-    result wrong. Other errors of Redis stop the pipeline.
+    result wrong. Errors of Redis stop the pipeline.
     """
 
     def __init__(self, store: DeciderStore, clock: Clock) -> None:
@@ -63,11 +63,7 @@ class Decisions:
             return self._store.unread(stream, name)
 
     def _decided(self, stream: str, name: str, before: DeciderRecord, unread: _Observed) -> bool:
-        """Pass the unread summaries to a decider, and store its new state. If a decision is due, store it as well.
-
-        Store nothing and return False if the decider is no longer in the state ``before``, because another driver has
-        changed it.
-        """
+        """Return False and store nothing if another driver has changed the decider since ``before`` was read."""
         decider = decider_kind(name).load(before.state)
         decider.observe([summary for _, summary in unread])
         now_us = self._clock.now_us()

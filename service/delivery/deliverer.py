@@ -118,10 +118,7 @@ class Deliverer:
     async def _pause(
         self, stop: asyncio.Event, running: set[asyncio.Task[None]], *, is_idle: bool
     ) -> set[asyncio.Task[None]]:
-        """Return the attempts that have ended, or raise the error of a failed attempt.
-
-        If no more attempts can be started now, first wait until an attempt ends or the next poll of the queue is due.
-        """
+        """Return the ended attempts. If no attempt can start now, first wait until one ends or the next poll is due."""
         if is_idle or len(running) >= self._settings.concurrency:
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait(
@@ -136,7 +133,7 @@ class Deliverer:
         return ended
 
     async def _deliver(self, outbound: Outbound, delivery: Delivery) -> None:
-        """Make an attempt and store its outcome. If this fails, the delivery is due again when its lease expires."""
+        """If the outcome of an attempt cannot be stored, the delivery is due again when its lease expires."""
         log = self._log.bind(webhook=delivery.webhook, alert=delivery.alert)
         try:
             outcome = await self._settled_attempt(outbound, delivery)
@@ -259,7 +256,7 @@ class Deliverer:
 
 
 def _attempt_span(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
-    """Start the span of an attempt. It contains only the host of the webhook's URL, because the rest may be secret."""
+    """The span contains only the host of the webhook's URL, because the rest may be secret."""
     attributes: dict[str, str | int | bool] = {
         "forestall.webhook.id": webhook.id,
         "forestall.alert.id": delivery.alert,

@@ -232,11 +232,7 @@ class WebhookLibrary:
         return Redelivery(queued=queued, remaining=remaining)
 
     def _check(self, webhook: RegisteredWebhook, former: RegisteredWebhook | None) -> None:
-        """Validate a webhook.
-
-        Stream, pattern, headers, address and sink are not checked again if they are the same as in ``former``.
-        If the stream or pattern is unknown, raise ``NotFound``. If another member is invalid, raise ``WebhookRefused``.
-        """
+        """Stream, pattern, headers, address and sink are not checked again if they are the same as in ``former``."""
         checks: dict[str, Callable[[], object]] = {
             "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
             "pattern": lambda: webhook.pattern is None or self._stores.registry.named(webhook.pattern),

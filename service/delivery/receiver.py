@@ -22,7 +22,6 @@ class Received:
         alerts: The received alerts, by their header ``webhook-id``.
         deliveries: Number of requests with a valid signature.
         refused: Number of requests without a valid signature.
-        secret: Secret with which signatures are verified.
     """
 
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -114,7 +114,7 @@ class AlertSink:
         epoch_id: int,
         severities: Mapping[str, str] | None,
     ) -> None:
-        """Write alerts, and then end their spans. If writing fails, the spans do not end and are not exported."""
+        """If writing fails, the alerts' spans do not end and are not exported."""
         spans = {} if self._spans is None else self._spans.begin(alerts)
         parents = {alert: span.traceparent for alert, span in spans.items()}
         if self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents, severities):
@@ -237,10 +237,7 @@ def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]
 
 
 def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> DerivedPart:
-    """Build the part with the derived events of one shard.
-
-    The events are sorted by time and id, so that their order does not depend on the order of matching.
-    """
+    """Build a part whose events are sorted by time and id, and thus independently of the order of matching."""
     batches = [EventBatch.from_bytes(row.body) for row in rows]
     events = EventBatch.joined(batches)
     order = events.order_by_time()
@@ -249,10 +246,7 @@ def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> Deri
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
-    """Return the promises in the shards' reports, by derived stream and then by shard.
-
-    A promise is the time before which the shard adds no more events to the stream, or None if it is not known yet.
-    """
+    """Return the promises in the shards' reports, by derived stream and shard. None: the promise is not known yet."""
     promises: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, report in shards.items():
         for stream, time_us in report.get("promises", {}).items():

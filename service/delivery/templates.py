@@ -115,10 +115,7 @@ def _places_of(text: str) -> list[str]:
 
 
 def _texts(part: Any) -> Iterator[str]:
-    """Yield all strings of a template in which placeholders are permitted.
-
-    If the name of a member has a placeholder, raise ``WebhookRefused``.
-    """
+    """Yield all strings of a template. Raise ``WebhookRefused`` if the name of a member has a placeholder."""
     if isinstance(part, Mapping):
         for name, value in part.items():
             if "{{" in name:

@@ -1,8 +1,8 @@
 """JSON Schemas of event types: compiled within limits, and checked against events.
 
-Schemas are untrusted. So a schema may not refer to other documents, its references must be neither circular nor
-multiply without end, and its regular expressions must run in linear time. ``schema_weights`` computes the largest cost
-of a check in advance. All faults of an event are listed only if the list is small.
+Schemas are untrusted. So a schema may not refer to other documents, its references must neither be circular nor expand
+beyond a limit, and its regular expressions must run in linear time. ``schema_weights`` computes the largest cost of a
+check in advance. Several faults of an event are listed only if the event is small.
 """
 
 from __future__ import annotations
@@ -61,10 +61,7 @@ class StepBudget:
         return cls(limit, limit)
 
     def spend(self, steps: int, event: Event) -> None:
-        """Subtract the steps of an event's check before it starts.
-
-        Refuses an event that needs more steps than are left.
-        """
+        """Subtract the steps of an event's check, or refuse an event that needs more steps than are left."""
         if steps > self.left:
             raise EventBreaksSchema(
                 f"the check of its attributes by the schema of the type {event.type!r} may take {steps} steps, and the "
@@ -111,7 +108,8 @@ class EventSchema:
     def require(self, event: Event, version: int, budget: StepBudget) -> None:
         """Check the attributes of an event against the schema. Errors contain the schema's ``version``.
 
-        Raises ``EventBreaksSchema`` with places and reasons, or if the check might need more steps than are left.
+        Raises ``EventBreaksSchema`` with the place and reason of each fault, or if the check might need more steps than
+        are left.
         """
         extent = extent_of(event.data, self._plan)
         budget.spend(extent.steps, event)

@@ -4,8 +4,8 @@ A feed has a name, its own folder in the data folder (``feeds/<name>``), and a m
 next. The script that appends rows advances the mark in the same transaction. So a micro-batch that is repeated after a
 crash continues after the last row in the log.
 
-The checkpoint numbers the micro-batches, and the mark records which checkpoint this is. If mark and checkpoint do not
-agree, the feed refuses to continue, because it would lose or duplicate events.
+The feed's checkpoint numbers the micro-batches, and the mark contains the id of the checkpoint. If mark and checkpoint
+do not agree, the feed refuses to continue, because it would lose or duplicate events.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def without_repetitions(
     declaration: StreamDeclaration,
     origins: Sequence[Mapping[str, Any]] | None,
 ) -> tuple[EventBatch, Sequence[bytes | None]]:
-    """Drop the repeated events of a batch. Return the remaining events and the digest of each one's identity.
+    """Drop the repeated events of a batch. Return the remaining events, and the digest of each event's identity.
 
     ``batch`` contains the events of ``objects`` except the rows ``rejected``. A CloudEvent is identified by its source
     and id, a plain object by its id. If the stream keeps repeated events, no digests are returned.

@@ -114,10 +114,7 @@ class _Schemas:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules, besides the stream's declaration, by which the events of a request are judged.
-
-    If ``schemas`` is None, no schema is checked.
-    """
+    """The rules by which the events of a request are judged. If ``schemas`` is None, no schema is checked."""
 
     shape: EventShape
     schemas: _Schemas | None
@@ -289,10 +286,7 @@ def latest_of(declaration: StreamDeclaration, now_us: int) -> int:
 
 
 def most_ahead(latest_us: int) -> str:
-    """Return advice about a time that is too far ahead of the clock.
-
-    The advice names the latest time that is permitted, and says how to permit later times.
-    """
+    """Return advice on a time too far ahead of the clock: the latest permitted time, and how to permit later times."""
     return (
         f"the stream takes times up to {format_time(latest_us)}; correct the time, or let the stream have a larger "
         "max_ahead (forestall streams change --max-ahead SECONDS|none)"
@@ -300,10 +294,7 @@ def most_ahead(latest_us: int) -> str:
 
 
 def _outcome(submission: Submission, receipt: Receipt, valid: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
-    """Return the report on a request that is in the log. ``valid`` is the number of its valid events.
-
-    If an earlier request appended the batch, the result is the report on that request.
-    """
+    """If an earlier request appended the batch, return the report on that request."""
     key = submission.idempotency_key
     if receipt.fingerprint != submission.fingerprint:
         raise _reused(key)
@@ -347,10 +338,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _writable(value: object, levels: int) -> object:
-    """Return a copy of a value that ``json`` can write.
-
-    The copy is cut below a certain depth, and very large integers are written in hexadecimal.
-    """
+    """Return a copy of a value that ``json`` can write. Very large integers are written in hexadecimal."""
     if isinstance(value, dict | list) and levels == 0:
         return "…"
     if isinstance(value, dict):

@@ -19,10 +19,7 @@ _MOST_BUCKETS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """The state of a bucket after a request.
-
-    ``retry_after_s`` is the time until a token is available, or 0 if granted.
-    """
+    """The state of a bucket after a request. ``retry_after_s`` is the time until the next token, or 0 if granted."""
 
     is_granted: bool
     limit: int

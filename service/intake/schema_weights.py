@@ -67,7 +67,7 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a check, which tells how many steps the check of a value may need.
+    """The costs from which the most steps of a check are computed.
 
     Attributes:
         weight: The cost of schemas that apply to the value and to every value inside it.
@@ -117,7 +117,7 @@ def extent_of(value: object, plan: Plan) -> Extent:
 
 
 def regex_states(pattern: str) -> int:
-    """Return about how many states the automaton of a regular expression has. Counted repetitions are expanded."""
+    """Estimate the number of states of a regular expression's automaton. Counted repetitions are expanded."""
     groups: list[tuple[int, int]] = []
     total = last = 0
     for atom in _ATOM.findall(pattern):
@@ -152,7 +152,7 @@ class Weights:
         self._open: set[str] = set()
 
     def plan(self) -> Plan:
-        """Return the plan of the schema's check, which tells how many steps the check of an event may need.
+        """Return the plan of the schema's check.
 
         Refuses a schema that is too large or too deep, that refers to other documents, or that has a circular
         reference.
@@ -184,9 +184,9 @@ class Weights:
         return self.of(f"{place}/{_escaped(name)}", item, depth + 1, is_named=name in _BY_NAME)
 
     def of(self, place: str, part: object, depth: int, *, is_named: bool = False) -> Weight:
-        """Return the cost of a part.
+        """Return the cost of a part of the schema.
 
-        With ``is_named``, its members are schemas by property name instead of keywords.
+        With ``is_named``, the members of the part are schemas by property name instead of keywords.
         """
         if depth > _DEEPEST:
             raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")

@@ -49,9 +49,6 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
 
 
 def as_in_force(stores: Stores, declaration: StreamDeclaration) -> StreamDeclaration:
-    """Return a declaration for matching past events again.
-
-    If its lateness is ``auto``, use the current bound instead.
-    """
+    """Return a declaration for matching past events again, with the current bound in place of the lateness ``auto``."""
     measured = measured_lateness(stores, declaration)
     return declaration if measured is None else replace(declaration, lateness=measured.bound_us / _SECOND_US)

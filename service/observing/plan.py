@@ -56,10 +56,7 @@ def _shards(stores: Stores) -> list[Document]:
 
 
 def _lag_s(position: str, end: str) -> float:
-    """Return by how many seconds the entry at ``position`` is older than the entry at ``end``.
-
-    A position of the log begins with the time of its entry in milliseconds.
-    """
+    """Return the seconds from one position of the log to another. A position begins with a time in milliseconds."""
     reached, newest = (int(entry.partition("-")[0]) for entry in (position, end))
     return max(0, newest - reached) / _MS if reached else 0.0
 

@@ -19,10 +19,7 @@ _ENDLESS_ATTEMPTS = 1_000_000  # a continuous task is restarted however often it
 
 
 def session_options(settings: Settings) -> SessionOptions:
-    """Return the options for starting Spark.
-
-    Raises ``SettingsInvalid`` if a cluster could not reach Redis or its folders.
-    """
+    """Return Spark's options. Raises ``SettingsInvalid`` if a cluster could not reach Redis or its folders."""
     master, spark = settings.spark_master, settings.spark
     if not is_local(master):
         _check_cluster(settings)

@@ -31,10 +31,7 @@ def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> No
 
 
 def _share_server() -> None:
-    """Make this process use the fork server that forked it.
-
-    Otherwise ``multiprocessing`` would start another server.
-    """
+    """Make this process use the fork server that forked it, because ``multiprocessing`` would start another server."""
     vars(forkserver._forkserver)["ensure_running"] = _nothing_to_start
 
 

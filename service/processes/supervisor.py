@@ -57,7 +57,7 @@ _FULL_BYTES = 1_000_000  # with less free space, the disk counts as full
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """The end of a process, or its failed start, which ``reason`` then explains.
+    """The end of a process, or its failed start. ``reason`` explains a failed start.
 
     ``status`` is the exit status, or None if unknown. ``pause_s`` is the pause before the next start.
     """
@@ -264,8 +264,8 @@ def rotate(log_file: Path, most_bytes: int) -> bool:
     """Rotate a log file that is too large. Two former files are kept, ``NAME.log.1`` and ``NAME.log.2``.
 
     The writing process keeps the file open for appending. So the file is copied and then truncated, and lines written
-    between the two are lost. If the copy fails, for example because the disk is full, the file is truncated without a
-    copy. Returns whether the file was truncated.
+    between these two steps are lost. If the copy fails, for example because the disk is full, the file is truncated
+    without a copy. Returns whether the file was truncated.
     """
     with suppress(OSError):
         if log_file.stat().st_size <= most_bytes:

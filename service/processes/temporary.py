@@ -45,7 +45,7 @@ def running(
     wait: Callable[[str], None] = lambda _: None,
     has_console: bool = False,
 ) -> Iterator[TemporaryService]:
-    """Run the whole service in ``folder`` on a free port while the block runs. The block starts once it is ready.
+    """Run the service in ``folder`` on a free port while the block runs. The block starts when the service is ready.
 
     Webhooks may call loopback addresses, and pauses are as short as possible. ``say`` receives messages, and ``wait``
     receives the parts that are not ready. ``more`` has further settings by variable name without the prefix. Raises
@@ -83,10 +83,7 @@ def running(
 
 
 def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None) -> None:
-    """Wait until every part is ready.
-
-    Raises ``ServiceNotReady`` if this takes too long or a process keeps dying.
-    """
+    """Wait until every part is ready. Raises ``ServiceNotReady`` if this takes too long or a process keeps dying."""
     keeps_dying = watch(supervisor)
 
     def look(missing: str) -> None:

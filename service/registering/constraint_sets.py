@@ -132,7 +132,7 @@ class ConstraintSets:
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
         """Analyse a stream's constraint set before any event. Returns the registered set and the analysis.
 
-        The analysis includes the guarded patterns that are small enough.
+        The analysis includes the guarded patterns that ``is_explained`` accepts.
         """
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints.get(stream)

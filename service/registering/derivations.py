@@ -68,7 +68,7 @@ class Derivations:
             raise DerivationRefused(f"INTO {pattern.into.stream}: {error.message}") from error
 
     def check_operator(self, kind: str, name: str, feeders: Sequence[OperatorPart]) -> None:
-        """Check that an operator and its parts may feed their derived streams, as ``check`` does for patterns."""
+        """Check that an operator and its inner operators may feed derived streams, as ``check`` does for patterns."""
         feeds = self._feeds((kind, name))
         for feeder in feeders:
             target = self._registry.find_stream(feeder.into)
@@ -94,10 +94,7 @@ class Derivations:
         require_final(definition, feeders)
 
     def _check_listeners(self, kind: str, name: str, into: str) -> None:
-        """Raise an error if an operator that reads the stream ``into`` needs final events.
-
-        The operator that feeds this stream may retract events.
-        """
+        """Raise an error if a reader of ``into`` needs final events, because the stream's feeder may retract events."""
         for operator in self._registry.operators("").all():
             if operator.state != "retired":
                 try:
@@ -119,14 +116,14 @@ class Derivations:
     def declare_fed(self, feeders: Sequence[OperatorPart]) -> None:
         """Declare the derived streams that do not exist yet.
 
-        Raises ``StreamExists`` if one now accepts posted events.
+        Raises ``StreamExists`` if another caller has declared such a stream for posted events meanwhile.
         """
         for stream in dict.fromkeys(feeder.into for feeder in feeders):
             if self._registry.find_stream(stream) is None:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-        """Return warnings about the types in a pattern on a derived stream that no pattern makes for this stream.
+        """Return warnings about types that a pattern names, but that no pattern with INTO makes for its derived stream.
 
         If an operator other than a pattern feeds the stream, there are no warnings.
         """
@@ -145,10 +142,7 @@ class Derivations:
         ]
 
     def _feeds(self, identity: tuple[str, str]) -> Feeds:
-        """Return which operators feed which derived streams, without one operator and its parts.
-
-        ``identity`` is the kind and the name of this operator.
-        """
+        """Return the feeds of all operators except the one with this kind and name, and its inner operators."""
         operators = [
             operator for operator in self._registry.operators(identity[0]).all() if operator.name == identity[1]
         ]

@@ -52,7 +52,7 @@ class IncidentLibrary:
             self._request(incidents, CLOSE, {"by": None, "how": "deletion"})
 
     def _request(self, incidents: Sequence[Mapping[str, Any]], action: Action, request: Mapping[str, Any]) -> None:
-        """Append requests to the log. They take effect at once, because their event times are before the watermark."""
+        """The requests take effect at once, because their event times are before the watermark."""
         at = format_time(self._clock.now_us())
         events = [
             Event(

@@ -62,10 +62,7 @@ class PatternInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInspection:
-    """The analysis of a constraint set and its patterns.
-
-    ``choice`` has the event types that the monitor distinguishes.
-    """
+    """The analysis of a constraint set and its patterns. ``choice``: the event types that the monitor distinguishes."""
 
     choice: Choice
     analysis: Analysis
@@ -79,10 +76,7 @@ class SetInspection:
 
 
 def is_explained(query: Query) -> bool:
-    """Return whether a pattern is small enough to list its failing conditions.
-
-    Its size is that of the pattern whose repetitions are written out.
-    """
+    """Return whether a pattern, with its repetitions written out, is small enough to list its failing conditions."""
     steps = max((len(term.atoms) for term in query.terms), default=0)
     return steps <= _MOST_STEPS and len(query.states) <= _MOST_STATES
 

@@ -32,8 +32,8 @@ class StreamRules:
     def relied_on(self, route: str, *, is_guarded: bool) -> ConstraintSet:
         """Return the constraints that a pattern can take for granted.
 
-        For an unguarded pattern, these are the declared end events only. For a pattern by a further key (``route``),
-        there are none.
+        For an unguarded pattern, these are the declared end events only. For a pattern that reads events by a further
+        key (``route``), there are none.
         """
         if route:
             return ConstraintSet()

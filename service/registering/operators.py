@@ -160,7 +160,7 @@ class OperatorLibrary:
         return record is not None and bool(parse_constraints(record.document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator, and the inner streams that connect its parts. Its results are kept.
+        """Delete an operator and the inner streams between its inner operators. Its results are kept.
 
         If a deletion was interrupted, the next call completes it and then raises ``UnknownOperator``.
         """

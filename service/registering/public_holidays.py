@@ -38,11 +38,7 @@ def public_holidays(source: Mapping[str, Any], first: int, last: int) -> list[da
 
 
 def _unknown(source: Mapping[str, Any]) -> CalendarRefused:
-    """Return the error about an unknown country, subdivision or market. Its message lists the known ones.
-
-    The codes are read from the registry of the library, because its lists of countries and markets would import one
-    module for each entry.
-    """
+    """The codes come from the library's registry, because its lists of countries and markets import many modules."""
     import holidays  # noqa: PLC0415 - few commands and requests need it
 
     codes = holidays.registry.EntityLoader

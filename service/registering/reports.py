@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternReport:
-    """A registered pattern, with warnings about probable mistakes.
-
-    ``is_new`` is True if the call changed the pattern.
-    """
+    """A registered pattern, with warnings about probable mistakes. ``is_new``: whether the call changed the pattern."""
 
     pattern: RegisteredPattern
     is_new: bool

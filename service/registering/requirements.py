@@ -19,7 +19,7 @@ from streams.tables import Lookup
 def requirements(
     stores: Stores, declarations: Collection[StreamDeclaration], draft: OperatorDraft, lookups: Collection[Lookup]
 ) -> Callable[[], Checks]:
-    """Return a function for ``OperatorDraft.required``, which returns the records that the script compares.
+    """Return a function for ``OperatorDraft.required``, which returns the records with which a draft was checked.
 
     The draft was checked with ``declarations`` and with the tables of ``lookups``. The streams that the operator feeds
     must be declared, unless the draft is only stored.

@@ -40,14 +40,12 @@ def strangers(
 ) -> Iterator[tuple[Pattern, Notice]]:
     """Yield notices about types and attributes that no event has, and about comparisons of different kinds of values.
 
-    An attribute counts as present if any event of its step's types has a member of its name, at any depth.
+    An attribute counts as present if an event of one of the step's types has a member of this name, at any depth.
 
-    Args:
-        patterns: The patterns.
-        events: All events, or an example of them.
-        further_types: Correct types that need not occur in the events. If it is None, types are not checked.
-        is_example: The events are a small example, such as those of a test, and lack types and attributes on purpose. A
-            name is then reported only if it is similar to another name that the pattern does not use.
+    ``further_types`` are correct types that need not occur in the events. If it is None, types are not checked.
+
+    With ``is_example``, the events are a small example, such as those of a test, which lacks types and attributes on
+    purpose. A name is then reported only if it is similar to another name that the pattern does not use.
     """
     if not len(events):
         return
@@ -87,7 +85,7 @@ def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: boo
 
 
 def _types_of(events: EventBatch) -> list[str]:
-    """Return the types that occur in events. The first events are examined first, as they usually have all types."""
+    """Return the types in events. The first events are searched first, because they usually have all types."""
     for codes in (events.type_codes[:_FIRST], events.type_codes):
         is_present = np.bincount(codes, minlength=len(events.type_names)) > 0
         if is_present.all():

@@ -47,10 +47,7 @@ _MOST_CHANGES = 10_000  # changes of single rows, which every shard keeps in mem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpload:
-    """An uploaded file with the rows of a table.
-
-    ``wish`` has the key and the types of columns that the sender requests.
-    """
+    """An uploaded file with the rows of a table. ``wish`` has the key and the column types that the sender requests."""
 
     name: str
     path: Path
@@ -78,7 +75,7 @@ class TableLibrary:
         self._clock = clock
 
     def put(self, upload: TableUpload) -> TableReport:
-        """Register the rows of a file. If the table exists with different rows, they are its next version.
+        """Register the rows of a file. If the table has different rows, the new rows become its next version.
 
         Raises ``TableRefused`` with line and column if rows cannot be read, and ``TableInUse`` if a column that an
         operator reads is missing or has another type. Raises ``InvalidTableName`` or ``TooManyTables`` for the name.
@@ -197,10 +194,7 @@ class TableLibrary:
         return {record.name: record.table.form for record in self.store.all()}
 
     def _merged(self, record: RegisteredTable, key: str, row: tuple[Any, ...] | None) -> TableVersion:
-        """Return a new version of a table whose rows include all row changes and one more.
-
-        If ``row`` is None, the change removes the row with this ``key``.
-        """
+        """If ``row`` is None, remove the row with this ``key`` from the new version."""
         tables = self._opened(record).with_row(record.name, key, row)
         version = keep_rows(record.table.form, tables.rows(record.name))
         return TableVersion.from_json({**version.to_json(), "name": record.name})
@@ -235,7 +229,7 @@ class CalendarLibrary:
         self._tables = tables
 
     def put(self, name: str, document: Mapping[str, Any], condition: Condition = ANY) -> CalendarReport:
-        """Register a calendar. If its hours differ from the stored ones, they are its next version.
+        """Register a calendar. If the stored calendar has different hours, the new hours become its next version.
 
         Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused`` with the invalid member.
         """

@@ -159,10 +159,7 @@ class WorkflowLibrary:
         return record, self._stores.workflows.model(record)
 
     def derived(self, name: str, version: int | None = None) -> Derived:
-        """Return the compiled form of a workflow: its constraints and its automaton.
-
-        ``version`` is by default the current one.
-        """
+        """Return the constraints and the automaton of a workflow version, by default the current version."""
         return self._derived(self._stores.workflows.version(name, version))
 
     def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
@@ -183,10 +180,7 @@ class WorkflowLibrary:
     def conformance(
         self, name: str, traces: Sequence[Sequence[str]], version: int | None = None
     ) -> tuple[RegisteredWorkflow, list[Conformance]]:
-        """Compare traces, each a sequence of event types, with a version of a workflow.
-
-        Returns one result per trace.
-        """
+        """Compare traces, which are sequences of event types, with a workflow version. Returns one result per trace."""
         record = self._stores.workflows.version(name, version)
         compiled = self._compiled(record)
         return record, [check_trace(compiled, trace) for trace in traces]
@@ -197,12 +191,11 @@ class WorkflowLibrary:
         return draw(self._model(self._stores.workflows.version(name, version)), marks.highlighted, marks.expected)
 
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
-        """Return what to highlight in the drawing of a workflow for one transaction.
+        """Return the event types of one transaction, and the types that may come next, to highlight them in a drawing.
 
-        This is the event types of the transaction and the types that may come next. ``stream`` is by default the only
-        stream that follows the workflow, and ``version`` is by default the current version. Raises ``UnknownTrace`` if
-        the log has no event of the transaction. Raises ``StreamMissing`` if several streams, or none, follow the
-        workflow.
+        ``stream`` is by default the only stream that follows the workflow, and ``version`` is by default the current
+        version. Raises ``UnknownTrace`` if the log has no event of the transaction. Raises ``StreamMissing`` if several
+        streams, or none, follow the workflow.
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:

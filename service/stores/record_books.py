@@ -150,11 +150,7 @@ class RecordBook:
         shards: Sequence[str] = (),
         shard_count: int | str = "",
     ) -> Any:
-        """Run the script that commits a change, and return its reply.
-
-        ``call`` is the key of this call. ``checks`` are the records that must be unchanged. ``shards`` are the keys of
-        the log's shards, or empty if the change does not affect the log.
-        """
+        """``shards`` has the keys of the log's shards, or nothing if the change does not affect the log."""
         routes = [
             (users_key(log_change.stream), log_change.stream, log_change.user, log_change.route)
             for log_change in change.log
@@ -207,7 +203,7 @@ class Records(ABC, Generic[_Form]):
         versions_key: Redis hash of all versions, or empty if versions are not stored.
         prefix: Prefix of the fields in the hashes, if several kinds share them.
         one: Noun for a record in messages, for example "the table".
-        form: Dataclass as which a record is read.
+        form: Dataclass of the records.
     """
 
     key: str

@@ -19,7 +19,7 @@ class ServerFacts:
     """Facts that a Redis server reports about itself. A text that is not reported is None, or empty for ``version``.
 
     Attributes:
-        failures: The last attempts to write files that have failed, in words, for example "its last snapshot".
+        failures: What the server last failed to write, in words, for example "its last snapshot".
         eviction: The server's ``maxmemory-policy``.
         memory_limit: The server's ``maxmemory`` in bytes, or 0 for no limit.
         memory_used: Used memory in bytes.

@@ -34,7 +34,7 @@ _PROGRESS_KEYS = (b"forestall:log:counts", b"forestall:log:matched", b"forestall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupContent:
-    """What a backup contains: the numbers of keys of Redis and of the pipeline's files. It was made at ``made_us``.
+    """The contents of a backup: the numbers of Redis keys and of the pipeline's files. It was made at ``made_us``.
 
     ``states`` says where the saved states are: among the keys (``redis``) or the files (``folder``).
     """
@@ -211,11 +211,7 @@ def _restore_block(settings: Settings, name: bytes, block: bytes) -> None:
 
 
 def _place_of(settings: Settings, name: PurePosixPath) -> Path:
-    """Return the path to which a file of a backup is restored.
-
-    Raises ``BackupDamaged`` unless the name is one that backups use. So no file outside the service's folders is
-    written.
-    """
+    """Raise ``BackupDamaged`` for a name that no backup uses. No file outside the service's folders is written."""
     top, *rest = name.parts
     if not rest or ".." in rest or name.is_absolute() or not (top == "snapshots" or top.startswith("checkpoint")):
         raise BackupDamaged(f"the backup names a file {name}, which none has")

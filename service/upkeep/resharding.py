@@ -40,7 +40,7 @@ _SECOND_US = 1_000_000
 def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> Layout:
     """Divide the log into ``shards`` shards, a multiple of the current number. Returns the new layout.
 
-    If the last call divided it into the same number, the log does not change. ``tell`` is called with a description of
+    If the last call made the same number of shards, the log does not change. ``tell`` is called with a description of
     each step. Raises ``ReshardRefused`` if the number is not possible or the pipeline runs.
     """
     layout = stores.log.layout.read()
@@ -81,10 +81,7 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
 
 
 def match_to_end(log: EventLogOptions, match: Callable[[], None]) -> None:
-    """Call ``match``, which matches the log to its end, until the log no longer grows.
-
-    The log may grow in between, because matching may append derived events.
-    """
+    """Call ``match`` until the log no longer grows, because matching may append derived events to the log."""
     matched: Mapping[str, str] = {}
     while (ends := log_ends(log)) != matched:
         match()

@@ -44,7 +44,6 @@ class Sending:
     """The permitted targets of sinks, and their open clients.
 
     Attributes:
-        rules: Rules for permitted hosts.
         folder: Folder below which files may be written, or None to permit no files.
         clients: Clients that are reused for later deliveries, by the sink's id and settings.
     """

@@ -29,13 +29,13 @@ from service.targets import Resolver, resolve
 from streams import listed
 
 SERVER_MEMBERS = frozenset(["host", "port", "security", "servers", "options"])
-"""Members that determine to which server, and how, the password of a sink is sent."""
+"""The members of a sink that determine the server to which its password is sent, and how."""
 
 _LONGEST_ERROR = 300
 
 
 Sink: TypeAlias = ParquetSink | MailSink | KafkaSink
-"""A sink, which is a dataclass of the sink's members.
+"""A sink. The dataclass of each kind has the members of the sink.
 
 ``address`` is for display only. ``check`` raises ``WebhookRefused`` for invalid members. ``send`` sends one delivery or
 raises ``SendFailed``; all attempts of a delivery have the same id, so that the receiver can drop repetitions. If

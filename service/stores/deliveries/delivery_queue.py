@@ -317,10 +317,7 @@ class DeliveryStore:
         return self._client.hlen(RECORDS_KEY)
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
-        """Return a webhook's queued, abandoned or finished delivery.
-
-        If the delivery is neither in the queue nor in the log, raise ``UnknownDelivery``.
-        """
+        """Return a webhook's queued, abandoned or finished delivery. If there is none, raise ``UnknownDelivery``."""
         is_of_webhook = delivery_id.startswith(webhook_id + ":")
         for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if is_of_webhook else ():
             record = cast("bytes | None", self._client.hget(key, delivery_id))
@@ -338,10 +335,7 @@ class DeliveryStore:
         )
 
     def given_up(self, webhook_id: str, since_us: int, limit: int) -> list[Delivery]:
-        """Return up to ``limit`` deliveries that were abandoned since a time, oldest first.
-
-        Deliveries whose records cannot be read are skipped.
-        """
+        """Return up to ``limit`` readable deliveries that were abandoned since a time, oldest first."""
         first = 0
         while page := self._client.zrangebyscore(GIVEN_UP_KEY + webhook_id, since_us, "+inf", start=first, num=limit):
             ids = cast("list[bytes]", page)

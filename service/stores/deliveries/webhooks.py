@@ -73,7 +73,7 @@ class RegisteredWebhook:
             sent.
         retiring: Earlier secrets, the latest first.
         sink: Kind and further members of a sink that is not a webhook, or None for a webhook.
-        key: Key of a transaction, or of a row of a table, to which the results are restricted, or None for all keys.
+        key: Key of the transaction, or of the row of a table, whose results are sent, or None for all keys.
     """
 
     id: str
@@ -138,7 +138,7 @@ class Webhooks(list[RegisteredWebhook]):
 
     @cached_property
     def _index(self) -> Mapping[tuple[str | None, ...], list[int]]:
-        """The places of enabled webhooks in this list, by kind, stream, pattern and key. None selects any value."""
+        """The indexes of enabled webhooks in this list, by kind, stream, pattern and key. None selects any value."""
         numbers: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
         for number, webhook in enumerate(self):
             for kind in set(webhook.kinds) if webhook.is_enabled else ():

@@ -1,8 +1,8 @@
 """The store that appends derived events to the log, exactly once, and advances the time of derived streams.
 
 A *mark* prevents duplicates. For a derived stream and a source shard, it records how much of the latest micro-batch is
-in the log: the position after which the shard's range starts, and the number of events from this range that were
-appended. The script that appends the events also updates the mark.
+in the log: the position after which the micro-batch starts, and the number of its events that were appended. The script
+that appends the events also updates the mark.
 
 A *promise* is a watermark: the time before which a shard adds no more events to a derived stream. It is None while the
 shard cannot promise a time.
@@ -60,8 +60,6 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _StreamState:
-    """The state of a derived stream: the time of its declaration (``since_of``), and its mark for each shard."""
-
     since: str
     marks: Mapping[int, str]
 
@@ -108,14 +106,14 @@ class DerivedEventStore:
         These events are skipped:
 
         - Events that an earlier attempt has appended.
-        - Events from entries that are recorded as matched, which a new checkpoint reads again in other ranges.
+        - Events from entries that are recorded as matched. A new checkpoint reads them again in other ranges.
         - Events derived before the declaration of the stream, because they belong to a former stream of the same name.
 
         If the time of a stream has advanced, a tick is appended to every shard. If the log is being resharded, or was
         resharded since this process read its layout, raise ``LogResharding``.
 
         Args:
-            parts: Parts by derived stream. Each part has all events of its shard in the micro-batch.
+            parts: All derived events of the micro-batch by stream, in one part for each source shard.
             promises: Promises by derived stream and shard, in microseconds, or None if the shard promises nothing yet.
             ends: Position up to which each shard has read its log. The promise of a shard that has not reached the
                 current declaration of the stream is ignored.
@@ -186,7 +184,7 @@ class DerivedEventStore:
         return states, dict(zip(shards, (position.decode() for position in reply[len(parts) :]), strict=True))
 
     def _send(self, chunks: Mapping[str, _Chunk], promised: Sequence[_Promised]) -> tuple[list[int], int]:
-        """Append chunks and store promises. Return for each chunk whether it was appended, and the number of ticks."""
+        """Return for each chunk whether it was appended, and the number of ticks."""
         shards = self._layout.known().shards
         appends, bodies = [], []
         for stream, chunk in chunks.items():
@@ -245,7 +243,7 @@ def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> li
 
 
 def _done(mark: str, part: DerivedPart) -> int:
-    """Return how many events of a part are in the log. If the mark is of a later micro-batch, all of them are."""
+    """Return how many of a shard's derived events are in the log. All are if the mark is of a later micro-batch."""
     if not mark:
         return 0
     position, number = mark.split()

@@ -203,10 +203,7 @@ class LogEventPages:
         return Page(items=page.events, cursors=page.cursors, after=page.cursor, next=following, trimmed_us=trimmed_us)
 
     def _forward(self, page: _Page, event_filter: EventFilter, ends: Sequence[tuple[int, int]], limit: int) -> bool:
-        """Add events to a page, and return whether more events may follow.
-
-        Each shard is read from its place in the page up to its position in ``ends``.
-        """
+        """Read each shard up to its position in ``ends``, and return whether more events may follow."""
         unfinished = [shard for shard, end in enumerate(ends) if page.places[shard].is_before(end)]
         open_shards = self._shards(event_filter, unfinished)
         at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(open_shards)))

@@ -32,7 +32,6 @@ class Layout:
     """The layout of a log.
 
     Attributes:
-        shards: Number of shards.
         identity: Random id of the log, which distinguishes it from all other logs.
         generation: 0 before the first resharding, then the number of shards after the last resharding.
         former: Earlier numbers of shards, oldest first.

@@ -60,7 +60,6 @@ class ShardReport:
     Attributes:
         position: Position up to which the shard is matched.
         state_bytes: Size of the shard's saved state, or None if it is not reported.
-        streams: Reports of the streams, by name.
         process: Machine and process id of the process that matched the shard, or empty if unknown.
     """
 
@@ -92,12 +91,7 @@ class HostCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorReport:
-    """The executors of a Spark cluster.
-
-    Attributes:
-        running: Number of running executors.
-        missing: Machines of the executors that were lost since the start.
-    """
+    """The number of running executors of a Spark cluster, and the machines of executors lost since the start."""
 
     running: int
     missing: tuple[str, ...]
@@ -174,7 +168,7 @@ class PipelineStatus:
     def totals(self) -> dict[tuple[str, ...], int]:
         """Return totals over all micro-batches.
 
-        The key ``("batches",)`` has their number. A key ``("batch_us", part)`` has the microseconds spent in a part.
+        The key ``("batches",)`` has their number. A key ``("batch_us", phase)`` has the microseconds spent in a phase.
         """
         totals = cast("dict[bytes, bytes]", self._client.hgetall(TOTALS_KEY))
         return {tuple(orjson.loads(field)): int(count) for field, count in totals.items()}

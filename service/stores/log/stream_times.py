@@ -86,10 +86,7 @@ class StreamTimesStore:
 
 
 def since_of(client: Client, stream: str) -> str:
-    """Return the time of a stream's declaration by the clock of Redis, as text.
-
-    The text is in milliseconds UTC, or empty if the stream is not declared.
-    """
+    """Return the time of a stream's declaration by Redis' clock in milliseconds UTC, or an empty text if undeclared."""
     body = cast("bytes | None", client.hget(STREAMS_KEY, stream))
     return "" if body is None else _since(body, stream)
 

@@ -22,7 +22,6 @@ class ApiKey:
     Attributes:
         id: Id of the key, which is a part of the token.
         streams: Streams to which the key gives access, or None for all streams.
-        digest: Digest of the secret.
         expires_us: Time from which the key is rejected, or None if it never expires.
         former_digest: Digest of the secret before the last rotation, which is accepted until ``former_until_us``.
     """

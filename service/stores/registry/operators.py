@@ -222,11 +222,11 @@ class Operators(Records[RegisteredOperator]):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """Return the effects that a change of an operator has on the log through the operator's parts.
+        """Return the control records and routes of the inner operators of a changed operator.
 
-        ``control`` is the operator's own control record. Each part gets the same kind of record. However, a part that
-        the former version ``before`` does not have is only started, because it does not run yet. A running part that
-        only the former version has is removed.
+        Each inner operator gets a control record of the same kind as ``control``, the record of the operator. However,
+        an inner operator that the version ``before`` does not have is only started, because it does not run yet. A
+        running inner operator that only the version ``before`` has is removed.
         """
         is_seeing = record.is_active and record.state == "active"
         parts = {(part.kind, part.name, part.stream): part for part in record.parts}
@@ -292,10 +292,7 @@ class Operators(Records[RegisteredOperator]):
     def _change(
         self, record: RegisteredOperator, control: ControlRecord | None, before: RegisteredOperator | None = None
     ) -> Change:
-        """Return the change that stores an operator's record and appends a control record.
-
-        The operator's route is stored only while the operator receives events.
-        """
+        """The operator's route is stored only while the operator receives events."""
         is_seeing = record.is_active and record.state == "active"
         user, route = self.prefix + record.name, record.route if is_seeing else ""
         log_change = LogChange(stream=record.stream, control=control, user=user, route=route)
@@ -348,10 +345,10 @@ class PatternOperators(Operators):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """Return the effects on the log through a pattern's parts. Only the start of a version has such effects.
+        """Return the control records of a pattern's inner operators. Only the start of a version has such records.
 
-        A pause of the pattern does not pause its parts, because they may have alerts left to process (ADR 72). A
-        removed part is not stopped, because the next version continues or closes open incidents (ADR 75).
+        A pause of the pattern does not pause them, because they may have alerts left to process (ADR 72). A removed
+        inner operator is not stopped, because the next version continues or closes open incidents (ADR 75).
         """
         parts = record.parts if isinstance(control, PatternOn) else ()
         return [_part_change(part, OperatorOn(part.definition(record.version), "keep"), "") for part in parts]

@@ -131,7 +131,7 @@ class RegisteredOperator:
 
     @property
     def feeders(self) -> tuple[OperatorPart, ...]:
-        """The parts that feed derived streams. If the operator itself feeds one, it is the first of these parts."""
+        """The feeders of derived streams: the operator itself if it feeds a stream, and then its inner operators."""
         whole = OperatorPart(
             kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
@@ -361,7 +361,7 @@ def read_pattern(body: bytes, name: str) -> RegisteredOperator:
 
 
 def pattern_parts(definition: Definition) -> tuple[OperatorPart, ...]:
-    """Derive the parts of a pattern from its definition."""
+    """Derive the inner operators of a pattern from its definition."""
     return tuple(
         OperatorPart(kind=part.kind, name=part.name, stream=part.inputs[0].stream, key="", into="", body=part.body)
         for part in PatternKind().parts(definition)

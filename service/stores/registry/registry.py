@@ -190,12 +190,12 @@ class Registry:
         return [pattern for pattern in self.pattern_operators.all() if stream in (None, pattern.stream)]
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
-        """Return the patterns without parts that feed ``into`` or, for None, any derived stream, even if paused."""
+        """Return the patterns without inner operators that feed ``into`` (None: any derived stream), even if paused."""
         patterns = [pattern for pattern in self.patterns() if pattern.is_running and pattern.into and not pattern.parts]
         return [pattern for pattern in patterns if into in (None, pattern.into)]
 
     def feeders(self) -> list[OperatorPart]:
-        """Return the operators and parts that feed derived streams, even if paused or suspended."""
+        """Return the operators and inner operators that feed derived streams, even if paused or suspended."""
         return [feeder for operator in self.every_operator() if operator.is_running for feeder in operator.feeders]
 
     def timing_feeders(self) -> list[OperatorPart]:
@@ -268,10 +268,7 @@ class Registry:
         return record, read_stream(stream, record.stream)[0]
 
     def named(self, name: str) -> list[RegisteredOperator]:
-        """Return all operators with a name. There can be one of each kind.
-
-        If no operator has the name, raise ``UnknownPatternName``.
-        """
+        """Return all operators with a name, one at most per kind. If there are none, raise ``UnknownPatternName``."""
         operators = [operator for operator in self.operators("").all() if operator.name == name]
         pattern = self.pattern_operators.find(name)
         if pattern is None and not operators:

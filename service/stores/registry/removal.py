@@ -78,13 +78,7 @@ class StreamUse:
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """The plan of a stream's removal.
-
-    Attributes:
-        uses: The resources of the stream.
-        changes: The new record for each hash and field, or empty bytes to remove the record.
-        dropped: Redis keys to delete.
-    """
+    """The plan of a stream's removal. Empty bytes in ``changes`` remove the record of the hash and field."""
 
     uses: list[StreamUse]
     changes: dict[tuple[str, str], bytes]

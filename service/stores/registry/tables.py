@@ -200,10 +200,7 @@ class TableStore(Records[RegisteredTable]):
         return min(times, default=0)
 
     def _keep(self, digest: str, path: Path) -> None:
-        """Store the content of a file in pieces, unless all pieces are stored already.
-
-        The content expires after an hour unless a version with this digest is registered.
-        """
+        """The content of a file expires after an hour unless a version with its digest is registered."""
         key, draft, pieces = STORED + digest, f"{STORED}{digest}:{uuid4().hex}", piece_count(path)
         self._client.expire(key, _DRAFT_LIFE_S, gt=True)
         if self._client.llen(key) == pieces:

@@ -128,10 +128,7 @@ class AlertStore:
         return write_rows(rows, self._most, partial(self._append_chunk, writing))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
-        """Write a chunk and return an empty list.
-
-        If some of its alerts are stored already, write nothing and return the indexes of these alerts, counted from 1.
-        """
+        """Return the indexes, from 1, of alerts that are stored already. If there are any, write nothing."""
         by_stream: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
             by_stream.setdefault(row.stream, []).append(index)
@@ -308,10 +305,7 @@ class AlertStore:
     def _of_chunks(
         self, chunks: _Chunks, alert_filter: AlertFilter, *, newest_first: bool = False
     ) -> Iterator[StoredAlert]:
-        """Yield the alerts of a stream and pattern in the order of ``chunks``.
-
-        In each chunk, the oldest alert comes first or, if ``newest_first``, the newest alert.
-        """
+        """Yield alerts in the order of ``chunks``. In each chunk, the oldest alert is first unless ``newest_first``."""
         names = [
             [
                 f"{place.decode()}:{stream.decode()}"
@@ -353,10 +347,7 @@ def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], wr
 
 
 def _is_within(time: str | None, since_us: int | None, until_us: int | None) -> bool:
-    """Return whether a time is at or after ``since_us`` and before ``until_us``.
-
-    A missing time is only within a range without bounds.
-    """
+    """A missing time is only within a range without bounds."""
     if since_us is None and until_us is None:
         return True
     if time is None:

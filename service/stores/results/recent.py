@@ -134,10 +134,7 @@ class RecentStore(RecentList):
         return write_rows(rows, _CHUNK_ROWS, partial(self._append_chunk, Writing(epoch=epoch), is_listed=False))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
-        """Write a chunk and return an empty list.
-
-        If some of its rows are stored already, write nothing and return the indexes of these rows, counted from 1.
-        """
+        """Return the indexes, from 1, of rows that are stored already. If there are any, write nothing."""
         counts: Counter[str] = Counter()
         if is_listed:
             counts.update(row.counter for row in rows)
