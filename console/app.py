@@ -52,11 +52,6 @@ def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
 
 
 def _endpoint(view: View) -> Any:
-    """Return the endpoint of a view. It renders failures as error pages.
-
-    Browsers without a session are redirected to the login.
-    """
-
     async def show(request: Request) -> Response:
         session = request.app.state.sessions.find(request.cookies.get(COOKIE, ""))
         if session is None:

@@ -32,7 +32,6 @@ def _login(request: Request, path: str, error: str = "", status: int = 200) -> R
 
 
 async def _log_in(request: Request) -> Response:
-    """Begin a session for a key, if the API accepts the key when asked for its rights."""
     try:
         form = await read_form(request)
     except FormRefused:
@@ -71,7 +70,7 @@ async def _log_out(request: Request) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """Return ``path`` if it is in this console, so that a login redirects nowhere else. Otherwise return ``/``."""
+    """Return ``path`` if it is in this console, otherwise ``/``, so that a login cannot redirect elsewhere."""
     parts = urlsplit(path)
     is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and not parts.scheme
     return path if is_own else "/"

@@ -138,7 +138,6 @@ class Page:
         return self._unless_known(answer) if self.is_refresh and status == 200 else answer
 
     def _unless_known(self, answer: Response) -> Response:
-        """Return the answer, or to a refresh 304 without a body, if the browser already shows the same content."""
         tag = f'"{hashlib.blake2b(answer.body, digest_size=12).hexdigest()}"'
         if self.request.headers.get("if-none-match") == tag:
             return Response(status_code=304)
@@ -190,7 +189,6 @@ class Page:
         return self.query("stream") or next(iter(names), None), names
 
     def _with_query(self, **changes: str | int | None) -> str:
-        """Return the address of this page with other parameters. A parameter that is None is removed."""
         query = {**self.request.query_params, **changes}
         parameters = {name: value for name, value in query.items() if value not in (None, "")}
         return self.request.url.path + (f"?{urlencode(parameters)}" if parameters else "")
@@ -266,6 +264,6 @@ def static(name: str) -> str:
 
 @cache
 def _digest() -> str:
-    """Return one digest of all static files. They share it, because scripts import each other by path."""
+    """Return one digest for all static files, because scripts import each other by path."""
     static_files = sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name)
     return hashlib.sha256(b"".join(file.read_bytes() for file in static_files)).hexdigest()[:12]

@@ -61,7 +61,6 @@ def _cleaned(element: Element) -> Element | None:
 
 
 def _badge(badge: Badge, box: Element) -> Iterator[Element]:
-    """Draw a rounded box with a number at a corner of a task's box."""
     left, top = float(box.get("x", 0)), float(box.get("y", 0))
     right, bottom = left + float(box.get("width", 0)), top + float(box.get("height", 0))
     text = f"{badge.count:,}"

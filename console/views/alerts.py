@@ -65,10 +65,6 @@ async def show(page: Page) -> Response:
 
 
 async def _trace(page: Page, alert: Any) -> dict[str, Any]:
-    """Return the transaction of an alert.
-
-    If the API does not show the transaction, it has no events, but the ``refusal``.
-    """
     try:
         trace: dict[str, Any] = await page.get(at("traces", alert["stream"], alert["key"]), by=alert.get("route"))
     except ApiError as refusal:
@@ -77,7 +73,6 @@ async def _trace(page: Page, alert: Any) -> dict[str, Any]:
 
 
 def _why_unknown(trace: Mapping[str, Any]) -> str:
-    """Return why the time line lacks events of the alert."""
     refusal, event_count = trace.get("refusal"), len(trace["newest_events"])
     if refusal is not None:
         return "No longer in the log" if refusal.status == 404 else f"No time line, because {refusal.detail}"
@@ -105,7 +100,7 @@ async def add_note(page: Page) -> Response:
 
 
 async def _deliveries(page: Page, alert: Any) -> tuple[list[dict[str, Any]], bool]:
-    """Return the attempts to deliver an alert, each with its receiver, and whether some receivers were not asked."""
+    """Return the attempts to deliver an alert, and whether receivers beyond the limit were not asked."""
     candidates, is_cut = await receivers_of(page, None, _MOST_RECEIVERS, 1.0)
     receivers = [candidate for candidate in candidates if candidate["stream"] in (None, alert["stream"])]
     attempts = await all_of(

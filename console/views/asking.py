@@ -58,12 +58,10 @@ async def show(page: Page) -> Response:
 
 
 def _ask_attributes(aggregate: Mapping[str, Any]) -> list[str]:
-    """Return the attributes by which questions to an aggregate may group."""
     return list((aggregate["body"].get("ask") or {}).get("by") or [])
 
 
 def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the question in the form. Also return an error message about its filter, or an empty text."""
     attributes = _ask_attributes(aggregate)
     by = [name for name in page.request.query_params.getlist("by") if name in attributes]
     if "by" not in page.request.query_params and attributes:
@@ -100,7 +98,6 @@ def _constant(text: str) -> Any:
 
 
 def _ranked(groups: Sequence[Mapping[str, Any]], value: str | None) -> list[dict[str, Any]]:
-    """Return groups in descending order of a value. Each has its share of the largest absolute value."""
     numbers = [group.get(value or "") for group in groups]
     largest = max((abs(amount) for amount in numbers if isinstance(amount, int | float)), default=0) or 1
     ranked = [

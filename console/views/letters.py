@@ -65,7 +65,6 @@ def _outcome(result: Any) -> str:
 
 
 def _pretty(event: str | None) -> str:
-    """Indent the JSON of an event. Other text is unchanged."""
     try:
         return orjson.dumps(orjson.loads(event or ""), option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONDecodeError:

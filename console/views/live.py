@@ -116,7 +116,7 @@ async def follow_alerts(page: Page) -> Response:
 
 
 async def _events(api: Api, filters: dict[str, Any], cursor: str, missed: bytes | None) -> AsyncIterator[bytes]:
-    """Yield the alerts that the page has missed, then those of the feed. A comment keeps a quiet connection open.
+    """Yield the missed alerts, then the alerts of the feed, and comments that keep a quiet connection open.
 
     A running feed may be past ``cursor``, so the alerts after ``cursor`` are read again once the page has joined. If an
     alert arrives twice, the page shows it once.

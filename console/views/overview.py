@@ -89,7 +89,6 @@ async def _figures(page: Page) -> Figures:
 def _sentences(
     pipeline: Any, patterns: Sequence[Any], receivers: Sequence[Any], incidents: Any, letters: Sequence[Any]
 ) -> Iterator[Sentence]:
-    """Describe the state of the service in sentences, problems first."""
     troubles = [
         *_of_pipeline(pipeline),
         *(
@@ -154,7 +153,6 @@ def _rows(
     counted: Mapping[str, float] | None,
     latest: int,
 ) -> list[dict[str, Any]]:
-    """Return a row for each pattern: its alerts and early terminations, in total and by hour up to ``latest``."""
     ended = {item["pattern"]: item for item in summary}
     return [
         {

@@ -96,7 +96,6 @@ async def show(page: Page) -> Response:
 
 
 def _difference(old: str, new: str) -> list[tuple[str, str]]:
-    """Return the lines of two versions. Each is marked as added, lost or same."""
     kinds = {"+": "added", "-": "lost", " ": "same"}
     lines = ndiff(old.splitlines()[:_MOST_DRAWN], new.splitlines()[:_MOST_DRAWN])
     return [(kinds[line[0]], line[2:]) for line in lines if line[0] in kinds]
@@ -153,10 +152,6 @@ async def show_draft(page: Page, name: str | None, form: Mapping[str, str], erro
 
 
 async def _past(page: Page, stream: str | None) -> dict[str, Any]:
-    """Return what the editor shows of past events: the oldest and the newest kept event, and the event types.
-
-    The types and their attributes are those in a sample of new events.
-    """
     if not stream:
         return {"oldest": None, "newest": None, "vocabulary": {}}
     path = at("streams", stream, "events")

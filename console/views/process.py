@@ -84,7 +84,6 @@ async def show(page: Page) -> Response:
 def _badges(
     event_counts: Mapping[str, int], places: Mapping[str, int], broken: Mapping[str, int], ended: Mapping[str, int]
 ) -> dict[str, Sequence[Badge]]:
-    """Return badges by event type: events, open transactions, deviations and early terminations."""
     badges: dict[str, list[Badge]] = defaultdict(list)
     for counts, kind, noun in (
         (event_counts, "seen", "event"),
@@ -99,7 +98,6 @@ def _badges(
 
 
 def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
-    """Return the steps of transactions, in descending order of their total time."""
     steps = [
         Step(first, second, len(times), median(time for time, _ in times), *max(times))
         for (first, second), times in _gaps(events).items()
@@ -116,9 +114,9 @@ def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _gaps(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[tuple[float, str]]]:
-    """Return the times between consecutive events, in seconds, by pair of event types.
+    """Return the times between consecutive events of a transaction, by pair of event types.
 
-    Each time has the key of its transaction.
+    A time is in seconds, and has the key of its transaction.
     """
     latest: dict[str, tuple[str, float]] = {}
     gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)

@@ -82,7 +82,7 @@ async def show(page: Page) -> Response:
 def _part(
     page: Page, streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-    """Return the streams of a page, and the cursor of the next page. The default page has the chosen stream."""
+    """Return one page of the streams, by default the page with the chosen stream, and the cursor of the next page."""
     names, after = [stream["name"] for stream in streams], page.query("after")
     operator = operators.get(page.query("operator") or "")
     chosen = operator["stream"] if operator else page.query("stream")
@@ -107,14 +107,12 @@ def path_of(operator: Mapping[str, Any]) -> str:
 
 
 async def _tail(page: Page, stream: Mapping[str, Any] | None) -> list[Any]:
-    """Return the newest events of a stream, the newest first."""
     if stream is None:
         return []
     return list(reversed((await page.get(at("streams", stream["name"], "events"), limit=_TAIL))["items"]))
 
 
 async def _sentences(page: Page, operators: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the sentences that explain how each join, aggregate and tap runs. Patterns have none here."""
     paths = [
         at(operator["plural"], operator["name"], "explanation")
         for operator in operators
@@ -129,7 +127,6 @@ async def _details(page: Page, streams: Sequence[Mapping[str, Any]]) -> list[dic
 
 
 async def _operators(page: Page) -> dict[str, dict[str, Any]]:
-    """Return the operators that are not retired, by name."""
     lists = await all_of(*(allowed(page.get(f"/{kind}", age_s=1.0), {"items": []}) for kind in _OPERATORS))
     return {
         operator["name"]: {**operator, "plural": kind}
@@ -140,7 +137,7 @@ async def _operators(page: Page) -> dict[str, dict[str, Any]]:
 
 
 def _rates(plan: Mapping[str, Any] | None) -> dict[str, float]:
-    """Return rates per second by name: of a stream its events, of an operator its results."""
+    """Return the events per second of each stream, and the results per second of each operator, by name."""
     rates: dict[str, float] = {}
     for engine in plan["engines"] if plan else ():
         rates[engine["stream"]] = max(rates.get(engine["stream"], 0.0), engine["events_per_s"])
@@ -152,7 +149,6 @@ def _rates(plan: Mapping[str, Any] | None) -> dict[str, float]:
 def _graph(
     streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]], rates: Mapping[str, float]
 ) -> Graph:
-    """Lay streams and operators out from left to right, in the order in which events flow."""
     edges: set[tuple[str, str]] = set()
     notes: dict[str, tuple[str, str, str]] = {}
     for stream in streams:
@@ -183,7 +179,7 @@ def _query(name: str) -> str:
 
 
 def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return texts such as ``3 patterns`` for boxes. Such a box shows all patterns of a stream that have no INTO."""
+    """Return titles such as ``3 patterns`` for the boxes that group the patterns of a stream without INTO."""
     counts: dict[str, int] = defaultdict(int)
     for stream in streams:
         for reader in stream["consumers"]:
@@ -218,7 +214,6 @@ def _drawn(notes: Mapping[str, tuple[str, str, str]], edges: set[tuple[str, str]
 
 
 def _line(start: Node, end: Node) -> str:
-    """Draw a curve from the right of one box to the left of another."""
     x, y = start.x + _WIDTH, start.y + _HEIGHT // 2
     to_x, to_y = end.x, end.y + _HEIGHT // 2
     middle = (x + to_x) // 2

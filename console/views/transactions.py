@@ -59,7 +59,6 @@ async def show_list(page: Page) -> Response:
 
 
 def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
-    """Return a case with ``quiet_s``, the seconds of event time since its newest event. None if ``time`` is unknown."""
     if time is None:
         return {**case, "quiet_s": None}
     return {**case, "quiet_s": max(0.0, (_time(time) - _time(case["newest"])).total_seconds())}
@@ -92,7 +91,6 @@ async def find(page: Page) -> Response:
 
 
 async def _has_events(page: Page, stream: str, key: str, by: str | None) -> bool:
-    """Check whether the log has events of a transaction. It may have too many for the page to show them."""
     try:
         story = await allowed(page.get(at("traces", stream, key), by=by))
     except ApiError as refusal:
@@ -156,7 +154,6 @@ async def show(page: Page) -> Response:
 
 
 async def _story(page: Page, stream: str, key: str, by: str | None) -> dict[str, Any]:
-    """The story of a transaction; ``is_replayed`` is false if it has too many events to be matched again."""
     path = at("traces", stream, key)
     try:
         return {**await page.get(path, by=by), "is_replayed": True}
@@ -167,10 +164,7 @@ async def _story(page: Page, stream: str, key: str, by: str | None) -> dict[str,
 
 
 async def _open_case(page: Page, stream: str, key: str) -> Any:
-    """Return the open transaction with the steps that patterns wait for, or None if it is over.
-
-    The result is also None if the shards do not answer.
-    """
+    """Return the open transaction, or None if it is over or the shards do not answer."""
     try:
         listed = await page.get("/traces", stream=stream, key=key, limit=1)
     except ApiError:
@@ -179,7 +173,6 @@ async def _open_case(page: Page, stream: str, key: str) -> Any:
 
 
 def _values(ended: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str:
-    """Return the attributes that a reason mentions, with their values in the event that ended the pattern."""
     data = next((event["data"] for event in events if event["id"] == ended["event"]), None) or {}
     mentioned = set(_NAME.findall(ended["reason"]))
     values = ", ".join(f"{name} {as_json(value)}" for name, value in data.items() if name in mentioned)
@@ -233,7 +226,6 @@ def _keys(pattern: Mapping[str, Any]) -> str:
 
 
 def _annotated(story: Mapping[str, Any], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
-    """Return the events with notes: early terminations, matches that bind the event, and the deviation."""
     notes: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pattern in story["patterns"]:
         for match in pattern["matches"]:

@@ -34,7 +34,6 @@ async def check(page: Page) -> Response:
 
 
 def _without_place(text: str) -> str:
-    """Return a message without its leading line and column."""
     place, _, rest = text.partition(": ")
     return rest if place.startswith("line ") and rest else text
 

@@ -62,7 +62,6 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
 
 
 def _without_constraints(question: Question) -> Question:
-    """Remove the constraints of a question. End events of the constraints become end events of the stream."""
     declaration, ends = question.declaration, set(question.declaration.end_events)
     if question.constraint_set is not None:
         ends |= question.constraint_set.trace_ends

@@ -81,7 +81,7 @@ def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[s
 
 
 def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of an alert or a derived event. A derived event has one time and no bindings."""
+    """Return the sort key of an alert, or of a derived event, which has one time and no bindings."""
     end, start = parse_time(row.get("end") or row["time"]), parse_time(row.get("start") or row["time"])
     return end, start, sorted(row.get("bindings", {}).items()), row["pattern"], row["key"]
 

@@ -74,9 +74,9 @@ class BacktestRun:
         )
 
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
-        """Export a stream's events from the log to files in ``scratch``, and return their history.
+        """Export a stream's events from the log to files in ``scratch``, and return their history and the question.
 
-        Also return the question, to which the tables before the first event and their later changes are added.
+        The question gets the tables as they were before the first event, and the later changes of these tables.
         """
         names = frozenset(str(table["name"]) for table in question.tables)
         log_range = LogRange(

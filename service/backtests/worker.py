@@ -88,7 +88,6 @@ class Worker:
                 log.warning("backtest-left", id=current)
 
     def _take_over(self) -> None:
-        """Queue the backtests again that an earlier worker left running. Fail those with too many interruptions."""
         for backtest in self.stores.backtests.all():
             if backtest.status != "running":
                 continue

@@ -105,6 +105,5 @@ def note(
 
 
 def _show(client: Caller, alert: Mapping[str, Any]) -> None:
-    """Print an alert as one line, unbuffered, so that a reader of the pipe gets the alert at once."""
     line = f"{alert['detected_at']}  {alert['stream']}  {alert['pattern']}  {alert['key']}  {alert['why']}"
     client.say(alert, line)

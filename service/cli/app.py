@@ -135,10 +135,7 @@ def commands() -> Mapping[str, str]:
 
 @cache
 def _kinds() -> Mapping[str, DocumentKind]:
-    """Return every kind of operator that has a command group, by the name of the group.
-
-    The kinds are imported late, because they import Arrow, which most calls do not need.
-    """
+    """Return the kinds of operators by command group; the import loads Arrow, which most calls do not need."""
     from shards import DOCUMENT_KINDS  # noqa: PLC0415
 
     return {kind.plural: kind for kind in DOCUMENT_KINDS}
@@ -169,7 +166,6 @@ def build_app(names: Iterable[str] | None = None) -> typer.Typer:
 
 
 def _exemplify(app: typer.Typer, above: str, examples: Mapping[str, str]) -> None:
-    """Add to each command its example, which the help shows after the options."""
     for command in app.registered_commands:
         name = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
         if example := examples.get(above + name):
@@ -180,7 +176,6 @@ def _exemplify(app: typer.Typer, above: str, examples: Mapping[str, str]) -> Non
 
 
 def _rename(group: typer.Typer, renamed: Mapping[str, str]) -> None:
-    """Rename commands of a group, and keep hidden copies under the former names."""
     for command in list(group.registered_commands):
         former = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
         if former in renamed and not command.hidden:  # an earlier call may have renamed the group
@@ -218,10 +213,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """Build the application with only the command in ``arguments``, or the command whose words a shell completes.
-
-    If no command is recognised, the application lists all commands.
-    """
+    """Build the application with only the called or completed command, or with the list of all commands."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in commands() else listing()
@@ -273,7 +265,6 @@ def _several(
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether a call asks for JSON, by ``--json`` or ``--output json``. Errors are then JSON, too."""
     return not {"--json", "--output=json"}.isdisjoint(arguments) or ("--output", "json") in pairwise(arguments)
 
 
@@ -290,7 +281,6 @@ def _refusal_document(error: ForestallError) -> dict[str, Any]:
 
 
 def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
-    """Print why a call cannot be carried out, as text or JSON, on standard error."""
     if is_json:
         typer.echo(orjson.dumps(_refusal_document(error), default=str).decode(), err=True)
         return
@@ -303,13 +293,11 @@ def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
 
 
 def _advice(error: ForestallError) -> str:
-    """Return what to do if no service listens at the address that a command calls, or nothing for any other error."""
     is_nobody_there = isinstance(error, ServiceUnreachable) and not error.details["is_listening"]
     return "; is the service running? 'forestall serve' starts one on this machine" if is_nobody_there else ""
 
 
 def _tell_usage(error: Any) -> None:
-    """Print the fault in a call's options as JSON, on standard error."""
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     document: dict[str, Any] = {"error": "usage", "message": message, "problems": [], "details": {}}
     typer.echo(orjson.dumps(document).decode(), err=True)
@@ -362,6 +350,5 @@ def as_commands(message: str, groups: Set[str]) -> str:
 
 @cache
 def _verbs(group: str) -> Set[str]:
-    """Return the names of the commands of a group. A command that is not a group has none."""
     groups = [registered.typer_instance for registered in build_app([group]).registered_groups]
     return {command.name or "" for app in groups if app is not None for command in app.registered_commands}

@@ -82,10 +82,6 @@ def apply(
 
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
-    """Return the notices about new and changed operators, by name.
-
-    An example is a notice about a document member that has no effect.
-    """
     changes = (
         change for change in plan.work if isinstance(change.kind, Operators) and not change.kind.kind.has_own_resource
     )
@@ -100,7 +96,6 @@ def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping
 
 
 def _show(plan: Plan, *, is_json: bool) -> None:
-    """Print the changes of the plan. After each change, print the lines that differ."""
     for change in plan.work:
         _tell(change, is_json=is_json)
         if not is_json:
@@ -113,7 +108,6 @@ def _show(plan: Plan, *, is_json: bool) -> None:
 
 
 def _confirm(streams: Sequence[str]) -> None:
-    """Ask before streams are deleted together with their events. Unless a terminal answers yes, end the command."""
     what = f"the stream{'s'[: len(streams) - 1]} {', '.join(map(printable, streams))}"
     if not sys.stdin.isatty():
         raise typer.BadParameter(f"deletes {what}; nothing was changed. Say --yes to delete", param_hint="--prune")
@@ -121,7 +115,6 @@ def _confirm(streams: Sequence[str]) -> None:
 
 
 def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> None:
-    """Match event files before and after the changes of the plan, and print the added and lost results."""
     project = comparison.after
     files = files_of(against, project)
     with waiting_on() as waiting:

@@ -140,11 +140,7 @@ def backtest(
 
 
 def _begin(context: typer.Context) -> None:
-    """Install the signal handler before the backtest.
-
-    With ``--project``, run the backtest of the project and end the command. Otherwise check that patterns and events
-    are given.
-    """
+    """Run the whole backtest and end the command if ``--project`` is given. Otherwise, check the options."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # the exit also stops Spark
     options = context.params
     if options["project"] is None:
@@ -157,7 +153,6 @@ def _begin(context: typer.Context) -> None:
 
 
 def _run_project(options: Mapping[str, Any]) -> None:
-    """Run a project, or compare two projects, and print the results."""
     folders = [options["project"], *(options["against"] or [])]
     if len(folders) > 2:
         raise typer.BadParameter("with --project, name one other project", param_hint="--against")
@@ -184,19 +179,12 @@ def _run_project(options: Mapping[str, Any]) -> None:
 
 
 def _results_of(result: BacktestResult, variant: str, plan: RunPlan) -> Results:
-    """Return the results of one variant of a backtest, by kind.
-
-    A variant is the tested version, or a version that it is compared with. Of the second, only suspensions are listed.
-    """
+    """Return the results of one variant by kind. Only the tested variant has results other than suspensions."""
     places = {kind: kind if variant == TESTED else f"{kind}.{variant}" for kind in RESULT_KINDS}
     return results_of(plan, ((kind, body) for kind, place in places.items() for body in result.rows.get(place, ())))
 
 
 def _require_unsuspended(result: BacktestResult, projects: Sequence[tuple[Path, LocalProject]]) -> None:
-    """Raise an error if an operator was suspended, because the results are then incomplete.
-
-    If two projects are compared, the error names the folder of each.
-    """
     errors: list[OperatorSuspended] = []
     for variant, (folder, project) in zip((TESTED, AGAINST), projects, strict=False):
         suspensions = _results_of(result, variant, project.plan)[SUSPENSIONS]
@@ -208,10 +196,6 @@ def _require_unsuspended(result: BacktestResult, projects: Sequence[tuple[Path, 
 
 
 def _notices(project: LocalProject, histories: Mapping[str, History], result: BacktestResult) -> dict[str, list[str]]:
-    """Return the notices of a project and of its backtest, by operator.
-
-    Notices about events are included only if the files are so small that this process reads them, and not Spark.
-    """
     unkeyed = unkeyed_of(project.plan, _counts(result))
     if not is_small(histories):  # Spark has read the events
         return merged(project.notices, unkeyed)
@@ -222,7 +206,6 @@ def _notices(project: LocalProject, histories: Mapping[str, History], result: Ba
 
 
 def _counts(result: BacktestResult) -> dict[str, dict[str, int | None]]:
-    """Return the counters of each stream in the run of the tested project."""
     counts: dict[str, dict[str, int | None]] = {}
     for name, number in result.variants[TESTED].measured.items():
         stream, _, counter = name.rpartition("/")
@@ -231,7 +214,6 @@ def _counts(result: BacktestResult) -> dict[str, dict[str, int | None]]:
 
 
 def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
-    """Return the measured lateness of streams and the measurements of waiting operators, for the summary of the run."""
     counts = _counts(result)
     changes = [
         decision
@@ -246,13 +228,11 @@ def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
 
 
 def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
-    """Plan the backtest of a project and, if a second project is given, the comparison of the two."""
     first, *others = (project.plan.variant(name) for name, project in zip((TESTED, AGAINST), projects, strict=False))
     return RoundPlan(variants=(first, *(replace(variant, alike=likeness(first, variant)) for variant in others)))
 
 
 def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> History:
-    """Return the event file at ``path``, with the reader options that follow from the stream's declaration."""
     if not path.is_file():
         raise FileUnreadable(f"{path} is not a file; name one event file for each stream", file=str(path))
     options = reading_of_stream(declaration)
@@ -265,7 +245,6 @@ def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> His
 
 
 def _history(options: Mapping[str, Any], key_form: KeyForm | None, declaration: StreamDeclaration) -> History:
-    """Return the event files of the call, with the reader options that the command line and the declaration give."""
     defaults = reading_of(key_form, options["times"], declaration, lifecycle=options["lifecycle"])
     reader_options = merged_options(replace(defaults, duplicates="keep"), options)
     return History(
@@ -276,10 +255,6 @@ def _history(options: Mapping[str, Any], key_form: KeyForm | None, declaration: 
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
-    """Refuse every given option that is not in ``allowed``.
-
-    A backtest with ``--project`` calls this, because the project's documents contain the values of the other options.
-    """
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
         if source is not None and source.name == "COMMANDLINE" and option.name not in allowed:
@@ -311,10 +286,6 @@ def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output:
 
 
 def _check(question: Question) -> None:
-    """Check options and patterns before the run, and print notices of probable mistakes.
-
-    Raises an error if the backtest cannot be run.
-    """
     comparisons = {
         "--compare-pruning": question.compares_pruning,
         "--compare-constraints": question.compares_constraints,
@@ -335,13 +306,11 @@ def _check(question: Question) -> None:
 def _with_ends(
     declaration: StreamDeclaration, end: Sequence[str], constraint_set: ConstraintSet | None
 ) -> tuple[StreamDeclaration, ConstraintSet | None]:
-    """Set the end events of ``--end`` in the declaration and the constraints."""
     declaration = replace(declaration, end_events=tuple(sorted(set(end))))
     return declaration, None if constraint_set is None else joined_with(constraint_set, declaration)
 
 
 def _require_empty(folder: Path | None) -> None:
-    """Check before the run that the folder for the results is new or empty, and can be created."""
     if folder is None:
         return
     try:
@@ -356,7 +325,6 @@ def _require_empty(folder: Path | None) -> None:
 def _tried_patterns(
     paths: list[Path], key: KeyForm | None, declaration: StreamDeclaration, suppress: str | None
 ) -> tuple[TriedPattern, ...]:
-    """Read the patterns to test from files. Every pattern must be correlated by ``key``."""
     patterns = read_pattern_files(paths)
     require_keys(patterns, key)
     suppression = suppress_of(suppress)
@@ -376,7 +344,6 @@ def _rows(result: BacktestResult, limit: int) -> dict[str, Any]:
 
 
 def _changes(result: BacktestResult, limit: int) -> dict[str, Any]:
-    """Return the added and lost results of each comparison."""
     changes = {name: differences_of(result, name, limit) for name in result.comparisons}
     return {
         "added": {name: added for name, (added, _) in changes.items()},
@@ -412,7 +379,6 @@ def _print_changes(console: Console, result: BacktestResult, limit: int) -> None
 
 
 def _print_result(console: Console, mark: str, row: Mapping[str, Any]) -> None:
-    """Print an alert, or an event of a derived stream."""
     if "bindings" in row:
         key = f"{row['key']} {row_text(row)}" if "row" in row else row["key"]
         console.print(f"{mark}{row['pattern']}  {key}  {row['start']} to {row['end']}")

@@ -100,10 +100,6 @@ def _reference(argument: str) -> dict[str, Any]:
 
 
 def _choice(argument: str) -> str | dict[str, Any]:
-    """Convert an argument to the form in which the API takes a pattern.
-
-    The form contains the text of a pattern, or the name of a registered pattern.
-    """
     if not is_pattern(argument):
         return {"name": argument}
     from nfa import describe_pattern  # noqa: PLC0415 - as in service.cli.inputs
@@ -113,7 +109,6 @@ def _choice(argument: str) -> str | dict[str, Any]:
 
 
 def _finished_backtest(client: Client, backtest_id: str) -> Mapping[str, Any]:
-    """Wait until a backtest has ended, and return the backtest."""
     with progress_bar("backtest") as (progress, task):
         while True:
             backtest = client.backtests.get(backtest_id)

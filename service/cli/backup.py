@@ -26,7 +26,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 
 def _contents(content: BackupContent) -> str:
-    """Return the number of keys and files of a backup, in words."""
     return f"{counted(content.keys, 'key', form=',')} and {counted(content.files, 'file', form=',')}"
 
 

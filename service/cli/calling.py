@@ -182,7 +182,7 @@ def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: 
 
 
 class _Plain(yaml.SafeDumper):
-    """A YAML dumper that omits quotes, because the output is for users. Programs read ``--json`` instead."""
+    """A YAML dumper that omits quotes, because only people read the output; programs read ``--json``."""
 
     def represent_scalar(self, tag: str, value: Any, style: str | None = None) -> yaml.ScalarNode:
         return super().represent_scalar("tag:yaml.org,2002:str", value, style)

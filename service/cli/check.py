@@ -93,8 +93,6 @@ def check(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CheckReport:
-    """The analysis of several patterns under a constraint document."""
-
     parsed: ParsedConstraints
     warnings: Sequence[SetWarning]
     patterns: Sequence[tuple[Pattern, Query, PatternInspection]]
@@ -147,10 +145,6 @@ def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstrain
 def _clashing(
     parsed: ParsedConstraints, clash: ContradictoryConstraints, past: PastViolations | None
 ) -> dict[str, Any]:
-    """Return the JSON report on a constraint set whose constraints contradict each other.
-
-    The patterns are not analysed, so the report contains none.
-    """
     return {
         **set_document(parsed.constraint_set),
         "notices": list(parsed.notices),
@@ -177,10 +171,7 @@ def _pattern_document(pattern: Pattern, query: Query, inspection: PatternInspect
 
 
 def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
-    """Return warnings about probable mistakes in a pattern.
-
-    The command knows no stream, so it assumes that transactions end.
-    """
+    """Return warnings about a pattern, on the assumption that transactions end, because no stream is known."""
     notices = TraceEnds(has_trace_end=True).warnings_of(pattern)
     return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
 
@@ -241,13 +232,11 @@ def _print_pattern(console: Console, query: Query, inspection: PatternInspection
 
 
 def _affecting_constraints(inspection: PatternInspection) -> list[str]:
-    """Return the constraints that make alternatives impossible or terminate partial matches early."""
     ends = {str(part) for condition in inspection.conditions for part in condition.explanation.constraints}
     return sorted(ends | {str(part) for term in inspection.check.dead for part in term.constraints})
 
 
 def _forbidden(pattern: Pattern, query: Query) -> list[str]:
-    """Return the event types that occur only in NOT and UNTIL, not in a step."""
     return sorted(all_types_of(pattern) - query.types)
 
 

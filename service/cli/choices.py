@@ -32,7 +32,6 @@ def suppress_of(text: str | None) -> dict[str, Any] | None:
 
 
 def _grouped(text: str | None) -> tuple[str | None, list[str]]:
-    """Split an option of the form ``TEXT by NAME,NAME`` into the text and the list of names."""
     head, _, by = (text or "").partition(" by ")
     return None if text is None else head, [name.strip() for name in by.split(",") if name.strip()]
 

@@ -53,7 +53,7 @@ def converted_directly(params: list[Any]) -> list[Any]:
 
 
 class _DirectConversion:
-    """A converter of a parameter's values that gives the same results as typer's converter, but faster.
+    """A faster converter of a parameter's values, with the same results as typer's converter.
 
     Typer expects a factory of converters. Therefore a call of this object returns the object.
     """
@@ -65,7 +65,6 @@ class _DirectConversion:
         return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Convert a value to the type of its parameter's annotation. Typer raises the errors."""
         descriptor = param.type_descriptor
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
@@ -142,10 +141,7 @@ def _commands_of(app: typer.Typer) -> Iterator[typer.models.CommandInfo]:
 
 
 def _takes_one(option: TyperOption) -> bool:
-    """Return whether an option takes only one value.
-
-    If such an option is repeated, click silently keeps the last value.
-    """
+    """Return whether click would silently keep only the last value of a repeated option."""
     return not option.multiple and not option.count and (not option.is_flag or bool(option.secondary_opts))
 
 

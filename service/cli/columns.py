@@ -167,10 +167,6 @@ def delimiter_of(written: str | None) -> str | None:
 
 
 def _columns(defaults: Columns, arguments: Mapping[str, Any]) -> Columns:
-    """Return ``defaults`` with the columns that the command's options name.
-
-    Empty column names are refused later, when the columns are read.
-    """
     ids, attributes = arguments.get("id_column"), arguments.get("attributes")
     named = {"type": arguments.get("type_column"), "time": arguments.get("time_column")}
     columns: dict[str, Any] = {name: value for name, value in named.items() if value is not None}

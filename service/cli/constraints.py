@@ -22,8 +22,6 @@ from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
 
 class _ModelFirst(TyperGroup):
-    """A command group that reads ``constraints MODEL`` as ``constraints derive MODEL``."""
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # this class is private in typer
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["derive", *args]

@@ -60,10 +60,7 @@ def replay(
 
 
 def _replay_all(client: Client, stream: str | None, code: str | None) -> list[ReplayModel]:
-    """Send all letters again, in several requests, and return the outcome of each letter.
-
-    The last request is the one whose answer repeats a letter or leaves none.
-    """
+    """Send all dead letters again in several requests, until an answer repeats a letter or leaves no letters."""
     sent: dict[str, ReplayModel] = {}
     while True:
         answer = client.dead_letters.replay_all(stream=stream, code=code, limit=_LARGEST_PAGE)
@@ -74,7 +71,6 @@ def _replay_all(client: Client, stream: str | None, code: str | None) -> list[Re
 
 
 def _outcome(replay: dict[str, Any] | None) -> str | None:
-    """Return the result of sending a dead letter again, in words, or None if it was not sent."""
     if replay is None:
         return None
     return "accepted" if replay["is_accepted"] else f"refused: {replay['code']}: {replay['detail']}"

@@ -72,7 +72,6 @@ def demo(
 
 
 def _stay(console: Console, progress: Progress, result: DemoResult, service: TemporaryService) -> None:
-    """Show the result and the address of the console, and return when the user interrupts."""
     progress.stop()
     _show(console, result)
     _tell_console(console, service.console, service.api_key)
@@ -84,13 +83,10 @@ def _stay(console: Console, progress: Progress, result: DemoResult, service: Tem
 
 
 def _tell_console(console: Console, address: str, key: str) -> None:
-    """Print the address of the web console and the key on one line, also in a narrow terminal."""
     console.print(f"console: [bold]{address}[/bold], log in with the key [bold]{key}[/bold]", soft_wrap=True)
 
 
 class _FirstAlerts:
-    """Shows the first alerts that arrive by webhook."""
-
     def __init__(self, console: Console) -> None:
         self._console = console
         self._shown = 0

@@ -69,7 +69,6 @@ def tail_events(
 
 
 def _named_stream(stream: str | None, old_stream: str | None) -> str:
-    """Return the stream's name from the argument or the former option. Refused unless exactly one of them is given."""
     names = [name for name in (stream, old_stream) if name is not None]
     if len(names) != 1:
         raise typer.BadParameter("name one stream.", param_hint="--stream")
@@ -81,6 +80,5 @@ def _note_gap(trimmed_until: str) -> None:
 
 
 def _show(client: Caller, event: Mapping[str, Any]) -> None:
-    """Print an event as one line, unbuffered, so that a reader of the pipe gets the event at once."""
     data = orjson.dumps(event["data"]).decode()
     client.say(event, f"{event['time']}  {event['key']}  {event['type']}  {event['id']}  {data}")

@@ -157,7 +157,6 @@ def kafka(
 
 
 def _mapping(arguments: Mapping[str, Any]) -> ReaderOptions | None:
-    """Return the mapping of rows to events that the options describe, or None without any such option."""
     mapping = merged_options(ReaderOptions(key=chosen_key(arguments["key"])), arguments)
     return None if mapping == ReaderOptions() else mapping
 
@@ -210,10 +209,6 @@ def _checked_name(name: str | None, default_name: str) -> str:
 
 
 def _run(name: str, stream: str, source: str, make_source: _MakeSource, tell: Tell, *, is_once: bool) -> None:
-    """Run a feed until it is stopped, or with ``is_once``, until the input that exists now is in the log.
-
-    ``source`` describes the input in words.
-    """
     check_java()
     settings = load_settings()
     configure_logs(settings.log_level)
@@ -239,7 +234,6 @@ def _run(name: str, stream: str, source: str, make_source: _MakeSource, tell: Te
 
 
 def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal, look: Callable[[], None]) -> None:
-    """Start Spark and the feed's query, and wait until the query ends. SIGTERM and SIGINT stop the query."""
     query: FeedQuery | None = None
 
     def end(*_: object) -> None:
@@ -258,8 +252,6 @@ def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal
 
 
 class _Teller:
-    """Prints the progress of a feed every few seconds, if the progress has changed."""
-
     def __init__(self, name: str, progress: FeedProgress, tell: Tell) -> None:
         self._name = name
         self._tell = tell
@@ -268,7 +260,6 @@ class _Teller:
         self._shown: object = None
 
     def look(self) -> None:
-        """Print the progress if it has changed and the last output was long enough ago."""
         now = time.monotonic()
         progress = self._progress
         counts = (progress.accepted, progress.rejected, progress.duplicates, progress.waiting)
@@ -296,7 +287,6 @@ class _Teller:
 
 
 def _dropped(count: int) -> str:
-    """Return the sentence about dropped events."""
     if count == 1:
         return "1 event had the id of an earlier event and was dropped"
     return f"{count:,} events had the id of an earlier event and were dropped"

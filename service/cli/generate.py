@@ -88,7 +88,6 @@ def event_line(event: Event) -> bytes:
 
 
 def _write(events: Iterator[Event], output: Path | None, traces: int) -> None:
-    """Write events as JSONL. The bar shows the share of the traces that have begun."""
     begun: set[str] = set()
     with ExitStack() as stack:
         progress, task = stack.enter_context(progress_bar("generating"))

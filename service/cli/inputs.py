@@ -40,8 +40,6 @@ Key = Annotated[
 
 
 class _NoBar:
-    """A progress bar that shows nothing."""
-
     def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
         """Do nothing."""
 
@@ -178,10 +176,6 @@ def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] |
 
 
 def _with_notices(path: Path, options: ReaderOptions) -> ReaderOptions:
-    """Return the reader options with functions that print notices.
-
-    The notices tell how the file is read and how many repeated events are dropped.
-    """
     also_report = options.on_dropped
 
     def tell(count: int) -> None:

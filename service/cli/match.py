@@ -162,13 +162,7 @@ def match(
 
 
 def _named_table(tables: Tables, written: str) -> Tables:
-    """Add the table that ``NAME[:COLUMN[:TYPE],…]=FILE`` describes.
-
-    The key of the table is the listed columns, or by default its first column.
-
-    Raises:
-        TableRefused: The text does not have this form, or the rows are refused.
-    """
+    """Add a table from the text ``NAME[:COLUMN[:TYPE],…]=FILE``. Without columns, the first column is the key."""
     head, _, file = written.partition("=")
     name, _, listed = head.partition(":")
     if not name or not file or name in tables.versions:
@@ -181,10 +175,7 @@ def _named_table(tables: Tables, written: str) -> Tables:
 
 
 def _read(events: Path, options: ReaderOptions, rules: RunRules) -> tuple[EventBatch, int]:
-    """Read the events of a file, and count the events that were dropped as repeated.
-
-    The kernels for reading and matching are compiled first, unless they are cached.
-    """
+    """Read the events of a file, and count the repeated events that were dropped."""
     with waiting_on() as waiting:
         compile_kernels(
             [*service.exercises_of(rules.plan), *([JSON_LINES] * reads_by_columns(events))], waiting.compiling
@@ -268,7 +259,6 @@ def _print(report: StreamReport, lists: Sequence[str]) -> None:
 
 
 def _print_stats(say: Callable[[str], None], report: StreamReport) -> None:
-    """Print the numbers of a run, such as late events or ignored violations. Zeros are left out."""
     stats = report.stats
     if report.suppressed is not None:
         say(counted(report.suppressed, "match was suppressed", "matches were suppressed"))
@@ -319,7 +309,6 @@ def _print_matches(say: Callable[[str], None], report: StreamReport) -> None:
 
 
 def _remarks(body: Mapping[str, Any]) -> str:
-    """Return remarks for the line of a result, for example "decided by the constraints"."""
     remarks = {
         "decided by the constraints": body.get("decided_by") == "constraint",
         "deviating": "deviating" in body,
@@ -338,7 +327,6 @@ def _print_timeouts(say: Callable[[str], None], report: StreamReport) -> None:
 
 
 def _key_of(body: Mapping[str, Any]) -> str:
-    """Return the key of a result. If the pattern reads rows of tables, the rows follow the key."""
     from service.runs.results import row_text  # noqa: PLC0415
 
     return f"{body['key']} {row_text(body)}".rstrip() if "row" in body else str(body["key"])

@@ -42,7 +42,6 @@ _OPTIONS: Options = {
 def _model_choice(
     *, workflow: Path | None, map_file: Path | None, process: str | None, exact: bool, tables: bool
 ) -> ModelChoice | None:
-    """Return the model to follow, or None if no model is given."""
     if exact and tables:
         raise typer.BadParameter("give --exact or --tables, not both", param_hint="--exact")
     if workflow is None:

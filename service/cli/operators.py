@@ -185,8 +185,6 @@ def _add_plot(app: typer.Typer, resource: Resource) -> None:
 
 
 def _of_index(index: Mapping[str, Any]) -> str:
-    """Return the statistics of the index with which a shard answers questions, as text."""
-
     def bits_of(configuration: Mapping[str, int]) -> str:
         return ", ".join(f"{name} {bits}" for name, bits in configuration.items())
 
@@ -204,7 +202,6 @@ def _of_index(index: Mapping[str, Any]) -> str:
 
 
 def _filter(text: str) -> tuple[str, Any]:
-    """Parse an attribute and its value, which is a JSON number, true or false, or otherwise text."""
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise typer.BadParameter(f"{text!r} has no form such as region=north", param_hint="--where")

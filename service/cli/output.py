@@ -14,27 +14,23 @@ from streams import SystemClock, format_time
 
 
 class _StandardError:
-    """Writes to standard error.
+    """Writes to standard error. Only ``print`` takes rich's markup.
 
     Rich is imported when the first text with markup is printed, which most calls never do.
     """
 
     def print(self, text: str) -> None:
-        """Print a line with rich's markup."""
         from rich.console import Console  # noqa: PLC0415
 
         Console(stderr=True, soft_wrap=True, highlight=False).print(text)
 
     def say(self, text: str) -> None:
-        """Print a line without markup."""
         typer.echo(printable(text), err=True)
 
     def notice(self, text: str) -> None:
-        """Print a notice about a call that succeeds. The text has no markup."""
         self._write("notice", text)
 
     def warning(self, text: str) -> None:
-        """Print a warning about a call that succeeds. The text has no markup."""
         self._write("warning", text)
 
     def _write(self, kind: str, text: str) -> None:

@@ -35,12 +35,10 @@ Unguarded = Annotated[
 
 
 def _failing(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the events that terminate a pattern early, each as a sentence, in a member of their own."""
     return {"terminated early by": [condition["text"] for condition in document["failing_conditions"]]}
 
 
 def _tried(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of a dry run as users see it, with early terminations in words."""
     members: dict[str, Any] = {}
     for name, value in answer.items():
         members |= _failing(answer) if name == "failing_conditions" else {name: value}
@@ -48,7 +46,6 @@ def _tried(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _detail(pattern: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pattern as users see it, with selected members and with early terminations in words."""
     plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "created_at", "warnings")
     return {
         **{member: pattern[member] for member in plain},
@@ -199,7 +196,6 @@ def one_pattern(argument: str) -> Pattern:
 
 
 def _form(argument: str) -> dict[str, Any]:
-    """Read a pattern from a file or a text, and return its form in the API."""
     from nfa import pattern_to_json  # noqa: PLC0415 - as in service.cli.inputs
 
     pattern = one_pattern(argument)

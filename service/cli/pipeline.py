@@ -36,7 +36,6 @@ def plan(client: Caller) -> None:
 
 
 def _lines(engines: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield one row per engine, followed by a row per operator if the engine has several."""
     for engine in engines:
         operators = engine["operators"]
         label = operators[0]["name"] if len(operators) == 1 else f"{len(operators)} {engine['kind']} operators"

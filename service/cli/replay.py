@@ -115,10 +115,6 @@ def declaration_in(client: Client, stream: str) -> StreamDeclaration:
 def _file(
     client: Client | None, source: tuple[str, Path], base: ReaderOptions, arguments: Mapping[str, Any]
 ) -> EventFile:
-    """Read a file of events for a stream. The options take precedence over the stream's mapping.
-
-    If ``client`` is None, the mapping is unknown and not used.
-    """
     name, path = source
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     defaults = reading_of(declared)
@@ -171,9 +167,9 @@ def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, k
 
 
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
-    """Yield the requests in which events are sent: a file and a range of its events, in the order of the file.
+    """Yield the file and the range of events of each request.
 
-    The next request begins with the oldest event of all files that is not yet sent.
+    Each request begins with the oldest event of all files that is not yet sent.
     """
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
@@ -184,7 +180,6 @@ def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[Eve
 
 
 def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) -> list[tuple[str, Path]]:
-    """Return pairs of stream and file, from FILE and ``--stream`` or from ``--events``."""
     if file is not None and stream is not None and not events:
         return [(stream, file)]
     if file is not None or stream is not None or not events:
@@ -193,7 +188,6 @@ def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) 
 
 
 def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
-    """Print how many events of each file are older than their stream's watermark, if the API key may read it."""
     with suppress(ApiError):
         watermarks = {stream["name"]: stream["watermark"] for stream in client.pipeline.get()["streams"]}
         for file in files:
@@ -210,9 +204,9 @@ def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
 def _sources(file: EventFile, *, keeps: bool) -> list[str]:
     """Return the source with which each event of a file is sent.
 
-    The stream drops an event if it already has an event with the same source and id. Usually all files share one
-    source, so an event that is sent twice is dropped. If the id of an event is a position in its file, the digest of
-    the file is the source. With ``keeps``, every event gets its own source, so none is dropped.
+    The stream drops an event if the source and id are those of an earlier event. Therefore all files usually share one
+    source, so that an event that is sent twice is dropped. An id that is a position in a file is unique only in this
+    file, so the source is then the file's digest.
     """
     if keeps:
         run = uuid4().hex

@@ -31,7 +31,6 @@ _CHANGES = Table(("at", "key_name:key", "client", "method", "resource", "http_st
 
 
 def _listing(help: str, path: str, singular: str, plural: str, columns: tuple[str, ...]) -> Commands:
-    """Make a command group that lists the latest results of a kind."""
     group = Commands(help=help)
     listed = f"recent {plural}, the newest first"
     add_list_of_latest(group, Resource(path=path, one=singular, listed=listed, table=Table(columns)))

@@ -100,7 +100,6 @@ def suspended(
 
 
 def _measured(ran: InlineRun) -> dict[str, Any]:
-    """Return what was measured in a run, for its summary: lateness, waiting operators, late events, dead letters."""
     stats = measured_stats(ran.measured, ran.waiting)
     return stats | {
         name: number for name, number in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if number
@@ -173,7 +172,6 @@ def print_results(
 
 
 def _print_measured(stats: Mapping[str, Any]) -> None:
-    """Print the lateness of streams, and the measurements of waiting operators."""
     for name, entry in stats.get("lateness", {}).items():
         words = f"{entry['seconds']:g} s at the end, {counted(entry['changes'], 'change')}, "
         words += counted(entry["late"], "late event")
@@ -192,16 +190,11 @@ def _incident_line(incident: Mapping[str, Any]) -> str:
 
 
 def _words(body: Mapping[str, Any]) -> list[str]:
-    """Return the words of a result's line.
-
-    The words are its stream, its time if any, the bound events or the reason, and the columns of RETURN.
-    """
     times = [str(body[name]) for name in ("end", "due", "time") if name in body]
     return [body["stream"], *times[:1], line_of(body, {}, has_keys=True), *_values(body.get("returns", {}))]
 
 
 def _values(columns: Mapping[str, Any]) -> list[str]:
-    """Return the columns of RETURN with their values as one word, or nothing if there are no columns."""
     return [" ".join(words_of(columns))] if columns else []
 
 
@@ -210,7 +203,6 @@ def _without_stream(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _printed_streams(outputs: str | None, project: LocalProject) -> list[str]:
-    """Return the derived streams to print."""
     derived = project.derived()
     if outputs is None:
         return derived

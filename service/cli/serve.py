@@ -39,8 +39,6 @@ _KEY_FILE = "first-api-key"
 
 
 class _Announcer:
-    """Prints the missing parts until the service is ready, and then the service's address."""
-
     def __init__(self, address: str, client: Client, tell: Tell, waiting: Waiting, console: str = "") -> None:
         self._address = address
         self._console = console
@@ -51,7 +49,6 @@ class _Announcer:
         self._looks_at = 0.0
 
     def look(self) -> None:
-        """Check readiness once. Called in every round of the supervisor."""
         if self._is_ready or time.monotonic() < self._looks_at:
             return
         self._looks_at = time.monotonic() + _LOOKED_EVERY_S
@@ -115,7 +112,6 @@ def serve(
 
 
 def _waiting(tell: Tell, *, is_json: bool) -> AbstractContextManager[Waiting]:
-    """Show progress while the command waits, as text or as events for programs."""
     if is_json:
         return nullcontext(Waiting(lambda text: tell("waiting", text, reason=text), LINES_REST_S))
     return waiting_on()
@@ -176,7 +172,6 @@ def _tell_death(tell: Tell, clear: Callable[[], None], death: Death) -> None:
 
 
 def _console(settings: Settings) -> str:
-    """Return the address of the console, or nothing if its port is 0 or in use."""
     if not settings.console_port:
         return ""
     try:

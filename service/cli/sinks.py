@@ -33,8 +33,8 @@ add_show(sinks, _SINKS, "a sink, and the state of its deliveries")
 def _with_shared(*further: str, login_help: str = "") -> Callable[[Command], Command]:
     """Return a decorator that replaces the parameter ``shared`` of a command by the options of all kinds of sinks.
 
-    ``further`` names additional options. If ``login_help`` is not empty, there is another option for the file with the
-    password, and this is its help text.
+    ``further`` names additional options. If ``login_help`` is not empty, the command also gets an option for a password
+    file, with this help text.
     """
     names = ("stream", "pattern", "key", "min_severity", "kind", "name", *further)
     options = {name: RECEIVER_OPTIONS[name] for name in names}
@@ -95,7 +95,6 @@ add_delete(sinks, _SINKS, "Delete a sink with its queued deliveries; results tha
 
 
 def _server(text: str) -> tuple[str, int | None]:
-    """Parse ``HOST[:PORT]``, where an IPv6 address is in brackets. Without a port, return None for it."""
     parts = _SERVER.fullmatch(text)
     port = int(parts["port"]) if parts and parts["port"] else None
     if parts is None or not (port is None or 1 <= port <= 65_535):

@@ -43,8 +43,6 @@ def main() -> None:
 
 
 class _Absent(MetaPathFinder):
-    """Hides the packages in ``_UNUSED`` from imports, as if they were not installed."""
-
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname in _UNUSED:
             raise ModuleNotFoundError(f"{fullname} is not imported by this command", name=fullname)
@@ -58,7 +56,6 @@ class _QuickEnd:
         self._process = os.getpid()
 
     def __call__(self) -> None:
-        """End the process at once, except in a fork, after an uncaught error, or if output cannot be written."""
         if self.status is None or os.getpid() != self._process:
             return
         try:

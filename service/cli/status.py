@@ -54,7 +54,6 @@ def status(
 
 
 def _missing(client: Client) -> str | None:
-    """Return the missing parts because of which the service is not ready, or None if the service is ready."""
     client.health.get()
     try:
         client.ready.get()
@@ -64,10 +63,6 @@ def _missing(client: Client) -> str | None:
 
 
 def _read_allowed(client: Client, over_s: float) -> dict[str, Any]:
-    """Return the state of the service.
-
-    For a restricted key, return the state of the streams that this key may read.
-    """
     try:
         return _read(client, over_s)
     except AccessDenied as error:
@@ -125,10 +120,6 @@ def _read(client: Client, over_s: float) -> dict[str, Any]:
 
 
 def _disorder(client: Client, stream: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how many events of a stream wait, are late, or have no usable key.
-
-    For a derived stream, ``held_back_by`` is the reason why its events wait.
-    """
     members: dict[str, Any] = {"derived": True} if stream["derived"] else {}
     members["waiting_events"] = stream["waiting_events"]
     if stream["derived"] and stream["waiting_events"]:

@@ -23,7 +23,6 @@ _SEVERAL = ("key", "column_types")
 
 
 def _for_each_stream(name: str, kind: Any) -> Any:
-    """Return a repeatable option ``[STREAM=]VALUE`` that replaces the option for a single file."""
     option = kind.__metadata__[0]
     metavar = option.metavar or "|".join(get_args(kind.__origin__))
     text = f"{option.help.removesuffix(' Repeatable.')} STREAM=…: only for this stream. Repeatable."

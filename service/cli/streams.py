@@ -69,7 +69,6 @@ Quiet = Annotated[
 
 
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a stream as one row of a list. Its keys are in words, and a measured lateness is shown as ``auto``."""
     further = {name: key_text(key) for name, key in document["keys"].items()}
     declared = document["lateness"]
     lateness = declared and (AUTO if declared["mode"] == AUTO else declared["seconds"])
@@ -77,10 +76,6 @@ def _shaped(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _detailed(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a stream as ``show`` prints it: with keys in words, and with all members of ``lateness``.
-
-    The measured lateness is left out if there is none.
-    """
     measured = document["measured_lateness"]
     members = {name: value for name, value in (document["lateness"] or {}).items() if value is not None}
     detail = {**_shaped(document), "lateness": members or None}
@@ -247,7 +242,6 @@ def remove_stream(
 
 
 def _confirm(what: str) -> None:
-    """Ask whether to delete something. Exit with status 1 if the answer is no."""
     try:
         is_wanted = typer.confirm(f"Delete {what}?", err=True)
     except typer.Abort:
@@ -258,10 +252,7 @@ def _confirm(what: str) -> None:
 
 
 def _ahead(text: str) -> float | str | None:
-    """Parse how far ahead of the clock events may be: a duration, ``none`` for no limit, or ``default``.
-
-    The result is in seconds, or None for the default.
-    """
+    """Parse how many seconds events may be ahead of the clock: ``NONE`` for no limit, or None for the default."""
     if text in (NONE, "default"):
         return NONE if text == NONE else None
     return seconds_of("max_ahead", text, "5 min, seconds, none for no limit, or default for six hours")

@@ -82,7 +82,6 @@ def _events_of(cases: Sequence[Case]) -> dict[str, list[EventBatch]]:
 
 
 def _tell(outcome: Outcome) -> None:
-    """Print the outcome of a test, and the differences if it failed."""
     case = outcome.case
     typer.echo(f"{'passed' if outcome.is_right else 'FAILED'}  {printable(case.name)}")
     if not outcome.is_right:
@@ -92,7 +91,6 @@ def _tell(outcome: Outcome) -> None:
 
 
 def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
-    """Write the outcomes as JUnit XML, which CI systems show."""
     failed = sum(not outcome.is_right for outcome in outcomes)
     suite = ElementTree.Element("testsuite", name="forestall", tests=str(len(outcomes)), failures=str(failed))
     for outcome in outcomes:

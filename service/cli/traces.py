@@ -130,7 +130,6 @@ def _for_people(trace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key_text(trace: Mapping[str, Any]) -> str:
-    """Return the key of a transaction, preceded by the key's name if it is a further key."""
     return f"{trace['route']} {trace['key']}" if trace.get("route") else str(trace["key"])
 
 

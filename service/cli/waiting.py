@@ -99,7 +99,6 @@ def working(what: str, stream: IO[str] | None = None) -> Iterator[None]:
 
 
 def _print_line(text: str, out: IO[str]) -> None:
-    """Print a line. Write errors, such as a full disk, are ignored."""
     with suppress(OSError):
         print(text, file=out, flush=True)
 

@@ -149,7 +149,6 @@ def _look_at_url(url: str, clock: Clock, settings: Settings) -> Iterator[Finding
 
 
 def _look_at_port(settings: Settings) -> Iterator[Finding]:
-    """Check that the API's port is free, or that a service answers on the port and is ready."""
     host, port = settings.api_host, settings.api_port
     if port == 0 or port_fault(host, port) is None:
         yield ok("port", f"port {port} on {host} is free; no service runs there")
@@ -175,7 +174,6 @@ def _look_at_port(settings: Settings) -> Iterator[Finding]:
 
 
 def _ask(host: str, port: int) -> dict[str, Any] | None:
-    """Request ``/v1/ready`` and return the answer, or None if no service of this project answers."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - such a server is queried here
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}/v1/ready"
     try:

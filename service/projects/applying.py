@@ -39,8 +39,8 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
 def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], None]) -> None:
     """Make changes in rounds until all are made. Raise ``ApplyStopped`` if no more can be made.
 
-    ``_loss`` ranks deletions by how much data they delete. While the service refuses a new or changed resource, only
-    deletions up to a certain rank are made. A round that makes no change raises this rank.
+    While the service refuses a new or changed resource, only deletions up to a certain ``_loss`` are made. A round
+    without any change raises this limit, so that as little data as possible is deleted.
     """
     left, loss = work, 0
     while left:
@@ -67,11 +67,7 @@ def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], N
 
 
 def _loss(change: Change) -> int:
-    """Return how much data a change deletes, as a rank from 0.
-
-    Deleting the rules of a stream loses less than deleting an operator or another resource. Deleting a stream loses the
-    most, because its events are deleted as well.
-    """
+    """Return how much data a change deletes, as a rank: 0 for none, the highest for a stream with its events."""
     if change.wanted is not None:
         return 0
     if isinstance(change.kind, Streams):
@@ -80,9 +76,9 @@ def _loss(change: Change) -> int:
 
 
 def _make(client: Client, change: Change) -> None:
-    """Make a change, unless somebody else has changed the resource since the plan was made.
+    """Make a change, unless the form of the resource has changed since the plan was made.
 
-    The form of the resource decides, not its ``ETag``.
+    A new ``ETag`` with the same form does not matter.
     """
     current = change.kind.find(client, change.name)
     if (None if current is None else current.form) != (None if change.found is None else change.found.form):
@@ -102,7 +98,6 @@ def _make(client: Client, change: Change) -> None:
 def _stopped(
     client: Client, change: Change, error: ApiError | ProjectRefused, left: Sequence[Change], total: int
 ) -> ApplyStopped:
-    """Return the error that stops applying the plan at a change. ``left`` are the changes that were not made."""
     titles = [pending.title for pending in left]
     status = error.status if isinstance(error, ApiError) else None
     reason = error.message

@@ -126,11 +126,7 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
 
 
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Return whether a test compares a result.
-
-    A test compares all results if it names no operators. Otherwise, it compares the results of the operators that it
-    names, and results that belong to no operator.
-    """
+    """Return whether a test compares a result. A result that belongs to no operator is always compared."""
     if not case.patterns:
         return True
     if name == EVENTS:
@@ -243,7 +239,6 @@ def _case(document: Document, project: LocalProject) -> Case:
 
 
 def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, Punctuation]]:
-    """Yield the finished ranges of keys that a test promises, each with its stream."""
     for name, promises in document.body.get("punctuations", {}).items():
         _check_stream(document, project, name, "punctuations")
         for promise in promises:
@@ -254,7 +249,6 @@ def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, 
 
 
 def _only_stream(document: Document, project: LocalProject) -> str:
-    """Return the stream that a test names, by default the project's only stream with posted events."""
     stream: str | None = document.body.get("stream")
     if stream is not None:
         _check_stream(document, project, stream, "stream")
@@ -274,20 +268,13 @@ def _check_stream(document: Document, project: LocalProject, stream: str, place:
 
 
 def _batch(document: Document, project: LocalProject, stream: str, written: Any, place: str) -> EventBatch:
-    """Return the events of a stream in a test.
-
-    ``written`` contains the events or, if ``place`` is ``files``, names the file that contains them.
-    """
+    """Return the events of a stream in a test. If ``place`` is ``files``, ``written`` is the name of a file."""
     if place != "files":
         return EventBatch.from_events(list(_events(document, project, stream, written)))
     return read_batch(document.file.parent / written, reading_of(project.stream(stream)))
 
 
 def _events(document: Document, project: LocalProject, stream: str, written: Any) -> Iterator[Event]:
-    """Yield the events of a stream.
-
-    They are written in the short form, in one list or by transaction, or as JSON objects.
-    """
     if isinstance(written, str):
         written = {document.body.get("key", _KEY): written}
     if isinstance(written, Mapping):
@@ -301,7 +288,6 @@ def _events(document: Document, project: LocalProject, stream: str, written: Any
 
 
 def _short(document: Document, word: str, key: str) -> Event:
-    """Read an event in the short form. ``key`` is its correlation key."""
     parts = _EVENT.fullmatch(word)
     if parts is None or int(parts[2]) > _LATEST_S:
         raise document.refuse(
@@ -315,7 +301,6 @@ def _short(document: Document, word: str, key: str) -> Event:
 
 
 def _seconds(time: str) -> str:
-    """Return a time as seconds, for the short form."""
     whole, part = divmod(parse_time(time), _SECOND_US)
     return f"{whole}.{part:06d}".rstrip("0") if part else str(whole)
 
@@ -330,10 +315,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _tidy(line: str) -> str:
-    """Normalise a line, so that lines that mean the same are equal.
-
-    Words are separated by single spaces. In a line without a reason, words of the form ``name=value`` are sorted.
-    """
+    """Normalise a line, so that lines with the same meaning are equal."""
     head, colon, reason = " ".join(line.split()).partition(": ")
     if colon or "=" not in head:
         return f"{head}{colon}{reason}"
@@ -351,11 +333,7 @@ def _is_met(expected: str, actual: str) -> bool:
 
 
 def _paired(expected: Sequence[str], actual: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield pairs of an expected and an actual line: first those that match.
-
-    Then follow the missing lines, each with an empty actual line, and the unexpected lines, each with an empty expected
-    line.
-    """
+    """Yield pairs of an expected and an actual line. Missing and unexpected lines come last, paired with ""."""
     unpaired, missing = list(actual), []
     for line in expected:
         match = next((candidate for candidate in unpaired if _is_met(line, candidate)), None)

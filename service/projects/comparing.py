@@ -71,10 +71,7 @@ class Comparison:
                     yield difference
 
     def _before(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """Yield the resources of the project as they were before the plan: new operators are left out.
-
-        Changed operators have the form that the service has now.
-        """
+        """Yield the resources before the plan: without new operators, and with the stored form of changed operators."""
         for resource in wanted:
             change = self._changes.get((resource.kind.title, resource.name))
             if change is None:
@@ -101,10 +98,6 @@ def _forms(change: Change) -> list[Form]:
 
 
 def _titles(change: Change) -> Iterator[str]:
-    """Yield the titles under which the results of a changed operator are compared.
-
-    The title is that of the derived stream that the operator feeds, otherwise that of the operator.
-    """
     assert isinstance(change.kind, Operators), "only operators are compared"
     for form in _forms(change):
         stream = change.kind.fed(change.name, form)

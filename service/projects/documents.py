@@ -106,10 +106,6 @@ def document_schema() -> dict[str, Any]:
 
 
 def _with_shared(kind_schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an operator's document: the members of its kind, and those that all kinds share.
-
-    The member ``text_file`` may replace ``text``.
-    """
     members = {**shared, **kind_schema["properties"]}
     if "text" in members:
         members["text_file"] = {"type": "string", "description": "Instead of the text: a file beside this one."}
@@ -177,7 +173,6 @@ def _documents(path: Path) -> Iterator[Document]:
 
 
 def _scalar(node: yaml.ScalarNode) -> object:
-    """Return the value of a scalar as YAML 1.2 reads it."""
     if node.style:  # a quoted scalar or a block
         return node.value
     scalar = next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
@@ -194,7 +189,6 @@ def _referenced_files(documents: list[Document]) -> Iterator[Path]:
 
 
 def _problems(document: Document) -> Iterator[str]:
-    """Yield the faults of a document according to its kind's schema, each with file and line."""
     schema = document_schema()
     kinds = schema["properties"]["kind"]["enum"]
     if document.kind not in kinds:
@@ -216,7 +210,6 @@ def _problems(document: Document) -> Iterator[str]:
 
 
 def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> str:
-    """Return a fault that a schema finds, in words. If the schema describes the correct form, the form is included."""
     *parents, keyword = fault.schema_path
     part: Any = schema
     for name in parents:
@@ -240,10 +233,6 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
 
 
 def _repeated(documents: list[Document]) -> Iterator[str]:
-    """Yield a fault for each document that repeats another document's kind and name.
-
-    Event types of different streams may have the same name.
-    """
     firsts: dict[tuple[str, ...], Document] = {}
     projects = [document for document in documents if document.kind == "project"]
     for document in projects[1:]:

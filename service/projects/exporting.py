@@ -66,10 +66,6 @@ class _Writer:
             )
 
     def _followed(self, stream: str) -> Form:
-        """Return the member ``workflow`` of a stream's document, or nothing if the stream follows no workflow.
-
-        The member names the workflow and, unless it is ``auto``, the mode of following.
-        """
         stored = Following().find(self._client, stream)
         if stored is None:
             return {}
@@ -77,7 +73,7 @@ class _Writer:
         return {"workflow": name if mode == "auto" else {"name": name, "mode": mode}}
 
     def _keep(self, place: Path, file: str, content: bytes) -> str:
-        """Write a file, under a name that is unique and that every file system accepts. Returns this name."""
+        """Write a file and return its name, which is unique and valid in every file system."""
         place.mkdir(parents=True, exist_ok=True)
         stem, _, suffix = "".join(char if char.isalnum() or char in "._-" else "_" for char in file).rpartition(".")
         plain = f"{stem.lstrip('.') or '_'}.{suffix}"

@@ -139,10 +139,7 @@ class LocalProject:
         return {name: [EventBatch.from_events(stream_events)] for name, stream_events in events.items()}
 
     def _further_types(self, stream: str) -> Collection[str] | None:
-        """Return the event types that a stream's declaration and constraints name.
-
-        The result is None for a derived stream, whose events have the types that operators choose.
-        """
+        """Return the types that a stream's declaration and constraints name, or None if operators choose the types."""
         declaration = self.streams[stream]
         if declaration.derived:
             return None
@@ -220,7 +217,6 @@ class _Reading:
         return LocalProject(plan=plan, notices=notices)
 
     def _of_patterns(self, patterns: Sequence[Pattern]) -> dict[str, list[str]]:
-        """Return the notices, by pattern, that depend on no events, only on the texts of patterns and on tables."""
         by_pattern: dict[str, list[str]] = {}
         for pattern in patterns:
             for notice in (*null_notices(pattern), *key_notices(pattern, self._tables)):
@@ -234,7 +230,6 @@ class _Reading:
         return kind.notices(operator, self._declared.__getitem__, lambda stream: bool(sets[stream].parts))
 
     def _operators(self) -> Iterator[Definition]:
-        """Yield the active operators of all kinds and their parts, as a service would register them."""
         resources = [(resource, cast("Operators", resource.kind).kind) for resource in self._of(Operators)]
         feeders = [(kind.name, resource.name, resource.feeds) for resource, kind in resources]
         for resource, kind in resources:
@@ -286,7 +281,6 @@ class _Reading:
 
 @contextmanager
 def _placed(resource: Wanted) -> Iterator[None]:
-    """Convert an error that the block raises to a refusal of the resource's document, with file and line."""
     try:
         yield
     except ProjectRefused:

@@ -83,7 +83,6 @@ class Operators(ResourceKind):
             client.request("POST", f"{at}/{step}", headers=condition(tag))
 
     def _registration(self, wanted: Wanted) -> Form:
-        """Return the request body that registers an operator, without ``name`` if its text contains the name."""
         name = {} if _TEXT in self._members else {"name": wanted.name}
         return {**name, **wanted.form, **wanted.extra}
 

@@ -203,10 +203,6 @@ def difference(before: Form | None, after: Form | None) -> list[str]:
 
 
 def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, is_pruned: bool) -> Iterator[Change]:
-    """Yield a change for each resource of the service that the project does not name, in the order of deletion.
-
-    The change says whether the resource is deleted or kept.
-    """
     for kind in reversed(KINDS):
         for name in kind.names(client):
             stored = None if (kind.title, name) in named else kind.find(client, name)
@@ -217,10 +213,7 @@ def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, i
 
 
 def _without_used(client: Client, gone: Sequence[Change], changed: set[Identity]) -> Iterator[Change]:
-    """Keep each resource that another resource uses, because the service would refuse to delete it.
-
-    A use does not count if the plan deletes or changes the resource that uses the other.
-    """
+    """Keep each resource that another resource uses, unless the plan deletes or changes the other resource."""
     leaving = {change.identity for change in gone if change.action == "gone"}
     for change in gone:
         uses: list[str] = []

@@ -230,7 +230,6 @@ class ConstraintSets(ResourceKind):
 
 
 def _declared(members: dict[str, Any]) -> Form:
-    """Return the declaration of a stream as a form: its key, and all members that differ from the defaults."""
     plain = StreamDeclaration.from_json(members).to_json()
     defaults = StreamDeclaration(name="usual", key="subject").to_json()
     form = {

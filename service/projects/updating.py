@@ -36,10 +36,10 @@ def update_tests(expectations: Sequence[tuple[Document, Expectation]]) -> Iterat
 
 
 def _updated(file: Path, expectations: Sequence[tuple[Document, Expectation]], problems: list[str]) -> str:
-    """Return the text of a file with new expectations, or an empty text if no document can be updated.
+    """Return the text of a file with new expectations, or "" if no document can be updated.
 
-    ``problems`` gets the reasons why documents cannot be updated. The last document is updated first, so that the line
-    numbers of the others remain valid.
+    The reasons why documents cannot be updated are added to ``problems``. The last document is updated first, so that
+    the line numbers of the others remain valid.
     """
     current = read_file(file)
     unchanged = [] if isinstance(current, ProjectRefused) else current
@@ -56,10 +56,10 @@ def _updated(file: Path, expectations: Sequence[tuple[Document, Expectation]], p
 
 
 def _with_expectation(lines: Sequence[str], document: Document, expected: Expectation) -> list[str]:
-    """Return the lines of a file, in which the expectation of a document is replaced.
+    """Replace the expectation of a document in the lines of a file.
 
-    Refused unless each member is on lines of its own and not indented, because other forms do not show which lines to
-    replace.
+    A document is refused unless its members are on separate lines and not indented, because other forms do not show
+    which lines to replace.
     """
     starts = sorted(document.lines.values())
     begins = "".join(lines[line - 1][:1] for line in (document.line, *starts))
@@ -74,7 +74,6 @@ def _with_expectation(lines: Sequence[str], document: Document, expected: Expect
 
 
 def _replace(file: Path, text: str) -> None:
-    """Replace the text of a file as a whole. A link to the file and the file's permissions are preserved."""
     path = file.resolve()
     draft = path.with_name(f"{path.name}.part")
     try:

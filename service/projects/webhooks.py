@@ -76,11 +76,11 @@ class Webhooks(ResourceKind):
         client.request("PATCH", stored.at, body=body, headers=condition(stored.tag))
 
     def _own(self, wanted: Wanted) -> Form:
-        """Return the members that the request to create this kind of receiver has besides those of all receivers."""
+        """Return the members that only this kind of receiver has in the request to create a receiver."""
         return {"url": wanted.form["url"], "headers": _headers(wanted)}
 
     def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
-        """Return the members of ``_own`` that a change of the stored receiver must contain, because they differ."""
+        """Return the members of ``_own`` that differ from the stored receiver, for the request to change it."""
         changes: Form = {} if wanted.form["url"] == stored.form["url"] else {"url": wanted.form["url"]}
         return changes if wanted.form["headers"] == stored.form["headers"] else {**changes, "headers": _headers(wanted)}
 
@@ -158,10 +158,6 @@ def _secret_of(wanted: Wanted) -> dict[str, str]:
 
 
 def _secret(document: Document, member: str, value: Any) -> str | None:
-    """Return a secret, or None if there is none.
-
-    The document contains the secret as text, or names the environment variable that contains it.
-    """
     if not isinstance(value, Mapping):
         return None if value is None else str(value)
     try:

@@ -45,8 +45,6 @@ class ShardQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Unsent:
-    """A question that waits to be sent. ``awaited`` receives its answers."""
-
     awaited: Awaited
     read: Callable[[Readings], ShardQuestion]
 
@@ -108,7 +106,6 @@ class Questions:
             )
 
     async def _send(self) -> None:
-        """Send the waiting questions until none waits. Questions that arrive during this time are sent, too."""
         loop = asyncio.get_running_loop()
         while self._unsent:
             begun_s = loop.time()
@@ -129,10 +126,7 @@ class Questions:
         self._sending = None
 
     def _send_batch(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
-        """Send questions. Return one outcome per question, in the same order.
-
-        An outcome is the number of shards that will answer, or the error because of which the question was not sent.
-        """
+        """Send questions. Return, in the same order, the number of shards that will answer each, or an error."""
         readings: Readings = {}
         outcomes: dict[str, int | Exception] = {}  # by id of the question
         asks_by_target: dict[tuple[str, str | None], list[Ask]] = {}
@@ -150,10 +144,7 @@ class Questions:
         return [outcomes[unsent.awaited.question] for unsent in batch]
 
     def _send_asks(self, stream: str, key: str | None, asks: Sequence[Ask]) -> int | Exception:
-        """Send questions that go to the same shards.
-
-        Return the number of these shards, or the error because of which the questions were not sent.
-        """
+        """Send questions to the same shards. Return the number of these shards, or the error."""
         try:
             return self._stores.announcements.ask(stream, asks, self._settings.limits.question_wait_s, key)
         except Exception as error:  # house: allow broad-except: raised where each question is asked
@@ -171,10 +162,6 @@ class Questions:
 
 
 def _answers(answers: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """Return the answers of the shards.
-
-    Raises ``OperatorRefused`` if a member of the question is invalid, and ``QuestionRefused`` for any other refusal.
-    """
     for answer in answers:
         if "answer" not in answer:
             error = answer["error"]

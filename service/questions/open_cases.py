@@ -118,7 +118,6 @@ class OpenCaseLibrary:
 
 
 def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sum of each count over several shards, largest first."""
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part)

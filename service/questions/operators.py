@@ -75,10 +75,9 @@ class OperatorQuestions:
         return definition, replies
 
     def _running(self, kind: DocumentKind, name: str, readings: Readings) -> tuple[RegisteredOperator, int | None]:
-        """Return an operator, and the event time that its stream has reached.
+        """Return an active operator, and the event time that its stream has reached.
 
-        Raises ``OperatorAway`` unless it is active. ``readings`` are values that questions share if they are sent
-        together. The last heartbeat is added to them.
+        The last heartbeat is added to ``readings``, which questions that are sent together share.
         """
         record, declaration, times, readings["last_us"] = self._stores.registry.operator_with_times(kind.name, name)
         if record.state != "active":

@@ -51,10 +51,7 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
 
 
 def _text(matches: MatchColumns, returns: Texts) -> memoryview:
-    """Write matches as JSON objects, each followed by a comma.
-
-    ``returns`` has the text of each object's last member.
-    """
+    """Write matches as JSON objects, each followed by a comma. ``returns`` is the text of each object's last member."""
     heads = [f'{{"pattern":{json_text(pattern.name)},"key":"' for pattern in matches.patterns]
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern)
     parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '",']
@@ -86,7 +83,6 @@ def joined_matches(parts: Sequence[MatchColumns]) -> MatchColumns:
 
 
 def _joined_rows(parts: Sequence[MatchColumns]) -> pa.Array | None:
-    """Concatenate the columns that name the rows of FOR EACH ROW. Return None if no match has such a row."""
     if all(columns.rows is None for columns in parts):
         return None
     return pa.concat_arrays([texts_of([""] * len(part)) if part.rows is None else part.rows for part in parts])
@@ -141,10 +137,7 @@ def _words(matches: MatchColumns) -> NDArray[np.int64]:
 
 
 def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.Array | None:
-    """Return the text of the member ``returns`` for each match, or None if no pattern has RETURN.
-
-    The text is empty for a match of a pattern without RETURN.
-    """
+    """Return the text of ``returns`` for each match, or "" without RETURN. Return None if no pattern has RETURN."""
     if not with_returns:
         return None
     texts: list[str] = []
@@ -159,24 +152,17 @@ def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.A
 
 
 def _pattern_places(columns: MatchColumns, numbers: dict[RunningPattern, int]) -> NDArray[np.int32]:
-    """Return the index of each match's pattern among all patterns.
-
-    ``numbers`` has the indices of the patterns so far. A pattern that occurs for the first time is added.
-    """
+    """Return the index of each match's pattern in ``numbers``, to which new patterns are added."""
     used, number = np.unique(columns.pattern, return_inverse=True)
     places = [numbers.setdefault(columns.patterns[code], len(numbers)) for code in used.tolist()]
     return np.array(places, np.int32)[number]
 
 
 def _stacked(parts: Sequence[tuple[NDArray[np.integer], int]]) -> NDArray[np.int64]:
-    """Concatenate the indices of several parts, each of which counts from 0.
-
-    The indices of a part are shifted by the total length of the parts before it.
-    """
+    """Concatenate indices of several parts, each shifted by the total length of the parts before."""
     firsts = np.cumsum([0, *(length for _, length in parts)]).tolist()
     return np.concatenate([places + first for (places, _), first in zip(parts, firsts, strict=False)])
 
 
 def _ranks(texts: pa.Array) -> NDArray[np.int64]:
-    """Return the dense rank of each text, in ascending order."""
     return numbers_of(pc.rank(texts, tiebreaker="dense")).astype(np.int64)

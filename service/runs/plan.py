@@ -107,9 +107,5 @@ class RunPlan:
 
 
 def _has_rules(constraint_set: ConstraintSet) -> bool:
-    """Return whether a constraint set can have any effect in a run.
-
-    It has an effect if it contains constraints or a workflow, or reports unknown types.
-    """
     deviates = constraint_set.settings.unknown_types == "deviate"
     return bool(constraint_set.parts) or constraint_set.process is not None or deviates

@@ -108,10 +108,6 @@ def numbers_of(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """Convert a member of a result to a value that can be compared.
-
-    A time is a number, and bindings are sorted pairs.
-    """
     if name in _TIMES:
         return parse_time(value)
     return sorted(value.items()) if isinstance(value, Mapping) else value

@@ -95,7 +95,6 @@ class RunRules:
         ]
 
     def _ends_of(self, routed_pattern: RoutedPattern) -> TraceEnds:
-        """Return the ways in which the traces of a pattern can end after the last event."""
         timing = routed_pattern.declaration
         if self.constraint_set is None or routed_pattern.route:
             has_end = not routed_pattern.route and (bool(timing.end_events) or timing.idle_timeout is not None)

@@ -206,7 +206,6 @@ def unkeyed_of(plan: RunPlan, counts: _Counts) -> dict[str, Sequence[str]]:
 
 
 def _documents(plan: RunPlan, counts: _Counts) -> Iterator[tuple[DocumentKind, Definition, dict[str, int]]]:
-    """Yield the operators that are registered as documents, each with its kind and its counters."""
     for operator in plan.operators:
         if isinstance(kind := KINDS_BY_NAME[operator.kind], DocumentKind):
             of_stream = counts.get(operator.inputs[0].stream, {})
@@ -225,7 +224,6 @@ def _late_by_action(measures: Mapping[str, int | None]) -> dict[str, int]:
 
 
 def _loss(late: Mapping[str, int], letters: Mapping[str, int]) -> str:
-    """Return a sentence with the numbers of late events and dead letters, and advice about late events."""
     parts = []
     if late:
         actions = ", ".join(f"{number} {action.replace('_', '-')}" for action, number in late.items())

@@ -201,10 +201,7 @@ class StreamRun:
 def _quieted(
     lanes: Sequence[LaneOutput], suppressions: Mapping[str, Suppression], stream: str
 ) -> tuple[tuple[LaneOutput, ...], int]:
-    """Remove the matches that suppression rules hide (ADR 72).
-
-    Returns the remaining matches, and the number of suppressed matches.
-    """
+    """Return the matches that suppression rules do not hide (ADR 72), and the number of hidden matches."""
     last = {name: LastAlerts(suppression.lasts_us) for name, suppression in suppressions.items()}
     keeps = [np.ones(len(lane.matches), np.bool_) for lane in lanes]
     filled = [(number, lane.columns_of_matches()) for number, lane in enumerate(lanes) if len(lane.matches)]

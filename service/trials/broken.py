@@ -17,7 +17,7 @@ _AT_ONCE = 20  # number of patterns in an answer about open traces
 Broken: TypeAlias = dict[str, Any]
 """How a partial match ended, in the form of ``broken`` in ``GET /v1/traces/{stream}/{key}``."""
 _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str]]
-"""An event, the partial matches after it by pattern, and the names of the patterns that the event completed."""
+"""An event or None, then the partial matches by pattern, and the names of the patterns that the event completed."""
 
 
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
@@ -43,10 +43,7 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
 
 
 def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
-    """Yield each event from index ``first`` on, with the state after it: the partial matches, and the new matches.
-
-    Finally, event time advances to ``now_us``, and None is yielded instead of an event.
-    """
+    """Yield the state after each event from index ``first`` on, and finally the state at ``now_us``."""
     (patterns,) = plan.patterns.values()
     names, route = [routed.pattern.name for routed, _ in patterns], patterns[0][0].route
     run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)
@@ -105,8 +102,7 @@ def _in_order(
 ) -> tuple[Sequence[Event], int | None]:
     """Return the events in the order of matching, and the event time that matching has reached.
 
-    If the stream has a lateness, the events up to the watermark are sorted by time. Late events are left out, unless
-    the stream processes them.
+    If the stream has a lateness, the events up to the watermark are sorted by time, and usually without late events.
     """
     lateness_us = declaration.lateness_us
     if lateness_us is None:

@@ -95,7 +95,6 @@ class DryRuns:
 
 
 def _counted(events: EventBatch, report: StreamReport) -> dict[str, Any]:
-    """Return the members of a dry run's answer that count or list events and results."""
     times_us, reasons = events.time_us, Counter((body["form"], body["reason"]) for body in report.bodies("endings"))
     return {
         "events": len(events),
@@ -125,7 +124,6 @@ def _age(entry: LogEntry) -> tuple[int, int]:
 
 
 def _batches(entries: Iterator[LogEntry], declaration: StreamDeclaration, route: str) -> Iterator[EventBatch]:
-    """Yield the batches of a stream's events among log entries. If ``route`` is a further key, it is their key."""
     for entry in entries:
         if entry.kind is RecordKind.EVENTS and entry.stream == declaration.name and not entry.route:
             batch = EventBatch.from_bytes(entry.body)

@@ -115,7 +115,7 @@ class TraceLog:
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
         """Read the last transaction of a key from the list of a derived stream's events.
 
-        This list consists of blocks. Each event gets the position of its block.
+        The list consists of blocks, and the position of an event is the position of its block.
         """
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
@@ -172,10 +172,7 @@ class TraceLog:
         return entries[::-1], self._stores.log.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
-        """Return the event types that ended a transaction before the first of ``entries``.
-
-        They follow from the declaration and the constraint set that were in force then.
-        """
+        """Return the event types that ended a transaction before the first of ``entries``."""
         records = (
             decode_control(entry.kind, entry.body) for entry in entries if entry.kind is RecordKind.CONSTRAINTS_ON
         )
@@ -184,17 +181,13 @@ class TraceLog:
         return _ends(declaration, earlier[-1].document if earlier else None)
 
     def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
-        """Return all versions of a stream's constraint set, oldest first."""
         registry = self._stores.registry
         has_any = registry.constraints.find(declaration.name) is not None
         return registry.constraints.versions(declaration.name) if has_any else []
 
 
 def _take(trace: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:
-    """Update ``trace``, the transaction of a key, by one entry of the log.
-
-    If the key is the further key ``route``, transactions do not end.
-    """
+    """Update the transaction of a key by one entry of the log. Transactions of a further key do not end."""
     if entry.kind is RecordKind.EVENTS:
         if entry.route == route:
             _take_events(trace, EventBatch.from_bytes(entry.body), key)
@@ -238,10 +231,6 @@ def _event(record: Mapping[str, Any]) -> Event:
 
 
 def _ends(declaration: StreamDeclaration, document: object) -> frozenset[str]:
-    """Return the types that end a transaction.
-
-    These are the end events of the declaration and the trace ends of the constraints.
-    """
     rules = ConstraintSet() if document is None else parse_constraints(document).constraint_set
     return rules.trace_ends.union(declaration.end_events)
 

@@ -125,10 +125,6 @@ class _Replay:
         self._constraint_set = constraint_set
 
     def members(self, records: Sequence[RegisteredPattern]) -> Document:
-        """Return the members about patterns and constraints in a transaction's document.
-
-        They show the progress of each pattern, the deviation, and what may follow.
-        """
         patterns = [TracedPattern(record, routed(parse_pattern(record.text), self._declaration)) for record in records]
         is_open, deviation = not self._trace.is_over, None
         if not self._route:
@@ -168,15 +164,11 @@ class _Replay:
         return self._trace.starts.get((pattern.record.name, pattern.record.version), 0)
 
     def _keys(self, route: str) -> list[str]:
-        """Return the first values of the further key ``route`` in the events, in the order of occurrence."""
         keyed = EventBatch.from_events(self._trace.events).keyed_by(self._declaration.attribute_of(route))
         return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
     def _with_broken(self, documents: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Add to the document of each pattern how its last partial match ended, if it ended without a match.
-
-        To find the end, the events are matched one by one.
-        """
+        """Add to each pattern's document how its last partial match ended, if it ended without a match."""
         groups: dict[int, list[TracedPattern]] = {}
         for document, pattern in zip(documents, patterns, strict=True):
             is_timed = document["state"] == "alive" and pattern.routed.pattern.has_window
@@ -189,10 +181,7 @@ class _Replay:
         return [_ended_by(entry, broken.get(entry["name"])) for entry in documents]
 
     def _following(self, patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Return, for each known type, what a next event of this type would do to the transaction.
-
-        Each type is tried on its own copy of the transaction.
-        """
+        """Return, for each known type, what a next event of this type would do to the transaction."""
         types = {*self._declaration.event_types, *self._declaration.end_events}
         if self._constraint_set is not None:
             types |= self._constraint_set.types | self._constraint_set.end_events
@@ -238,10 +227,7 @@ class _Replay:
 
 
 def _ended_by(document: Document, broken: Document | None) -> Document:
-    """Return a pattern's document, to which the end of the last partial match is added.
-
-    The state in the document is corrected if the partial match has ended because its WITHIN has passed.
-    """
+    """Add to a pattern's document how the last partial match ended, and correct ``alive`` if WITHIN has passed."""
     if broken is None:
         return document
     state = "waiting" if document["state"] == "alive" else document["state"]
