@@ -46,7 +46,7 @@ class Api:
         return await self.shared(call, age_s, lambda: self._client.request("GET", path, query=query))
 
     async def tagged(self, path: str) -> tuple[Any, str]:
-        """GET a path. Return JSON, never of an earlier call, and its ETag, which may be empty."""
+        """Send a GET request. Return JSON, never from an earlier call, and the ETag, which may be empty."""
         tagged = await self._client.find(path)
         return tagged or (await self._client.request("GET", path), "")  # the second call raises the error
 
@@ -59,7 +59,7 @@ class Api:
         return await self.shared(call, age_s, lambda: self._client.request("POST", path, body=question))
 
     async def shared(self, name: Hashable, age_s: float, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return the result of ``ask``. A result under the same ``name`` is used again for ``age_s`` seconds."""
+        """Return the result of ``ask``, or a result under the same ``name`` that is at most ``age_s`` seconds old."""
         if not age_s:
             return await ask()
         asked_at, answer = self._kept.get(name, (0.0, None))

@@ -28,7 +28,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A histogram of results over time. ``width`` is the time of a bar, as a text. ``most`` is the highest count."""
+    """A histogram of results over time. ``width`` is the duration of a bar, as text. ``most`` is the highest count."""
 
     bars: Sequence[Bar]
     width: str
@@ -44,9 +44,10 @@ class Histogram:
 
 
 def histogram(times: Iterable[str], noun: str) -> Histogram | None:
-    """Count times in bars, or return None without times.
+    """Return a histogram of times, or None without times.
 
-    Bars have the shortest round duration with which there are at most 48.
+    Each bar covers the shortest round duration with which there are at most 48 bars. If the longest duration needs more
+    bars, the oldest times have no bar.
     """
     seconds = sorted(moment.timestamp() for moment in map(parse, times) if moment is not None)
     if not seconds:

@@ -76,7 +76,7 @@ def number(value: float | None, digits: int = 0) -> str:
 
 
 def figure(value: float) -> str:
-    """Format a number that was computed: 3, 3.14, or 0.00314. Whole numbers have no decimals."""
+    """Format a computed number, such as 3, 3.14, or 0.00314. Whole numbers have no decimals."""
     if value == round(value, 0):
         return number(value)
     return number(value, 2) if abs(value) >= 1 else f"{value:.3g}"

@@ -30,7 +30,7 @@ _OWN_SITE: Final = ("same-origin", "none")
 
 
 class Guard:
-    """Middleware that sets security headers. It rejects requests to other host names, against DNS rebinding."""
+    """Middleware that sets security headers, and rejects requests to other host names to prevent DNS rebinding."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self._app = app
@@ -67,7 +67,7 @@ class Guard:
 
 
 def is_own_change(request: Request, token: str, sent: str) -> bool:
-    """Check whether this console and session sent a form: the origin is the same, and ``sent`` equals ``token``."""
+    """Check whether a page of this session sent a form: from the same origin, and with ``sent`` equal to ``token``."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in _OWN_SITE:
         return False

@@ -76,7 +76,7 @@ class Page:
 
     @property
     def shared_s(self) -> float:
-        """How old a reused answer may be, in seconds: 0 after a click, and most of the refresh period for a refresh."""
+        """The greatest age of a reused answer in seconds: 0 after a click, most of the refresh period for a refresh."""
         try:
             period_s = float(self.request.headers.get("x-refresh", 0))
         except ValueError:
@@ -93,9 +93,9 @@ class Page:
         return self.parameter(name) or (self.only_stream if name == "stream" else None)
 
     def parameter(self, name: str) -> str | None:
-        """Return a parameter of the address, or None if missing or empty. ``stream`` has no default here.
+        """Return a parameter of the address, also ``stream``, or None if missing or empty.
 
-        Use this method for lists that need no stream, because they show only what the key may access.
+        Lists of all streams use this method, because the API lists only what the key may access.
         """
         return self.request.query_params.get(name) or None
 
@@ -150,14 +150,14 @@ class Page:
         return "x-refresh" in self.request.headers
 
     def go(self, path: str, notice: str = "", **query: str | None) -> Response:
-        """Redirect to another page. It shows ``notice``."""
+        """Redirect to another page, which shows ``notice``."""
         if notice:
             self.session.notify(notice)
         parameters = {name: value for name, value in query.items() if value}
         return RedirectResponse(path + (f"?{urlencode(parameters)}" if parameters else ""), status_code=303)
 
     async def change(self, call: Awaitable[Any], path: str, done: str) -> Response:
-        """Make a change and redirect to a page. It shows ``done``, or why the change was refused."""
+        """Make a change and redirect to a page, which shows ``done`` or why the change was refused."""
         try:
             await call
         except ApiError as refusal:
@@ -258,7 +258,7 @@ def templates() -> Environment:
 
 
 def static(name: str) -> str:
-    """Return the address of a static file. It changes with any static file, so that browsers load the file again."""
+    """Return the address of a static file. The address changes with any file, so that browsers load new files."""
     return f"/static/{_digest()}/{name}"
 
 

@@ -59,7 +59,7 @@ class Session:
 
 
 class Sessions:
-    """The open sessions. They are found by a digest of the session name, so an attacker could not use a stolen table.
+    """The open sessions, found by a digest of the session name, so that a stolen table cannot be used.
 
     A session ends after twelve hours without a request. ``now`` gives seconds on a monotonic clock.
     """

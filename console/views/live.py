@@ -1,4 +1,4 @@
-"""Alerts as they arrive: while there are any, pages get their rows once a second, as server-sent events.
+"""Alerts as they arrive, which pages receive at most once a second as server-sent events.
 
 Pages with the same filters and key share one feed. So twenty pages ask the API as often as one page, and never for more
 alerts than a page shows.
@@ -27,7 +27,7 @@ _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
 
 
 class Feed:
-    """Polls the API for new alerts, for all pages with the same filters, as long as there is such a page."""
+    """Polls the API for new alerts on behalf of all pages with the same filters, until the last page leaves."""
 
     def __init__(self, api: Api, filters: dict[str, Any]) -> None:
         self._api = api
@@ -37,7 +37,7 @@ class Feed:
 
     @classmethod
     def of(cls, api: Api, filters: dict[str, Any]) -> Feed:
-        """Return the feed of the pages with these filters. If no page follows one, return a new feed."""
+        """Return the feed that pages with these filters share, or a new feed."""
         feed: Feed | None = api.feeds.get(tuple(filters.values()))
         return feed or cls(api, filters)
 
@@ -103,7 +103,7 @@ def _event(items: list[Any], cursor: str, *, is_cut: bool) -> bytes:
 
 
 async def follow_alerts(page: Page) -> Response:
-    """Stream new alerts that match the list's filters. An event has the newest rows, and the number of alerts."""
+    """Stream new alerts that match the list's filters. Each event has the newest rows, and the number of alerts."""
     cursor = page.request.headers.get("last-event-id") or page.query("after") or "0"
     filters: dict[str, Any] = {name: page.query(name) for name in FILTERS}
     try:

@@ -169,10 +169,10 @@ def _rows(
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the overview shows from the metrics: alerts by pattern since its registration, and how late alerts are.
+    """The metrics that the overview shows: alerts by pattern since its registration, and their latency.
 
-    ``alerts`` is None if the key may not read the metrics. Nine of ten alerts are found within ``latency`` seconds, a
-    bound of a bucket. It is None without alerts.
+    ``alerts`` is None if the key may not read the metrics. Nine of ten alerts are found within ``latency`` seconds.
+    This number is a bound of a histogram bucket, or None without alerts.
     """
 
     alerts: Mapping[str, float] | None

@@ -96,7 +96,7 @@ def _part(
 
 
 def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Sort engines by processor use, the highest first, then by cost per event. Without events, that cost is 0."""
+    """Sort engines by processor use, the highest first, then by cost per event. The cost is 0 without events."""
     return sorted(engines, key=lambda engine: (-engine["cores"], -(engine["cost_us"] or 0.0)))
 
 

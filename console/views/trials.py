@@ -44,7 +44,7 @@ async def _dry_run(page: Page, form: dict[str, str], events: int) -> Any:
 
 
 async def dry_run(page: Page) -> Response:
-    """Try the editor's pattern on the newest events. Return a part of the page."""
+    """Try the editor's pattern on the newest events. Return the result as a fragment of the page."""
     form = await page.form()
     try:
         events = min(_MOST_EVENTS, max(1, int(form.get("events") or 10_000)))

@@ -48,9 +48,9 @@ async def show_list(page: Page) -> Response:
 
 
 async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) -> tuple[list[Any], bool]:
-    """Return webhooks and other sinks with the state of their deliveries, and whether there are more of them.
+    """Return webhooks and other sinks with their delivery states, and whether the limit ``most`` left some out.
 
-    Each has its path. ``most`` limits the number of webhooks, and the number of other sinks.
+    Each receiver has its ``path``. At most ``most`` webhooks and ``most`` other sinks are returned.
     """
     calls = (page.get(path, stream=stream, limit=most, age_s=age_s) for path in RECEIVERS)
     lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
@@ -63,7 +63,7 @@ async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) 
 
 
 def health(receiver: Any) -> tuple[str, str]:
-    """Return how a receiver is doing: a level, and a word."""
+    """Return the health of a receiver as a level, and as a word for users."""
     if not receiver["enabled"]:
         return "warn", "off"
     if receiver["failing_since"]:

@@ -48,7 +48,7 @@ class BacktestDraft:
         against: The pattern with which the tested pattern is compared, or None.
         path: File or folder of the history, relative to the setting ``backtest_dir``, or None for the event log.
         pruning: Whether constraints prune partial matches: ``on``, ``off``, or ``compare`` to run both.
-        is_open: Whether traces continue after the history. With None, they do for the log, but not for files.
+        is_open: Whether traces continue after the history. None means yes for the log, and no for files.
     """
 
     stream: str

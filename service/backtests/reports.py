@@ -33,11 +33,10 @@ def summary_document(result: BacktestResult) -> dict[str, Any]:
 
 
 def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
-    """Return up to ``limit`` alerts of the first variant and alerts that it has lost, sorted by end time.
+    """Return up to ``limit`` alerts of all variants, sorted by end time.
 
-    An alert that is missing in other variants has the ``change`` ``added``, and ``compared_with`` names these variants.
-    An alert that only another variant has is ``lost``, and ``compared_with`` names this variant. For any other alert,
-    ``change`` is None.
+    An alert of the first variant has the ``change`` ``added`` if other variants lack the alert, and otherwise None. An
+    alert that only another variant has is ``lost``. In both cases, ``compared_with`` names the other variants.
     """
     added: dict[str, list[str]] = {}
     for place, alerts in result.rows.items():

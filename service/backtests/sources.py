@@ -55,7 +55,7 @@ class LogRange:
     Attributes:
         now_us: End of the range by Redis' clock, microseconds UTC.
         since_ms: Start of the range by Redis' clock, milliseconds UTC.
-        tables: Names of the tables. A calendar has the name of the table as which it is stored.
+        tables: Names of the tables. A calendar is stored as a table, and has the name of this table.
     """
 
     stream: str
@@ -124,8 +124,8 @@ def _exported(log: EventLog, shard: int, folder: Path, log_range: LogRange) -> _
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
     """Return the tables called ``names`` as they were before the changes in ``records``.
 
-    The store has only the newest value of a row. Therefore a row that ``records`` change gets its value from the file
-    of the table's version, even if it had been changed before.
+    The store has only the newest value of a row. Therefore, if ``records`` change a row, its value is read from the
+    file of the table's version. Changes of this row before ``records`` are lost.
     """
     past_tables = Tables(tables.files)
     for name in sorted(names):

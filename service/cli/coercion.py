@@ -27,7 +27,7 @@ _CLOSED_PIPE = 128 + 13  # the exit status that shells show for SIGPIPE, because
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands whose own options are converted directly."""
+    """A group of commands whose own options are converted without pydantic."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the group's options, including the options for shell completion."""

@@ -22,7 +22,7 @@ Tables = Annotated[bool, typer.Option("--tables", help="Follow only the constrai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChoice:
-    """A model file, the file that maps its tasks to event types, the process in it, and the mode of following."""
+    """A model to follow: its file, the file that maps its tasks to event types, the id of a process, and the mode."""
 
     path: Path
     map_file: Path | None = None

@@ -1,4 +1,4 @@
-"""Model files, read for commands."""
+"""Reads model files for commands."""
 
 from __future__ import annotations
 

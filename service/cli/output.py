@@ -68,7 +68,7 @@ def echo_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def counted(count: int, noun: str, plural: str = "", form: str = "") -> str:
     """Return a number with its noun: ``noun`` if the number is 1, otherwise ``plural``, by default ``noun`` with an s.
 
-    ``form`` is the form of the number, such as ``,`` for separators of thousands.
+    ``form`` is the format of the number, such as ``,`` for separators of thousands.
     """
     return f"{count:{form}} {noun if count == 1 else plural or f'{noun}s'}"
 

@@ -46,7 +46,7 @@ def read_log(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastViolations:
-    """How many past traces break each part of a constraint set. A number is None if it is unknown.
+    """The number of past traces that break each constraint of a set, or None where the number is unknown.
 
     ``source`` says where the numbers come from: ``log`` if a log was read, and ``mined`` if the constraint document
     contains them. ``traces`` is the number of all traces.

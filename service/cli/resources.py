@@ -72,7 +72,7 @@ class Resource:
 
 
 def reason_of(reason: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reason of early terminations as users see it: what ruled the pattern out, what is missing, how often."""
+    """Return a reason of early terminations for users: what ruled the pattern out, the missing step, and the count."""
     return {"by": reason["chain"] or reason["form"], "missing": reason["atom"], "count": reason["count"]}
 
 
@@ -106,7 +106,7 @@ def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list")
 
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
-    """Add the command ``show`` for a resource, named by the user. The help says ``Show`` and ``what``."""
+    """Add the command ``show`` for a resource that the user names. The help text is ``Show`` followed by ``what``."""
     name_argument = argument_of(resource)
 
     @app.command("show", help=f"Show {what}.")
@@ -116,7 +116,7 @@ def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
 
 
 def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "delete") -> None:
-    """Add the command ``delete`` for a resource, or another ``verb``. The help text is ``what``."""
+    """Add the command ``delete``, or ``verb``, for a resource that the user names. The help text is ``what``."""
     name_argument = argument_of(resource)
 
     @app.command(verb, help=what)

@@ -87,7 +87,7 @@ def run(
 def suspended(
     suspensions: Sequence[Mapping[str, Any]], project: LocalProject, *, prefix: str = ""
 ) -> OperatorSuspended:
-    """Return the error about suspended operators. Its class belongs to the kind of the first operator.
+    """Return the error about suspended operators. The kind of the first operator determines the error's class.
 
     The message has one reason per operator, even if several shards suspended the operator. Every reason begins with
     ``prefix``.

@@ -91,9 +91,9 @@ class Outcome:
 class CaseRun:
     """The results of running a test's events. ``lines`` has, for each list of results, one line per result.
 
-    ``suspensions`` has the reasons of suspended operators. An operator counts if the test names it, or if it derives
-    events for an operator that the test names. ``losses`` has a sentence about late events and dead letters for each
-    stream. ``unkeyed`` has, for each operator, a sentence for each input whose events lack a usable key.
+    ``suspensions`` has the reasons of suspended operators. If the test names operators, only these and the operators
+    that feed them count. ``losses`` has a sentence about late events and dead letters for each stream. ``unkeyed`` has,
+    for each operator, a sentence for each input whose events lack a usable key.
     """
 
     lines: dict[str, list[str]]

@@ -49,9 +49,9 @@ from workflows import ReadOptions, compile_workflow, read_model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalProject:
-    """A project that runs in this process. ``plan`` has the active operators and their parts.
+    """A project that runs in this process. ``plan`` has the active operators, including internal ones.
 
-    ``notices`` has the warnings about each operator: parts of its document without effect, or expressions that are
+    ``notices`` has the warnings about each operator, such as document members without effect, or expressions that are
     always null. The method ``event_notices`` returns the warnings that depend on events.
     """
 
@@ -93,10 +93,7 @@ class LocalProject:
         return fed
 
     def with_sources(self, operators: Iterable[str]) -> set[str]:
-        """Return the names of ``operators``, and of all operators whose derived events they read.
-
-        The events may also be read through other operators between them.
-        """
+        """Return the names of ``operators``, and of all operators that feed them, directly or through others."""
         variant = self.plan.variant("")
         waiting, reached = list(operators), set[str]()
         while waiting:
@@ -115,7 +112,8 @@ class LocalProject:
         """Return warnings, by pattern, about names and comparisons that do not fit the given events.
 
         A name is reported if no event of the stream has it, and a comparison if it is null for some events. Types are
-        checked only on streams with posted events. ``is_example`` has the same meaning as for ``strangers``.
+        checked only on streams with posted events. If ``is_example``, the events are a small example, and a missing
+        name is reported only if it resembles another name.
         """
         by_pattern: dict[str, list[str]] = {}
         for name, batches in events.items():

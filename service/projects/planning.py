@@ -46,7 +46,7 @@ KINDS: tuple[ResourceKind, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """Which project has which resources, to decide what the plan of ``project`` may delete.
+    """The resources of each project. The plan of ``project`` may delete only resources that no other project has.
 
     ``own`` are the resources that this project created or named when it was last applied. ``others`` has the names of
     the other projects that have a resource.
@@ -247,7 +247,7 @@ def read_ownership(client: Client, project: str) -> Ownership:
 def note_ownership(
     client: Client, project: str, *, added: Set[Identity] = frozenset(), removed: Set[Identity] = frozenset()
 ) -> None:
-    """Change the service's list of a project's resources, so that later plans know which resources belong to it.
+    """Change the service's list of a project's resources, which later plans of all projects read.
 
     If another client changes the list in the meantime, the list is read again. Raises ``ApplyStopped`` if that happens
     ten times in a row.

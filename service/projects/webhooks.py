@@ -99,7 +99,7 @@ class Webhooks(ResourceKind):
 class Sinks(Webhooks):
     """The sinks of a project other than webhooks, identified by name.
 
-    A document has a member with the name of the sink's kind, which contains the members of this kind.
+    A document has a member named after the sink's kind, such as ``kafka``, which contains the members of this kind.
     """
 
     title = "sink"

@@ -1,4 +1,4 @@
-"""Asks the shards questions. Each shard answers from its state, and names the position of its log for the answer.
+"""Asks the shards questions. A shard answers from its state, and names the log position at which the answer holds.
 
 If the tasks of the pipeline run continuously, they answer between two steps. With micro-batches, a question is a record
 of the log, and each shard answers at the position of this record. In both cases, the answer covers all events

@@ -20,8 +20,8 @@ _PAUSE_S = 0.1
 class Awaited:
     """A question whose answers a caller awaits in the event loop in which this object was created.
 
-    ``shards`` is the number of shards that were asked, or None until the question is sent. The result of ``answers`` is
-    set when all these shards have answered. It is in the order of shards.
+    ``shards`` is the number of shards that were asked, or None until the question is sent. When all these shards have
+    answered, the result of ``answers`` is the list of answers in the order of shards.
     """
 
     def __init__(self, question: str) -> None:

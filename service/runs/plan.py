@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
-    A stream that operators feed or read but that is not declared is a derived stream. The flag of each pattern says
-    whether constraints terminate its partial matches early. The rows of tables are in the cache folder.
+    An undeclared stream that operators feed or read is a derived stream. Each pattern has a flag, which says whether
+    constraints terminate its partial matches early. The rows of tables are in the cache folder.
     """
 
     declarations: Mapping[str, StreamDeclaration]

@@ -77,10 +77,7 @@ def _incident(change: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document_of(kind: ResultKind, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a result that lists show.
-
-    The stream is left out, because a list has a stream of its own.
-    """
+    """Return the members of a result that lists show, without its stream."""
     names = kind.shown or [name for name in body if name not in ("type", "id", "stream")]
     return {name: body[name] for name in names if name in body}
 

@@ -137,7 +137,7 @@ class InlineRun:
 
     @property
     def waiting(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """What operators with ``wait: auto`` have measured, by operator and input."""
+        """The measurements of operators with ``wait: auto``, by operator and input."""
         states = {(stream, decider): state for stream, decider, state in self._shards.decider_states()}
         return waiting_of(self._plan, self._shards.states[0].measures(), states)
 
@@ -180,7 +180,7 @@ def measured_of(
 def waiting_of(
     plan: RunPlan, counts: _Counts, states: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-    """Return what operators with ``wait: auto`` have measured, by operator and input.
+    """Return the measurements of operators with ``wait: auto``, by operator and input.
 
     ``counts`` has the counters of each stream over all shards, and ``states`` the state of each decider, by stream and
     name of the decider.

@@ -59,7 +59,7 @@ class StreamReport:
     suppressed: int | None = None
 
     def bodies(self, name: str) -> list[dict[str, Any]]:
-        """Return the results in the list ``name``, in the order in which runs list them. It must not be ``matches``."""
+        """Return the results in the list ``name``, in the order of ``ordered``. The list must not be ``matches``."""
         return ordered(_KINDS[name], (body for kind, body in self.rows if kind == _KINDS[name].name))
 
     @cached_property

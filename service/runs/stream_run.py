@@ -49,8 +49,8 @@ def stream_plan(
 ) -> RunPlan:
     """Plan a run of the patterns of one stream. Late events are either matched or dropped.
 
-    The flag of each pattern says whether constraints terminate its partial matches early. ``budget`` limits the work of
-    each pattern.
+    Each pattern has a flag, which says whether constraints terminate its partial matches early. ``budget`` limits the
+    work of each pattern.
     """
     name = declaration.name
     late: Late = declaration.late if declaration.lateness is None or declaration.late == "process" else "drop"
@@ -241,8 +241,8 @@ def run_patterns(
 def exercises_of(plan: RunPlan) -> list[str]:
     """Return the names of the exercises that a run needs. An exercise compiles kernels (``streams.compiling``).
 
-    If the kernels of all matchers are already cached, only the matchers' own exercise is returned, so that no further
-    exercise is recorded.
+    If the kernels of all matchers are already cached, only the matchers' own exercise is returned, so that the kernels
+    of no other exercise need to be recorded.
     """
     if progress_of([PatternKind.exercise]).is_complete:
         return [PatternKind.exercise]

@@ -21,7 +21,7 @@ _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str
 
 
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
-    """Explain, for each pattern, how its last partial match ended. Patterns whose last one became a match are left out.
+    """Explain how the last partial match of each pattern ended, unless it became a match.
 
     The plan has one stream and patterns of one key. The patterns see the events of one transaction, in log order, from
     index ``first`` on. If these are more than 300 events, the result is empty. ``now_us`` is the current event time.
@@ -102,7 +102,8 @@ def _in_order(
 ) -> tuple[Sequence[Event], int | None]:
     """Return the events in the order of matching, and the event time that matching has reached.
 
-    If the stream has a lateness, the events up to the watermark are sorted by time, and usually without late events.
+    If the stream has a lateness, the events up to the watermark are sorted by time. Late events are left out, unless
+    the stream processes them.
     """
     lateness_us = declaration.lateness_us
     if lateness_us is None:

@@ -41,7 +41,7 @@ class SeenKey:
 
     Attributes:
         events: The events of the newest transaction.
-        starts: The number of these events before a pattern started, by name and version of the pattern.
+        starts: The number of these events before the start of each pattern, by the pattern's name and version.
         earlier: The number of events in earlier transactions of the key.
         ends: The event types that end a transaction, as declared so far.
         newest_us: The newest event time of the stream in the shards that were read.
