@@ -1,4 +1,4 @@
-"""A small run that calls all kernels of a matcher with a guard, so that they are compiled in advance."""
+"""A short run that calls all kernels of a matcher with a guard, so that the kernels are compiled in advance."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # under B
 
 
 def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> frozenset[str]:
-    """Return which kernels the guard of a constraint set may need.
+    """Return the kernels that the guard of a constraint set may need.
 
-    They are always those for numbered states, and those for bit tables if the states may exceed the cap.
+    The kernels for numbered states are always needed, and those for bit tables if the states may exceed the cap.
     """
     most = constraint_set.settings.max_monitor_states
     is_within_cap = ties == "simultaneous" or count_states(constraint_set, most) <= most
@@ -28,7 +28,7 @@ def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> froz
 
 
 def guarded_exercise(features: Collection[str] = (*MATCHER_FEATURES, *GUARD_FEATURES)) -> str:
-    """Return the name under which ``guarded`` can be called for these features of a matcher."""
+    """Return the name of the exercise that calls ``guarded`` with the given features of a matcher and its guards."""
     names = [feature for feature in (*MATCHER_FEATURES, *GUARD_FEATURES) if feature in features]
     return f"{__name__}:guarded:{','.join(names)}"
 

@@ -64,7 +64,6 @@ class _Test:
 
     @property
     def ordered(self) -> tuple[_Ordered, ...]:
-        """The numbers and texts among the values, because these divide the attribute into cells."""
         return tuple(value for value in self.values if value is not None and not isinstance(value, bool))
 
 
@@ -116,7 +115,7 @@ class Condition:
 
 
 def implies(premise: Condition, conclusion: Condition) -> bool:
-    """Check whether every event that satisfies the first step also satisfies the second.
+    """Check whether every event that satisfies ``premise`` also satisfies ``conclusion``.
 
     The result is False if this is not certain.
     """
@@ -127,7 +126,6 @@ def implies(premise: Condition, conclusion: Condition) -> bool:
 
 
 def _follows(part: _Part, premises: Iterable[_Part]) -> bool:
-    """Check whether a conjunct follows from the known conjuncts that share a variable with it."""
     relevant = [premise for premise in premises if premise.variables & part.variables]
     if any(conjunct.is_large for conjunct in (part, *relevant)):
         return any(premise.expression == part.expression for premise in relevant)
@@ -170,7 +168,7 @@ def _follows_on_one(part: _Part, premises: Sequence[_Part]) -> bool:
 def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[bool]:
     """Yield whether the conjunct is true below, at and above each value, in ascending order.
 
-    ``values`` are of one ``kind`` and include the conjunct's constants. So the results for several conjuncts line up.
+    ``values`` include the conjunct's constants, so the results for several conjuncts with the same values line up.
     """
     assert part.true_at is not None
     if kind in ("null", "boolean"):
@@ -187,8 +185,6 @@ def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[boo
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """The sorted constants with which an attribute is compared."""
-
     numbers: tuple[float, ...]
     texts: tuple[str, ...]
 
@@ -199,14 +195,10 @@ class _Scale:
         return cls(tuple(sorted(numbers)), tuple(sorted({value for value in listed if isinstance(value, str)})))
 
     def of_kind(self, kind: str) -> Sequence[_Ordered]:
-        """Return the constants of a kind: the numbers or the texts. Other kinds have no constants."""
         return self.numbers if kind == "number" else self.texts if kind == "text" else ()
 
     def cells(self) -> tuple[_Cell, ...]:
-        """Return null, true, false, and the cells into which the constants divide numbers and texts.
-
-        Constants have odd ranks. The gaps below, between and above the constants have even ranks.
-        """
+        """Constants have odd ranks. The gaps below, between and above the constants have even ranks."""
         numbers = [("number", rank) for rank in range(2 * len(self.numbers) + 1)]
         texts = [("text", rank) for rank in range(2 * len(self.texts) + 1)]
         return (*_LOGIC, *numbers, *texts)
@@ -225,8 +217,6 @@ class _Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The three-valued truth of conditions for one combination of cells."""
-
     case: _Case
     scales: Mapping[Expression, _Scale]
 
@@ -255,7 +245,6 @@ def _as_truth(cell: _Cell) -> bool | None:
 
 
 def _joined(truths: list[bool | None], is_either: bool) -> bool | None:
-    """Combine three-valued truths by OR, or by AND."""
     if is_either in truths:
         return is_either
     return None if None in truths else not is_either
@@ -281,7 +270,6 @@ def _compared(operator: str, left: _Cell, right: _Cell) -> bool | None:
 
 
 def _constants(expression: Expression) -> dict[Expression, frozenset[_Ordered]]:
-    """Return the variables of a condition, each with the constants with which it is compared."""
     constants: dict[Expression, frozenset[_Ordered]] = {}
     match expression:
         case Not() | Both() | Either():
@@ -300,7 +288,6 @@ def _constants(expression: Expression) -> dict[Expression, frozenset[_Ordered]]:
 
 
 def _test(expression: Expression) -> _Test | None:
-    """Return the expression as a comparison of an attribute with constants, or None if it has another form."""
     match expression:
         case Comparison(operator=operator, left=Attribute() as attribute, right=constant):
             return _with_constants(attribute, operator, [constant])
@@ -320,7 +307,7 @@ def _with_constants(attribute: Attribute, operator: str, expressions: Sequence[E
 def _constant(expression: Expression) -> tuple[_Constant, ...]:
     """Return the value of a constant as a tuple.
 
-    It is empty for other expressions, and for numbers that are too large to compare exactly.
+    Other expressions, and numbers too large to compare exactly, give ``()``.
     """
     match expression:
         case Literal():

@@ -41,7 +41,7 @@ def _printed(kind: str, names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """The constraint that no ``later`` is followed by an ``earlier``.
+    """The constraint that no ``later`` event is followed by an ``earlier`` event.
 
     Neither of them has to occur. ``prior(A, A)`` allows at most one A.
     """
@@ -87,7 +87,7 @@ class Clause:
 
     @property
     def is_long(self) -> bool:
-        """Whether the clause has too many types for a constraint on a pair of types."""
+        """Whether the clause has more than two names, so that no constraint on a pair of types can express it."""
         return len(self.body) > (2 if self.head is None else 1)
 
     def __str__(self) -> str:
@@ -260,7 +260,7 @@ class Process:
         return self.derived_ends.union(letters, *(part.names for part in self.derived))
 
     def about(self, constraints: Iterable[Constraint], end_events: frozenset[str]) -> Process:
-        """Return the workflow without the derived constraints and end events that are not in the arguments."""
+        """Return the workflow with only those derived constraints and end events that are among the arguments."""
         return replace(
             self, derived=self.derived.intersection(constraints), derived_ends=self.derived_ends & end_events
         )
@@ -413,7 +413,7 @@ class ConstraintSet:
         return self.end_events if self.process is None else self.end_events - self.process.derived_ends
 
     def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
-        """Check whether an end event can decide a NOT at the end of a pattern, as no forbidden event follows.
+        """Check whether an end event can decide a NOT at the end of a pattern, because no forbidden event can follow.
 
         ``types`` are the types that the NOT forbids. The set must prune by state, and events with equal timestamps must
         be ordered.

@@ -92,7 +92,10 @@ class Choice:
 
 
 def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watched: int = MOST_WATCHED) -> Choice:
-    """Choose the names that a monitor distinguishes for some patterns, within ``settings.max_monitor_states``."""
+    """Choose the names that a monitor distinguishes, with at most ``settings.max_monitor_states`` monitor states.
+
+    In exact mode all names are chosen, however many states they need.
+    """
     budget = constraint_set.settings.max_monitor_states
     if constraint_set.is_exact:
         return _of_workflow(constraint_set, budget)
@@ -118,11 +121,7 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
-    """Return the choice in exact mode, which distinguishes all names.
-
-    Each state of the workflow's automaton is combined with each state of the hand-written constraints. So the numbers
-    of these states are multiplied.
-    """
+    """Each state of the workflow's automaton is combined with each state of the hand-written constraints."""
     process, hand_written = constraint_set.process, constraint_set.own
     assert process is not None
     assert process.automaton is not None
@@ -150,7 +149,7 @@ def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _Saving:
-    """The savings by one explanation: the names and long clauses that it needs, and its ``benefit`` per trace."""
+    """The estimated ``benefit`` per trace of an explanation, with the names and long clauses that it needs."""
 
     names: frozenset[str]
     clauses: tuple[Clause, ...]
@@ -184,7 +183,6 @@ def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies
 
 
 def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> tuple[Clause, ...]:
-    """Return at most ``most`` of the ``long`` clauses, those with the greatest benefit per name first."""
     saved = dict.fromkeys(long, 0.0)
     for saving in savings:
         for clause in saving.clauses:
@@ -194,7 +192,7 @@ def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> t
 
 
 class _Search:
-    """The greedy search. ``names`` are chosen so far and need at most ``states`` monitor states."""
+    """The greedy search. The chosen ``names`` need at most ``states`` monitor states."""
 
     def __init__(self, constraint_set: ConstraintSet, budget: int) -> None:
         self._set = constraint_set
@@ -204,10 +202,9 @@ class _Search:
         self.states = 1
 
     def run(self, savings: Iterable[_Saving]) -> tuple[Candidate, ...]:
-        """Decide about the names of explanations and constraints, and return the decisions in order.
+        """Return the decisions in order, up to the first candidate that does not fit, even if a later one would fit.
 
-        Names that no explanation needs have no benefit, so they come last. The search stops at the first candidate that
-        does not fit, even if smaller ones would fit. So a greater budget never leaves out more.
+        So a greater budget never leaves out more. Names without benefit come last.
         """
         waiting: dict[frozenset[str], float] = {}
         for saving in savings:
@@ -239,7 +236,7 @@ class _Search:
         """Return an upper bound of the number of monitor states if ``names`` are added to the chosen names.
 
         Each new name at most doubles the number. If this estimate exceeds the budget, ``count_states`` computes a
-        closer one. It is slow, so a search calls it at most ``MOST_COUNTS`` times.
+        closer bound. It is slow, so a search calls it at most ``MOST_COUNTS`` times.
         """
         together = self.names | names
         if together == self.names:

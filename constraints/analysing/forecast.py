@@ -15,10 +15,11 @@ from nfa import Atom, PatternState, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikelyEnding:
-    """An event that terminates partial matches at a state.
+    """An event that terminates partial matches at a pattern state.
 
-    Both probabilities are shares of the traces that have the state's atoms. In the share ``probability`` the event
-    occurs. In the share ``first`` it is the first event that terminates these partial matches.
+    Attributes:
+        probability: Share of the traces with the state's atoms in which the event occurs.
+        first: Share of the same traces in which this event is the first event that terminates the partial matches.
     """
 
     condition: FailingCondition
@@ -30,8 +31,8 @@ class LikelyEnding:
 class StateForecast:
     """The forecast for partial matches at a pattern state, with the bound atoms in the order of the pattern's text.
 
-    Of the traces that have the state's atoms, the share ``probability`` terminates the partial match early. ``endings``
-    are sorted by ``LikelyEnding.first``, descending, then by name.
+    ``probability`` is the share of early terminations among the traces with the state's atoms. ``endings`` are sorted
+    by ``LikelyEnding.first``, descending, then by name.
     """
 
     state: PatternState
@@ -104,7 +105,6 @@ def _events(condition: FailingCondition) -> frozenset[str]:
 
 
 def _share_before(constraint_set: ConstraintSet, condition: FailingCondition, other: FailingCondition) -> float:
-    """Estimate the probability that the event of one condition precedes the event of another, if both occur."""
     if constraint_set.comes_before(condition.event_type, other.event_type):
         return 1.0
     return 0.0 if constraint_set.comes_before(other.event_type, condition.event_type) else 0.5

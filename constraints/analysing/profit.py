@@ -40,7 +40,7 @@ class IdleParts:
 class _Death:
     """A pattern state that cannot complete in the monitor state at index ``visit``.
 
-    ``by`` has the names of the event that made it impossible, or is None if this event is not known.
+    ``by`` has the names of the event that made the state impossible, or is None if this event is not known.
     """
 
     visit: int
@@ -68,8 +68,6 @@ def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state
 
 
 class _Walk:
-    """The monitor's states in breadth-first order, each with the event by which it was first reached."""
-
     def __init__(self, constraint_set: ConstraintSet, limit: int) -> None:
         self._set = constraint_set
         self._limit = limit
@@ -79,9 +77,9 @@ class _Walk:
         self.is_complete = True
 
     def deaths(self, queries: Sequence[Query]) -> Iterator[_Death]:
-        """Yield, for each monitor state, the pattern states that are dead in it but were not dead before.
+        """Yield, for each monitor state, the pattern states that become dead in it.
 
-        Dead states of a query with NOTs may become alive again. So for such a query all dead states are yielded.
+        Dead states of a query with NOTs may become alive again, so for such a query all dead states are yielded.
         """
         events = _events(self._set, queries)
         met = set(self.states)
@@ -113,11 +111,11 @@ class _Walk:
 
 
 class _Search:
-    """Decides which constraints no death needs.
+    """Decides which constraints no death of a pattern state needs.
 
-    ``add`` finds for each death a *core*: a minimal set of constraints that causes it. To examine a constraint,
-    ``is_idle`` looks only at the deaths whose cores contain it, and checks whether the other constraints cause them
-    too. Rules have no cores. For a death caused by rules, the monitor replays the events without the constraint.
+    ``add`` finds for each death a *core*: a minimal set of constraints that causes the death. ``is_idle`` examines only
+    the deaths whose cores contain the constraint, and checks whether the other constraints cause them too. Rules have
+    no cores. For a death caused by rules, the monitor replays the events without the constraint.
     """
 
     def __init__(self, constraint_set: ConstraintSet, queries: Sequence[Query], walk: _Walk) -> None:
@@ -150,15 +148,11 @@ class _Search:
             self._by_name.setdefault(name, []).append(clash.constraints)
 
     def _citing(self, names: frozenset[str]) -> Iterator[tuple[Part, ...]]:
-        """Yield the cores with one of ``names``. An event with these names causes deaths through these cores only."""
         for name in sorted(names):
             yield from self._by_name.get(name, ())
 
     def is_idle(self, part: Part) -> bool:
-        """Check whether leaving out the part makes no more pattern states alive.
-
-        The result is False if too many deaths by rules would have to be replayed.
-        """
+        """The result is False if too many deaths by rules would have to be replayed."""
         if not isinstance(part, Rule):
             citing = [death for core, deaths in self._deaths.items() if part in core for death in deaths]
             if citing:
@@ -218,11 +212,7 @@ def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remai
 
 
 def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
-    """Return the event classes from which the walk builds traces.
-
-    Each type occurs without symbols, with each of its symbols alone, and with all of them. An unnamed type represents
-    all other types.
-    """
+    """Each type occurs without symbols, with each of its symbols alone, and with all of them. ``OTHER`` is added."""
     classes = event_classes(constraint_set, constraint_set.types.union(*(query.types for query in queries)))
     by_type: dict[str, frozenset[str]] = {}
     for event in classes:

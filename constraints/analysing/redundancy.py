@@ -84,9 +84,9 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
 
 
 def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
-    """Return the term as a remainder in which the atom at ``index`` has another place.
+    """Move the atom at ``index``: ``after`` maps an atom to the atoms that now precede it.
 
-    ``after`` says for an atom which atoms now precede it. The order among the other atoms is kept.
+    Other atoms keep their order.
     """
     before = [
         (frozenset[int]() if other == index else needed - {index}) | after.get(other, frozenset())
@@ -106,7 +106,6 @@ def _closed(before: list[frozenset[int]], start: int) -> frozenset[int]:
 
 
 def _is_plain(node: Node) -> bool:
-    """Check whether a part consists of SEQ, AND, OR and steps only, without conditions on gaps and spans."""
     match node:
         case Atom():
             return not node.is_any_type
@@ -120,7 +119,6 @@ def _is_plain(node: Node) -> bool:
 
 
 def _mentioned(pattern: Pattern) -> Iterator[str]:
-    """Yield the aliases to which conditions refer."""
     conditions = [atom.condition for atom in atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
         if condition is not None:

@@ -106,7 +106,7 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 class _Search:
     """Searches for clashes before the first event, first under the constraints (``outlook``), then under ``exact``.
 
-    A clash that was found for one remainder is reused for each remainder that contains the clashing atoms and gaps.
+    A clash found for one remainder of a pattern is reused for each remainder that contains the clashing atoms and gaps.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
@@ -241,7 +241,6 @@ def _impossible_type(name: str, reason: Clash) -> SetWarning:
 
 
 def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
-    """Return a warning about each cycle of orders that contains a hand-written constraint."""
     hand_written = constraint_set.own.constraints
     if not any(isinstance(part, Prior) for part in hand_written):
         return []

@@ -46,7 +46,7 @@ def count_states(constraint_set: ConstraintSet, limit: int) -> int:
 
 
 def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozenset[str]]:
-    """Return the groups of names that constraints or a common event type connect, sorted by their least names."""
+    """Names are in one group if a constraint or a common event type connects them, directly or through other names."""
     marks: dict[str, list[Part | str]] = {name: [constraint_set.type_of(name)] for name in sorted(names)}
     for part in constraint_set.parts:
         for name in names.intersection(() if isinstance(part, Rule) else part.names):
@@ -88,7 +88,6 @@ def _effect(constraint_set: ConstraintSet, name: str, bits: dict[str, int]) -> _
 
 
 def _excluded(constraint_set: ConstraintSet, certain: int, bits: dict[str, int]) -> int:
-    """Return the names that clauses of one or two names exclude once the ``certain`` names occur."""
     excluded = 0
     for clause in constraint_set.clauses:
         if clause.head is None and len(clause.body) == 1:

@@ -155,7 +155,6 @@ def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
 
 
 def _source(document: object, max_bytes: int) -> WrittenDocument | None:
-    """Parse a YAML or JSON text, or return None if the document is already decoded."""
     if not isinstance(document, str | bytes):
         return None
     try:
@@ -177,7 +176,6 @@ def _located(problems: Sequence[PlacedProblem], source: WrittenDocument | None) 
 
 
 def _stream(value: object) -> tuple[str | None, list[PlacedProblem]]:
-    """Return the stream that a document names, if any, and the problems with its name."""
     if not isinstance(value, Mapping) or _STREAM_KEY not in value:
         return None, []
     stream = value[_STREAM_KEY]
@@ -195,10 +193,6 @@ def _settings(value: object, names: NameReader, problems: list[PlacedProblem]) -
 
 
 def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -> tuple[Process | None, list[Part]]:
-    """Read the workflow of a document, if any, and the constraints that follow from it.
-
-    Problems are added to ``problems``.
-    """
     if not isinstance(value, Mapping) or _WORKFLOW_KEY not in value:
         return None, []
     workflow_problems: list[PlacedProblem] = []
@@ -218,11 +212,7 @@ def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -
 
 
 def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
-    """Read one entry of a workflow's constraints.
-
-    Raises:
-        Misread: An entry of the list ``constraints`` is neither an order nor a clause.
-    """
+    """An entry of the list ``constraints`` that is neither an order nor a clause raises ``Misread``."""
     parts = _read_entry(entry, names).parts
     if key == _LIST_KEY and any(isinstance(part, Rule | End) for part in parts):
         raise Misread(
@@ -243,11 +233,7 @@ def _joined(hand_written: ConstraintSet, process: Process, derived: Sequence[Par
 
 
 def _entries(value: object) -> Iterator[tuple[DocumentPath, object]]:
-    """Yield the entries of a document with their paths.
-
-    If a mapping has a list of constraints under a kind, each item of the list is an entry: ``{"prior": [["A", "B"]]}``
-    yields ``{"prior": ["A", "B"]}``.
-    """
+    """A list under a kind is split: ``{"prior": [["A", "B"]]}`` yields ``{"prior": ["A", "B"]}``."""
     if isinstance(value, list):
         yield from (((index,), item) for index, item in enumerate(value))
     elif isinstance(value, Mapping):
@@ -303,16 +289,11 @@ def _read_entry(entry: object, names: NameReader) -> _Entry:
 
 
 def _count(value: object) -> int | None:
-    """Return a number from JSON, YAML or the text form.
-
-    The result is None for other values, and for numbers that are much too large.
-    """
     number = whole_number(value)
     return number if number is not None and abs(number) < 10**9 else None
 
 
 def _split(text: str) -> tuple[str, list[object]]:
-    """Split a constraint in text form into its kind and its names."""
     kind, bracket, arguments = text.strip().partition("(")
     if not bracket or not arguments.endswith(")"):
         raise Misread(f'write a constraint as "prior(A, B)", got {excerpt(text)}')
@@ -361,10 +342,6 @@ def _printed(template: Template, names: Sequence[str], count: int | None) -> str
 
 
 def _read_mined(value: object, problems: list[PlacedProblem]) -> Mapping[str, Any] | None:
-    """Return the member ``mined`` as plain JSON values, or None if it is missing.
-
-    Problems are added to ``problems``.
-    """
     if not isinstance(value, Mapping) or _MINED_KEY not in value:
         return None
     description = value[_MINED_KEY]

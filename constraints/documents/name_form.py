@@ -130,7 +130,6 @@ def whole_number(value: object) -> int | None:
 
 
 def _step_text(text: str) -> str:
-    """Return the step as pattern text, with the type in back quotes."""
     if len(text) > MAX_SYMBOL or _is_broken(text):
         raise Misread(
             f"an event type with its condition has at most {MAX_SYMBOL} characters of valid Unicode, "

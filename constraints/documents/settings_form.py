@@ -142,7 +142,6 @@ def _number(value: object) -> float | None:
 
 
 def _written_key(name: str, symbols: Mapping[str, Symbol]) -> str:
-    """Write a name as a key, in backticks if it could be read as something else."""
     if name in symbols or not (looks_like_symbol(name) or name.startswith("`")):
         return name
     return "`" + name.replace("`", "``") + "`"

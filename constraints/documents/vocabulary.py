@@ -83,10 +83,7 @@ def _exactly(names: Names, count: int) -> tuple[Part, ...]:
 
 
 def _rule(kind: str, *entailed: Translation) -> Translation:
-    """Return the translation of a template to a rule of the given kind.
-
-    The result first has the orders and clauses of the ``entailed`` translations, because these follow from the rule.
-    """
+    """Translate a template to a rule, preceded by the orders and clauses (``entailed``) that follow from the rule."""
     return lambda names, count: (
         *(part for translation in entailed for part in translation(names, count)),
         Rule(kind, tuple(names)),

@@ -99,7 +99,7 @@ def _name(value: object, problems: list[PlacedProblem]) -> str:
 
 
 def _read_automaton(value: object) -> ProcessAutomaton:
-    """Read an automaton; reject inconsistent arrays, and states from which no trace can be completed."""
+    """Inconsistent arrays, and states from which no trace can be completed, are rejected."""
     if not isinstance(value, Mapping) or set(value) != set(_AUTOMATON_MEMBERS):
         raise Misread(f"an automaton is a mapping of {', '.join(_AUTOMATON_MEMBERS)}; got {excerpt(value)}")
     letters, states = _letters(value["letters"]), whole_number(value["states"])
@@ -138,7 +138,6 @@ def _packed(content: bytes) -> str:
 
 
 def _unpacked(key: str, value: object, size: int) -> bytes:
-    """Return the bytes of a packed array, which must have exactly the length ``size``."""
     if not isinstance(value, str):
         raise Misread(f"{key} is a text in base64; got {excerpt(value)}")
     try:

@@ -82,10 +82,7 @@ class JointSearch:
         return answer is not False
 
     def _word_search(self, remainder: Remainder) -> WordSearch | None:
-        """Return the prepared search for a word that completes ``remainder``.
-
-        The result is None if some type has too many symbols to combine. Then the caller gives the search up.
-        """
+        """The result is None if some type has too many symbols to combine. The caller then gives the search up."""
         letters = frozenset(self._language.automaton.letters)
         strangers = frozenset(
             name
@@ -116,7 +113,6 @@ class _Orders:
         return self.reasoner.mask(state.seen & self._remembered)
 
     def after(self, seen: int, kind: EventKind) -> int | None:
-        """Return the names seen after an event, or None if an order constraint or end event forbids the event."""
         event_names, remembered = self._of(kind)
         return None if event_names & self.reasoner.blocked(seen) else seen | remembered
 
@@ -128,12 +124,11 @@ class _Orders:
         return self._shown[kind]
 
     def are_met(self, seen: int) -> bool:
-        """Check whether a trace that shows exactly these names satisfies all clauses."""
         return all(body & ~seen or (head is not None and head & seen) for body, head in self._clauses)
 
 
 class _Walkers:
-    """The process and the orders, which follow the same events as the rules; see ``rules.search.Company``."""
+    """The process, and the order and occurrence constraints, as the ``Company`` of a word search."""
 
     def __init__(self, language: Language, orders: _Orders, remainder: Remainder) -> None:
         self._language, self._orders, self._remainder = language, orders, remainder
@@ -151,15 +146,11 @@ class _Walkers:
         return bool(self._language.accepting[state]) and self._orders.are_met(seen)
 
     def is_hopeful(self, place: _Place, bound: int) -> bool:
-        """Check whether the unbound atoms can occur, first by the process alone, then by the orders alone."""
         state, seen = place
         return self._completions.has(state, bound) and self._is_hopeful(seen, bound)
 
     def distance(self, place: _Place, bound: int) -> int:
-        """Return a lower bound of the number of events until the next atom is bound or the trace may end.
-
-        Only the process is considered.
-        """
+        """Only the process is considered, so the distance is a lower bound."""
         return self._completions.distance(place[0], bound)
 
     def _is_hopeful(self, seen: int, bound: int) -> bool:

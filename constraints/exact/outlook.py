@@ -96,7 +96,7 @@ class ExactOutlook:
     def is_consistent(self, state: MonitorState) -> bool:
         """Check whether some conforming trace begins with the events so far.
 
-        The caller has checked each event when it came.
+        The result is valid only if ``moved`` has accepted each of these events.
         """
         return self.can_complete(state, NOTHING)
 
@@ -159,10 +159,7 @@ class ExactOutlook:
         return row
 
     def _table(self, query: Query) -> NDArray[np.bool_]:
-        """Return an array with a row for each state of the automaton and a column for each pattern state.
-
-        An entry is true if the pattern state can complete from there.
-        """
+        """Return a mask (automaton states, pattern states) of the pattern states that can complete."""
         if query not in self._tables:
             size = len(query.states) * len(self.automaton)
             if size + sum(table.size for table in self._tables.values()) > MEMORY_LIMIT:
@@ -178,9 +175,9 @@ class ExactOutlook:
         return self._language.completions(self._by_word(whole_of(query, term)))
 
     def _by_word(self, remainder: Remainder) -> Remainder:
-        """Return the remainder without NOTs if events with equal timestamps are unordered, otherwise unchanged.
+        """Remove the NOTs if events with equal timestamps are unordered.
 
-        A word has an order, so it could not decide these NOTs.
+        A word has an order, so it could not decide them.
         """
         return remainder if self.ties == "log" else remainder.positives
 

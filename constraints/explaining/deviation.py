@@ -102,7 +102,6 @@ def _of_workflow(outlook: ExactOutlook, before: MonitorState, event: EventClass)
 
 
 def _possible(outlook: ExactOutlook, before: MonitorState) -> tuple[str, ...]:
-    """Return the types that may occur next under both the workflow and the hand-written constraints."""
     following = ((name, outlook.moved(before, EventClass(type=name))) for name in outlook.allowed(before))
     return tuple(name for name, moved in following if moved is not None and outlook.is_consistent(moved))
 
@@ -164,7 +163,6 @@ def _inconsistent(clash: Clash, came: str) -> DeviationReason:
 
 
 def _missed(parts: Sequence[Part]) -> str:
-    """Describe in words the required event that can no longer occur."""
     ends = [part for part in parts if isinstance(part, End)]
     ordered = [*(part for part in parts if part not in ends), *ends]
     chain, last = ordered[:-1], ordered[-1]

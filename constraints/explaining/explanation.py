@@ -229,7 +229,6 @@ def _out_of_order(clash: Clash) -> str:
 
 
 def _forbidden_comes(clash: Clash) -> str:
-    """Return the sentence about an event that a NOT forbids and that has occurred or must still occur."""
     atoms, parts = clash.remainder.atoms, clash.constraints
     forbidden = listed_types(clash.remainder.forbidden)
     if not parts:

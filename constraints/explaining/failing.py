@@ -100,9 +100,9 @@ def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class _EarlierExplanation:
-    """An explanation that ``explains`` other states, too.
+    """An explanation that also holds for other states.
 
-    Such a state contains the remainder ``part``, and the trace has seen exactly ``shown`` of ``names``.
+    These contain the remainder ``part`` of the pattern, and the trace has seen exactly ``shown`` of ``names``.
     """
 
     explanation: Explanation
@@ -127,7 +127,6 @@ class _Search:
         self._known: dict[int, list[_EarlierExplanation]] = {}
 
     def conditions(self, state: PatternState, candidates: Iterable[_Candidate]) -> list[FailingCondition]:
-        """Return the failing conditions of a state among the candidate events; each event is listed once."""
         remainder = remainder_of(self._query, state)
         goal = self.reasoner.goal(remainder)
         conditions: dict[int, FailingCondition] = {}
@@ -174,7 +173,7 @@ class _Search:
         return event
 
     def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
-        """Return the known steps that a process can take while a partial match is at ``state``.
+        """Return the known steps of a process that are possible while a partial match is at ``state``.
 
         A step is a pair of masks: the names seen and the names of the next event. Steps with few seen names come first.
         """
@@ -186,9 +185,9 @@ class _Search:
         ]
 
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
-        """Yield the last event of each group with a smallest prefix that allows it, as masks.
+        """Yield each member of a group as the last event, with a smallest prefix that allows it, as masks.
 
-        Each member of a group is the last event once. The prefix contains the bound events and the other members.
+        The prefix contains the bound events and the other members.
         """
         bound, remainder = self._held(state), remainder_of(self._query, state)
         holding, needed = self.reasoner.goal(bound), self.reasoner.goal(remainder).needed
@@ -220,7 +219,6 @@ class _Search:
             seen |= self.reasoner.shown_with(missed)
 
     def _may_come(self, seen: int, event: int, bound: Goal) -> bool:
-        """Check whether some consistent trace shows exactly ``seen``, has the bound events, and allows ``event``."""
         reasoner = self.reasoner
         return (
             not event & reasoner.blocked(seen)

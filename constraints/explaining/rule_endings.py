@@ -40,10 +40,7 @@ def rule_endings(
 
 
 class _Walk:
-    """A breadth-first walk over pairs of a monitor state and a pattern state.
-
-    It visits the pairs that a partial match can reach.
-    """
+    """A breadth-first walk over the pairs of a monitor state and a pattern state that a partial match can reach."""
 
     def __init__(self, query: Query, constraint_set: ConstraintSet, limit: int) -> None:
         self._query = query
@@ -56,11 +53,7 @@ class _Walk:
         self._visited = {self._monitor.start}
 
     def endings(self) -> Iterator[tuple[MonitorState, int, EventClass, MonitorState]]:
-        """Yield each early termination as a tuple.
-
-        The tuple has the monitor state before the event, the pattern state's index, the event, and the monitor state
-        after it.
-        """
+        """Yield each early termination: monitor state before, index of pattern state, event, monitor state after."""
         start = self._monitor.live(self._monitor.start, self._query)
         waiting: dict[_Place, None] = {
             (self._monitor.start, index): None
@@ -85,10 +78,7 @@ class _Walk:
             waiting = following
 
     def _step(self, before: MonitorState, event: EventClass) -> MonitorState | None:
-        """Return the state after the event.
-
-        The result is None if the trace deviates at the event, or the limit of states is reached.
-        """
+        """The result is None if the trace deviates at the event, or if the limit of states is reached."""
         if (before, event) not in self._steps:
             after = self._monitor.step(before, event)
             if after is not None and after not in self._visited:
@@ -99,11 +89,7 @@ class _Walk:
         return self._steps[before, event]
 
     def _reached(self, index: int, event: EventClass) -> Iterator[int]:
-        """Yield the indices of the pattern states that a partial match can be in after the event.
-
-        The first is the state at ``index``, because the event may be left unbound. The others bind the event to an
-        atom.
-        """
+        """The event may stay unbound, so the first index is ``index`` itself."""
         yield index
         state = self._query.states[index]
         term = self._query.terms[state.term]

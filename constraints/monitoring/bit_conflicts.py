@@ -67,7 +67,6 @@ def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int |
 
 
 def _circles(following: Mapping[int, int], candidates: int, most: int | None) -> Iterator[int]:
-    """Yield each cycle of at least two candidates once, as a mask. Each search starts at a cycle's lowest name."""
     for start in members(candidates):
         higher = candidates & ~((2 << start) - 1)
         waiting = [(start, 1 << start)]

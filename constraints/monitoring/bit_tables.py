@@ -118,7 +118,7 @@ class BitTables:
         }
 
     def _of_process(self, constraint_set: ConstraintSet) -> int:
-        """Return the names of the workflow's types. The workflow's end events block only these names."""
+        """The workflow's end events block only the names of the workflow's own types."""
         types = frozenset[str]() if constraint_set.process is None else constraint_set.process.types
         return self.mask(types.intersection(self._names))
 
@@ -155,9 +155,9 @@ class BitTables:
 
     @property
     def rules(self) -> BitRules:
-        """The start state, and what follows from names, orders and clauses, as masks for the kernels.
+        """The start state and the consequences of names, orders and clauses, as masks for the kernels.
 
-        Goals are not included.
+        Goals are left out.
         """
         return BitRules(
             start=self._start,
@@ -190,8 +190,8 @@ class BitTables:
     def _conflicts(self, atom_names: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
         """Return the smallest sets of names that make a goal impossible if they become certain.
 
-        ``implies`` has all names that the goal makes certain. If the goal is impossible in any case, the only set is
-        the empty one.
+        ``implies`` has all names that the goal makes certain. If the goal is always impossible, the only set is the
+        empty set.
         """
         if self._is_contradictory(implies):
             return [0]
@@ -213,13 +213,11 @@ class BitTables:
         return [mask for mask in least(masks) if not any(broken & ~mask == 0 for broken in self._broken)]
 
     def _is_contradictory(self, names: int) -> bool:
-        """Check whether occurrence constraints forbid a trace with all these names."""
         return any(self._apart[name] & names for name in members(names)) or any(
             head is None and body & ~names == 0 for body, head in self._long
         )
 
     def _closure(self, mask: int) -> int:
-        """Return the names that occur in every conforming trace with the given names."""
         closed, grown = -1, mask
         while closed != grown:
             closed = grown
@@ -228,7 +226,7 @@ class BitTables:
         return closed
 
     def _settled(self, state: BitState, certain: int) -> BitState:
-        """Return the state with ``certain`` names added, and with all consequences of the watched clauses."""
+        """Add the ``certain`` names and all consequences of the watched clauses to a state."""
         state, before = self._grown(state, certain), None
         while before != state:
             before = state
@@ -250,6 +248,5 @@ class BitTables:
 
 
 def _names(constraint_set: ConstraintSet) -> list[str]:
-    """Return the names in orders and clauses, and the other names that their events show, sorted."""
     names = set(constraint_set.end_events).union(*(constraint.names for constraint in constraint_set.constraints))
     return sorted(constraint_set.shown_with(names))

@@ -24,7 +24,7 @@ class _Plan:
     """The states of one query, prepared for a monitor: the remainder of each state, and the reasoner's goal for it.
 
     ``extensions`` has, for each state, the states with one more bound atom, if these are alive whenever the state is.
-    If ``is_monotone`` for a state, it stays dead once it is dead.
+    If ``is_monotone`` for a state, the state stays dead once it is dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -147,9 +147,9 @@ class Monitor:
         return row
 
     def _live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Compute the row of ``live``, from the previous state's row if that is cached.
+        """Compute a row of ``live``.
 
-        Because dead states stay dead, only states that were live before are decided again.
+        Dead states that stay dead are copied from the cached row of the previous state.
         """
         plan, outlook, own_state = self._plan(query), self._outlook, self._own_state(state)
         row = np.ones(len(plan.goals), np.bool_)

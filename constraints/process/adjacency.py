@@ -71,7 +71,7 @@ class Adjacency:
         return distance
 
     def _distances_from(self, frontier: NDArray[np.integer], distance: Numbers) -> Numbers:
-        """Complete the distances by a search in plain Python, which is faster than arrays if levels have few nodes."""
+        """The search is in plain Python, which is faster than arrays if levels have few nodes."""
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
         distances, queue = distance.tolist(), frontier.tolist()
         for node in queue:
@@ -98,7 +98,6 @@ class Adjacency:
         return np.concatenate(levels)
 
     def _order_from(self, level: Numbers, is_met: Flags) -> Numbers:
-        """Return the nodes that follow ``level`` in the order of ``order``, by a search in plain Python."""
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
         met, queue = is_met.tolist(), level.tolist()
         for node in queue:

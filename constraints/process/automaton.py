@@ -18,13 +18,11 @@ NOWHERE = -1
 # No slots: cached properties need a dictionary.
 @dataclass(frozen=True, eq=False)
 class ProcessAutomaton:
-    """A process as the automaton of its complete traces.
-
-    It decides also which sequences of events are beginnings of these.
+    """A process as a deterministic automaton of its complete traces.
 
     From every state some accepting state can be reached. So a trace leaves the process exactly at the first event
-    without a transition. ``workflows`` builds the automaton minimal, with states numbered in the order of a
-    breadth-first walk over the sorted letters. So automata of one language over one alphabet are equal.
+    without a transition. ``workflows`` builds the automaton minimal, with states numbered breadth-first over the sorted
+    letters. So automata of one language over one alphabet are equal.
 
     Attributes:
         letters: Event types, sorted; the process emits no others.

@@ -197,7 +197,7 @@ class Completions:
         return int(self._by_mask[bound][state]) if self._is_whole else 0
 
     def _reachable(self, limit: int) -> set[int] | None:
-        """Return all sets of atoms that can be bound at some time, or None if there are more than ``limit``."""
+        """The result is None if there are more than ``limit`` sets of atoms."""
         masks, waiting = {0}, [0]
         while waiting:
             mask = waiting.pop()
@@ -215,7 +215,7 @@ class Completions:
                 yield atom
 
     def _solved(self, mask: int) -> Distances:
-        """Return, for each state, the number of events before the one that binds an atom or ends the trace.
+        """Return, for each state, the number of events before the event that binds an atom or ends the trace.
 
         ``mask`` has the atoms that are already bound. The number is -1 if the remainder cannot complete.
         """
@@ -235,7 +235,6 @@ class Completions:
         return distances
 
     def _after_binding(self, mask: int, atom: int, gaps: list[Gap]) -> Vector:
-        """Return the states from which the next event can bind an atom, and the other atoms can complete afterwards."""
         language, step, after = self._language, self._remainder.atoms[atom], mask | 1 << atom
         stopping = frozenset(gap.type for gap in gaps if atom not in gap.until)  # types that cannot bind
         codes = language.codes_of(step) & language.codes_but(stopping)
@@ -250,7 +249,6 @@ class Completions:
         return good
 
     def _alone(self, bound: int) -> Vector:
-        """Return the states from which every unbound atom, considered alone, can still occur."""
         good = self._language.completable.copy()
         for index, alone in enumerate(self._single):
             if not bound >> index & 1:
@@ -259,5 +257,4 @@ class Completions:
 
 
 def _is_open(gap: Gap, bound: int) -> bool:
-    """Check whether a gap is open once exactly the atoms ``bound`` (as bits) have occurred."""
     return not bits_of(gap.since or ()) & ~bound and not bits_of(gap.until) & bound

@@ -79,15 +79,12 @@ def find_clash(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A trace with the names ``seen``. Its methods decide which remainders can complete under which constraints."""
-
     reasoner: Reasoner
     constraint_set: ConstraintSet
     seen: frozenset[str]
     settled: frozenset[str] | None
 
     def is_alive(self, parts: Iterable[Part] | None, remainder: Remainder) -> bool:
-        """Check whether the remainder can complete under the given parts of the set, or under the whole set if None."""
         question = self if parts is None else replace(self, reasoner=self.reasoner.with_only(parts))
         return question.reason(remainder) is None
 
@@ -100,7 +97,6 @@ class _Question:
         return self.reasoner.names(self.reasoner.goal(remainder).needed)
 
     def without(self, name: str) -> _Question:
-        """Return the question for a trace that has not shown the given name."""
         names = {name, *(other for other, implied in self.constraint_set.implied.items() if name in implied)}
         settled = None if self.settled is None else self.settled - names
         return replace(self, seen=self.seen - names, settled=settled)
@@ -147,10 +143,7 @@ def _nearest_first(constraint_set: ConstraintSet, names: frozenset[str]) -> list
 
 
 def _chained(core: ConstraintSet, names: frozenset[str]) -> tuple[Part, ...]:
-    """Sort the parts in reading order.
-
-    Requirements come first, in the order in which they derive names from ``names``.
-    """
+    """Sort the parts: first requirements in the order in which they derive names from ``names``, then the others."""
     _, derivation = _derivation(core, names)
     return (*derivation, *(part for part in core.parts if part not in derivation))
 

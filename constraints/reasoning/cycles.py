@@ -48,7 +48,7 @@ def _order(constraint_set: ConstraintSet, first: str, second: str) -> Part:
 
 
 def _shortest_cycle(start: str, successors: Mapping[str, list[str]]) -> tuple[str, ...] | None:
-    """Find the shortest cycle by breadth-first search, rotated so that the alphabetically first type comes first."""
+    """The cycle is rotated so that the alphabetically first type comes first."""
     came_from: dict[str, str] = {}
     waiting = deque([start])
     while waiting:

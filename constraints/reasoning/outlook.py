@@ -63,7 +63,7 @@ class Outlook:
     def past(self, state: MonitorState, event: EventClass) -> frozenset[str]:
         """Return the names whose events precede the next event.
 
-        If events with equal timestamps are unordered, these are the names from before the time of the next event.
+        If events with equal timestamps are unordered, only names shown before the time of the next event are included.
         """
         return state.seen if state.settled is None or event.is_later else state.settled
 
@@ -76,7 +76,7 @@ class Outlook:
         return bool(reasoner.mask(self.names_of(event)) & reasoner.blocked(reasoner.mask(past)))
 
     def is_unknown(self, event: EventClass) -> bool:
-        """Check whether the event's type is unknown, while the settings call events of unknown types deviations."""
+        """Check whether the event deviates because its type is unknown. Without an ``alphabet``, no type is unknown."""
         return self.alphabet is not None and event.type not in self.alphabet
 
     def is_over(self, state: MonitorState) -> bool:
@@ -85,7 +85,7 @@ class Outlook:
     def is_consistent(self, state: MonitorState) -> bool:
         """Check whether some conforming trace begins with the events so far.
 
-        The caller has checked when each event came that it was not too late.
+        The result is valid only if none of these events was too late (``is_too_late``).
         """
         return self.can_complete(state, NOTHING, self._nothing)
 
@@ -147,7 +147,7 @@ class Outlook:
         return frozenset(incompatible)
 
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
-        """Yield the remainder with one more atom for each name that order and occurrence constraints require.
+        """Add one atom to the remainder for each name that order and occurrence constraints require.
 
         Nothing is yielded if no name is required, if there would be over ``MAX_JOINT`` atoms, or if the outlook is not
         exact.
@@ -176,7 +176,6 @@ class Outlook:
 
 
 def _ordered(constraint_set: ConstraintSet, remainder: Remainder) -> Remainder:
-    """Return the remainder with its atoms additionally ordered by constraints."""
     before = [set(earlier) for earlier in remainder.before]
     for late, later in enumerate(remainder.atoms):
         for early, earlier in enumerate(remainder.atoms):

@@ -109,9 +109,9 @@ class Reasoner:
         self._long = [(body, self._implied_by(head)) for body, head in definite]  # body, head with all it implies
 
     def _masks_of(self, part: Part) -> _Masks:
-        """Return the kind of a part and two masks: earlier and later of an order, or body and head of a clause.
+        """The masks are the earlier and later names of an order, or the body and head of a clause.
 
-        The masks are 0 if the part is ignored.
+        They are 0 for ignored parts.
         """
         if part not in self._masks:
             self._masks[part] = self._new_masks(part)
@@ -264,7 +264,6 @@ class Reasoner:
         return self._fit(nodes, goal.gaps, is_log)
 
     def _fit(self, nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> bool:
-        """Decide ``can_be_ordered`` for nodes, which are the atoms and then the required events."""
         strict = [node.before for node in nodes]
         ordered = self._orders(nodes)
         choices = list(_choices(nodes, gaps, is_log))
@@ -313,11 +312,11 @@ class Reasoner:
 
 
 def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
-    """Return, for each forbidden event and each gap, the ways to place the event outside the gap.
+    """Yield, for each forbidden event and each gap, the ways to place the event outside the gap.
 
     Each way is one more order: a pair of a node's index and the node (as a bit) before it. Either the event precedes an
     atom that opens the gap, or an atom that closes the gap precedes the event. A required event is skipped if the match
-    binds its type. It may then be one of the match's own events, which have their own orders.
+    binds its type. Such an event may be one of the match's own events, which have their own orders.
     """
     served = 0
     for node in nodes:
@@ -332,9 +331,7 @@ def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iter
 
 
 def _is_row(before: Sequence[int], strict: Sequence[int], is_log: bool) -> bool:
-    """Check whether all nodes can be put in a row that respects the edges.
-
-    ``before`` has the predecessors of each node.
+    """Check whether all nodes can be put in a row. ``before`` has the predecessors of each node, as bits.
 
     If ``is_log``, no cycle is allowed. Otherwise nodes on a cycle may be simultaneous, unless one of its edges is
     strict.

@@ -51,10 +51,7 @@ def least_clash(
 
 
 def _least(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
-    """Return a minimal subset of ``items`` that clashes, in their order.
-
-    Large groups are removed first to save time.
-    """
+    """The subset is minimal, not smallest. Large groups are removed first to save time."""
     minimal = list(items)
     size = len(minimal)
     while size:

@@ -17,10 +17,8 @@ MAX_SYMBOLS = 6  # maximum number of symbols per type; each combination of symbo
 class EventKind:
     """A class of events of one type that rules and atoms do not distinguish.
 
-    ``OTHER`` is the type of all unnamed types.
-
-    The events show the names in ``shown``. Atoms with indices in ``binds`` may bind them. If ``is_last``, no event
-    follows.
+    The type ``OTHER`` represents all unnamed types. The events show the names in ``shown``. Atoms with indices in
+    ``binds`` may bind them. If ``is_last``, no event follows.
     """
 
     type: str

@@ -58,10 +58,7 @@ class RuleAutomaton:
 
     @property
     def counts_every_event(self) -> bool:
-        """Whether an event that shows no name of the rule can change the place.
-
-        It can under ``chain response``, for example.
-        """
+        """Whether an event without any name of the rule can change the place, as under ``chain response``."""
         return any(row[0] != place for place, row in enumerate(self.table))
 
     def letter(self, event_names: frozenset[str]) -> int:
@@ -116,10 +113,7 @@ def _stops(machines: Sequence[Machine], place: tuple[int, ...]) -> bool:
 
 
 def _merged(rows: Sequence[Sequence[int]], accepting: set[int]) -> tuple[Table, frozenset[int]]:
-    """Merge equivalent places by Moore's refinement.
-
-    Return the table and the accepting places, numbered from the start.
-    """
+    """Merge equivalent places by Moore's refinement. The new places are numbered from the start."""
     group: Sequence[int] = [place in accepting for place in range(len(rows))]
     while True:
         finer = _numbered([(group[place], *(group[after] for after in row)) for place, row in enumerate(rows)])

@@ -96,7 +96,6 @@ class RuleProduct:
         return answer is not False
 
     def _active(self, places: Places, assumes_completion: bool) -> tuple[int, ...]:
-        """Return the rules that are broken or can still be broken."""
         return tuple(
             index
             for index, automaton in enumerate(self.automata)
@@ -104,7 +103,7 @@ class RuleProduct:
         )
 
     def _groups(self, indices: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """Return groups of rules that share a type, directly or through other rules, or that all count every event."""
+        """Group rules that share a type, directly or through other rules, and rules that count every event."""
         types = {
             index: [
                 *map(self._constraint_set.type_of, self.rules[index].names),

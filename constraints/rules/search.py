@@ -115,7 +115,7 @@ class WordSearch:
         )
 
     def _distance(self, state: _State) -> tuple[int, int]:
-        """Return the number of unbound atoms and unfinished rules, and the company's distance, which decides ties."""
+        """Return the number of unbound atoms and unfinished rules. The company's distance decides ties."""
         places, beside, bound = state
         missing = sum(place not in end_places for place, end_places in zip(places, self._end_places, strict=True))
         missing += (self._all_bound ^ bound).bit_count()
@@ -141,7 +141,6 @@ class WordSearch:
                     yield reached, kind.is_last
 
     def _bindings(self, kind: EventKind, bound: int) -> Iterator[int]:
-        """Yield the possible sets of bound atoms after an event: unchanged, or with one more atom."""
         closing = self._closing(kind.type, bound)
         if closing is None:
             yield bound
