@@ -31,8 +31,6 @@ class Attribute(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """An attribute with a single name."""
-
     name: str
 
     @property

@@ -108,7 +108,6 @@ def _blocks(source: Source) -> ProcessTree | None:
 
 
 def _translation(source: Source) -> Translation:
-    """Return the net of a model that does not consist of blocks."""
     if isinstance(source, WorkflowNet):
         return Translation(net=source)
     assert isinstance(source, FlowGraph)
@@ -124,7 +123,6 @@ def _mixed_runs(translation: Translation, markings: Markings) -> str:
 
 
 def _joined_runs(translation: Translation, markings: Markings) -> list[str]:
-    """Warn about each block that can be entered again while it runs. Its net may then have additional traces."""
     nodes = [str(each.node) for each in translation.counters if markings.has_two(each.place)]
     message = "can be entered again while it runs; read as if branches of different runs could meet"
     return [f"{node} {message}" for node in dict.fromkeys(nodes)]
@@ -207,7 +205,6 @@ def _with_origins(extraction: Extraction, source: Source) -> Extraction:
 
 
 def _check_model_size(source: Source, limits: CompileLimits) -> None:
-    """Reject a model with too many elements or event types. The limits also bound the time and memory of this check."""
     types: set[str] = set()
     for count, label in enumerate(_labels(source), 1):
         if count > limits.max_elements:
@@ -219,7 +216,6 @@ def _check_model_size(source: Source, limits: CompileLimits) -> None:
 
 
 def _labels(source: Source) -> Iterator[str | None]:
-    """Yield the event type of each element, or None for an element without a type."""
     match source:
         case FlowGraph():
             for node in source.nodes:

@@ -205,8 +205,6 @@ class _ByAutomaton:
 
 
 class _ByConstraints:
-    """Checks traces against the constraints of a model that has no automaton."""
-
     def __init__(self, extraction: Extraction) -> None:
         events = frozenset(extraction.events)
         self._set = ConstraintSet(

@@ -74,7 +74,6 @@ def mine(
 
 
 def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSettings) -> Mapping[str, NDArray[np.bool_]]:
-    """Return for each kind a mask of the constraints that satisfy all thresholds of ``settings``."""
     least = settings.least_traces(log.traces)
     masks = {}
     for kind, tally in tallies.items():
@@ -114,7 +113,6 @@ def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: f
 def _listed(
     log: EncodedLog, tallies: Mapping[str, Tally], masks: Mapping[str, NDArray[np.bool_]]
 ) -> Iterator[MinedConstraint]:
-    """Yield the constraints that the masks select, by kind, then by names."""
     for kind, mask in masks.items():
         tally = tallies[kind]
         make = _MAKERS.get(kind, _rule(kind, mask.ndim))
@@ -126,7 +124,6 @@ def _listed(
 def _entailed(
     log: EncodedLog, tallies: Mapping[str, Tally], constraints: Sequence[MinedConstraint]
 ) -> Iterator[MinedConstraint]:
-    """Yield the constraints that follow from the rules among ``constraints``, but are not in ``constraints``."""
     code_of = {name: code for code, name in enumerate(log.types)}
     given_parts = {mined.part for mined in constraints}
     parts = (part for mined in constraints if isinstance(mined.part, Rule) for part in _with_what_follows(mined.part))
@@ -159,7 +156,6 @@ def _consistent(
 
 
 def _with_what_follows(part: Part) -> tuple[Part, ...]:
-    """Return the constraint itself. For a rule, also return the constraints that follow from it in a document."""
     if not isinstance(part, Rule):
         return (part,)
     return parse_constraints(to_document(ConstraintSet.of((part,)))).constraint_set.parts

@@ -85,7 +85,6 @@ def _symmetric(exclusive: FoundConstraints) -> Violations:
 
 
 def _reduce_rules(constraints: Mapping[str, FoundConstraints], closure: _Closure) -> None:
-    """Drop rules that follow from order and occurrence, or from stricter rules."""
     once = constraints["prior"].violations.diagonal()
     constraints["last"].leave_out(constraints["existence"].violations + constraints["end"].violations)
     for kind, axis, alternating in (("response", 0, once[:, None]), ("precedence", 1, once[None, :])):
@@ -118,7 +117,6 @@ def _reduce_exclusive(constraints: Mapping[str, FoundConstraints], require: Viol
 
 
 def _reduce_require(constraints: Mapping[str, FoundConstraints]) -> None:
-    """Drop requirements that follow from types that always occur, from other requirements, or from rules."""
     require = constraints["require"]
     require.leave_out(np.broadcast_to(constraints["existence"].violations[None, :], require.violations.shape))
     for kind in ("init", "last"):

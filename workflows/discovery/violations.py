@@ -13,8 +13,6 @@ from constraints import Clause, ConstraintSet, End, Part, Prior, Rule, RuleAutom
 
 @dataclass(frozen=True, slots=True)
 class _Trace:
-    """A finished trace. ``first`` and ``last`` have the index of each type's first and last event."""
-
     types: Sequence[str]
     first: Mapping[str, int]
     last: Mapping[str, int]

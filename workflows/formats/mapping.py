@@ -76,7 +76,6 @@ def instances_problem(mapping: Mapping[str, str | None]) -> str | None:
 
 
 def _problem_of(value: yaml.Node) -> str | None:
-    """Return a message about an invalid event type, or None if it is valid."""
     if not isinstance(value, yaml.ScalarNode):
         return "an event type is a text, or null for a task without event"
     if value.tag == NULL_TAG:

@@ -36,7 +36,7 @@ def number_of(node: yaml.Node) -> float | None:
 
 
 def place_of(node: yaml.Node, path: str = "") -> str:
-    """Return where a node is, in words, such as ``tree.sequence[2].xor (line 7)``.
+    """Return the place of a node in words, such as ``tree.sequence[2].xor (line 7)``.
 
     Without a path, only the line is named.
     """

@@ -92,8 +92,6 @@ def looks_like_xml(content: bytes) -> bool:
 
 
 class _BoundedBuilder:
-    """Builds the tree of elements, and raises ``_BoundExceeded`` as soon as a count exceeds its limit."""
-
     def __init__(self, limits: XmlLimits, make: Callable[..., Element]) -> None:
         self._limits = limits
         self._builder = TreeBuilder(make)

@@ -35,7 +35,7 @@ def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAu
 
 
 def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the words of all branches together."""
+    """Return the union of the languages of all branches."""
     if len(branches) == 1:
         return branches[0]
     union, begins = side_by_side(branches)
@@ -175,7 +175,6 @@ def _with_silent(moves: Moves, sources: Numbers, targets: Numbers) -> Moves:
 
 
 def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """Return the language without the empty word."""
     moves = moves_of(automaton)
     begin = moves.sources == 0
     fresh = len(moves)
@@ -193,7 +192,6 @@ def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
 
 
 def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the interleaving of branches that may have letters in common."""
     automaton, *others = sorted(branches, key=len)
     for branch in others:
         if len(automaton) * len(branch) > 4 * most:

@@ -57,7 +57,6 @@ def _table(moves: Moves) -> NDArray[np.int64]:
 
 
 def _class_table(classes: Numbers, table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the transition table in which each state is replaced by its class."""
     return np.append(classes, NOWHERE)[table]
 
 

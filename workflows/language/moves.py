@@ -83,9 +83,9 @@ def moves_of(automaton: ProcessAutomaton) -> Moves:
 
 
 def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
-    """Put automata side by side into one, and return it with the index of each automaton's first state.
+    """Combine automata into one, without moves between them. Return also the index of each automaton's first state.
 
-    Words begin in the first automaton. The caller adds the moves between them.
+    Words begin in the first automaton. The caller adds the moves between the automata.
     """
     letters = tuple(sorted({letter for part in parts for letter in part.letters}))
     codes = {letter: code for code, letter in enumerate(letters)}

@@ -50,7 +50,6 @@ def trimmed(moves: Moves) -> Moves:
 
 
 def _accepting_silently(moves: Moves) -> Moves:
-    """Make each state accepting from which silent moves lead to an accepting state."""
     is_silent = moves.labels == SILENT
     back = Adjacency.of(moves.targets[is_silent], moves.sources[is_silent], len(moves))
     return replace(moves, accepting=back.reached(np.flatnonzero(moves.accepting)))
@@ -89,7 +88,6 @@ def _reversed(moves: Moves) -> Moves:
 
 
 def _merged(moves: Moves) -> Moves:
-    """Merge bisimilar states."""
     random = np.random.default_rng(17)
     classes: Numbers = np.unique(moves.accepting, return_inverse=True)[1].astype(np.int64)
     order = np.argsort(moves.sources, kind="stable")
@@ -146,7 +144,6 @@ def split(class_moves: _ClassMoves, classes: Numbers, random: np.random.Generato
 
 
 def _weights(random: np.random.Generator, count: int) -> NDArray[np.uint64]:
-    """Return random odd numbers."""
     return random.integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 

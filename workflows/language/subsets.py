@@ -166,9 +166,7 @@ class _Determinisation:
     def _closed(self, keys: Numbers) -> Numbers:
         """Add to each set the states that its members reach by silent moves.
 
-        Then keep the members that have events or accept.
-
-        Sets are given as sorted keys: set * states + member.
+        Then keep the members that have events or accept. Sets are given as sorted keys: set * states + member.
         """
         states = len(self._moves)
         frontier = keys

@@ -81,11 +81,6 @@ def fuse_silent(net: WorkflowNet) -> WorkflowNet:
 
 
 class _Fusion:
-    """A net during the fusion of silent steps.
-
-    For each place it knows the steps that fill, take from, empty or watch it.
-    """
-
     def __init__(self, net: WorkflowNet) -> None:
         self._net = net
         self._steps: dict[int, Transition] = dict(enumerate(net.transitions))
@@ -188,7 +183,6 @@ class _Fusion:
                 self._watchers[place].discard((name, bool(is_wait)))
 
     def numbers(self) -> dict[int, int]:
-        """Return the new index of each remaining place."""
         remaining = [place for place in range(len(self._net.places)) if place not in self._gone]
         return {place: index for index, place in enumerate(remaining)}
 

@@ -38,7 +38,6 @@ def components(first: list[int], target: list[int]) -> list[int]:
 
 
 def _close(stack: list[int], node: int, component: list[int], number: int) -> None:
-    """Pop the nodes of a finished component from the stack and record the component's number."""
     while True:
         other = stack.pop()
         component[other] = number

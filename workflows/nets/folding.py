@@ -57,7 +57,6 @@ def fold_graph(graph: FlowGraph) -> ProcessTree | None:
 
 
 def _reduced(graph: FlowGraph) -> TreeNet | None:
-    """Return the net of a graph, reduced as far as possible, or None if a ``TreeNet`` cannot express the graph."""
     whole = _drawn(graph)
     if whole is None:
         return None
@@ -106,7 +105,6 @@ class _Drawing:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
     def _next(self, flows: tuple[Flow, ...]) -> int | None:
-        """Return the place to which the only outgoing flow of a node leads, or None if there is no flow."""
         return self._place_of(flows[0]) if flows else None
 
     def _put_node(self, node: Node) -> bool:
@@ -245,7 +243,7 @@ def _has_activity(node: Node) -> bool:
 
 
 def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessTree | None:
-    """Return the tree of a repeated block. The result is None if it has too many alternatives to write out."""
+    """The result is None if the repetition has too many alternatives to write out."""
     if repeat is None:
         return tree
     runs = _Runs(tree, repeat.is_parallel and not normal_forms.is_short(tree), origin)
@@ -264,8 +262,6 @@ def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessT
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Builds trees for several runs of a block, which follow each other or are concurrent."""
-
     body: ProcessTree
     is_parallel: bool
     origin: str
@@ -278,7 +274,6 @@ class _Runs:
         return Loop(body=self.body, origin=self.origin)
 
     def exactly(self, count: int, more: ProcessTree = normal_forms.NOTHING) -> ProcessTree:
-        """Return the tree of ``count`` runs and ``more``, which follow each other or are concurrent as the runs are."""
         if self.is_parallel:
             return normal_forms.parallel((*((self.body,) * count), more), self.origin)
         runs = self.body if count == 1 else normal_forms.NOTHING

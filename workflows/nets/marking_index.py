@@ -51,10 +51,7 @@ class MarkingIndex:
         return numbers
 
     def _claim(self, claimed: NDArray[np.int64], markings: Words, slots: NDArray[np.int64]) -> None:
-        """Add the markings at the indices ``claimed`` that are new.
-
-        Of equal claims on a slot of the table, the first one wins.
-        """
+        """Of equal claims on a slot of the table, the first one wins."""
         _, first = np.unique(slots[claimed], return_index=True)
         winners = claimed[np.sort(first)]
         end = self._count + len(winners)
@@ -71,7 +68,7 @@ class MarkingIndex:
         return mixed ^ (mixed >> _HALF)
 
     def _make_room(self, more: int) -> None:
-        """Enlarge the arrays for more markings. The table remains at most half full."""
+        """The table remains at most half full."""
         needed = self._count + more
         if needed > len(self._rows):
             wider = np.zeros((max(needed, 2 * len(self._rows)), self._rows.shape[1]), np.uint64)

@@ -202,7 +202,7 @@ class _Search:
     def _check_growth(self, marking: int) -> None:
         """Reject the net if the path to a marking can repeat forever.
 
-        This is so if an earlier marking on the path has no more tokens on any place than this one.
+        The path can repeat if an earlier marking on the path has no more tokens on any place than this marking.
         """
         found_by, offsets = np.concatenate(self._found_by), self._offsets()
         tokens = self._packing.tokens(self._index.rows[marking])
@@ -255,7 +255,6 @@ class _Growth:
         self._record = len(net.initial)
 
     def note(self, sources: Numbers, transitions: Numbers, targets: NDArray[np.int32]) -> None:
-        """Record the number of tokens in the target marking of each step."""
         if not self._is_monotone or not len(targets):
             return
         needed = int(targets.max()) + 1
@@ -264,10 +263,6 @@ class _Growth:
         self._totals[targets] = self._totals[sources] + self._gains[transitions]
 
     def largest(self, count: int) -> int | None:
-        """Return the marking with the most tokens among the first ``count``.
-
-        The result is None for nets with resets or waits.
-        """
         return int(self._totals[:count].argmax()) if self._is_monotone else None
 
     def grown(self, begin: int, is_passing: Flags) -> int | None:

@@ -27,7 +27,6 @@ def sequence(parts: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
 
 
 def _flat(groups: Iterable[list[ProcessTree]]) -> tuple[ProcessTree, ...]:
-    """Return the parts of all groups without silent parts."""
     return tuple(part for group in groups for part in group if not isinstance(part, Silent))
 
 

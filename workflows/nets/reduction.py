@@ -51,7 +51,7 @@ class TreeTransition:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """What lies between a split and a join or end: the first and last place, the tree, and the only step if any."""
+    """The part of a net between a split and a join or end. It consists of at most one step."""
 
     begin: int
     step: int | None
@@ -62,10 +62,9 @@ class _Branch:
 class TreeNet:
     """A net of steps that is reduced by rules.
 
-    A trace begins with one token on ``source`` and ends with one on ``sink``.
-
-    If ``sink`` is None, a trace ends with no token. No step puts a token on ``source``. ``words`` has, for each place,
-    the description of the gateway there, or an empty text.
+    A trace begins with one token on ``source`` and ends with one token on ``sink``. If ``sink`` is None, a trace ends
+    with no token. No step puts a token on ``source``. ``words`` has, for each place, the description of the gateway
+    there, or an empty text.
     """
 
     def __init__(self) -> None:
@@ -100,9 +99,7 @@ class TreeNet:
         self._set_step(name, step)
 
     def tree(self) -> ProcessTree | None:
-        """Return the tree of the whole net.
-
-        The result is None unless the net is reduced to one step from source to sink.
+        """Return the tree of the whole net, or None unless the net is reduced to one step from source to sink.
 
         Without a sink, the step must put no token.
         """
@@ -418,7 +415,7 @@ class TreeNet:
         return join, frozenset(place for end, place in ends.items() if end != place)
 
     def _is_closed(self, join: int, family: dict[int, Tokens]) -> bool:
-        """Return whether nothing else fills the inputs of the join than the splits in ``family`` and their branches."""
+        """Return whether only the splits in ``family`` and their branches fill the inputs of the join."""
         branches: set[int] = set()
         for begin in frozenset().union(*family.values()):
             if not self._makers[begin] <= family.keys():
@@ -489,10 +486,6 @@ class TreeNet:
         return True
 
     def _between(self, place: int) -> tuple[int, int] | None:
-        """Return the only step that fills a place and the only step with this place as an input.
-
-        The result is None if there are more, or if one of them is not plain.
-        """
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return None
         (first,), (second,) = self._makers[place], self._takers[place]
@@ -527,7 +520,6 @@ class TreeNet:
         self._wake(step.outputs)
 
     def _wake(self, places: Iterable[int]) -> None:
-        """Let the rules be tried again at places whose steps have changed."""
         for place in places:
             if place not in self._is_waiting:
                 self._is_waiting.add(place)

@@ -38,7 +38,6 @@ def check_completion(markings: Markings) -> None:
 
 
 def _dead(markings: Markings) -> list[str]:
-    """Return a warning for each labelled transition that is in no complete trace."""
     transitions = markings.net.transitions
     lives = np.zeros(len(transitions), np.bool_)
     lives[markings.transitions[markings.completes[markings.targets]]] = True
@@ -80,7 +79,6 @@ def _stuck(markings: Markings) -> list[str]:
 
 
 def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
-    """Return the warning for tokens that circulate forever. It names the elements and how the tokens get there."""
     component = np.array(components(markings.offsets.tolist(), markings.targets.tolist()), np.int64)
     leaves = component[markings.sources] != component[markings.targets]
     is_left = np.zeros(int(component.max()) + 1, np.bool_)
@@ -97,7 +95,6 @@ def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
 
 
 def _dead_end(markings: Markings, marking: int) -> str:
-    """Return the reason why no step is enabled in a marking that is not final."""
     tokens = markings.tokens(marking)
     net = markings.net
     held = _places(markings, marking)
@@ -114,7 +111,6 @@ def _dead_end(markings: Markings, marking: int) -> str:
 
 
 def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -> str:
-    """Describe why a transition waits: for tokens in its inputs, or for places to become empty."""
     inputs = Counter(transition.inputs)
     lacks = [net.places[place] for place, count in sorted(inputs.items()) if tokens.get(place, 0) < count]
     blocked = [net.places[place] for place in sorted(set(transition.waits)) if tokens.get(place, 0)]
@@ -127,7 +123,6 @@ def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -
 
 
 def _after(markings: Markings, marking: int) -> str:
-    """Return a short sequence of events that leads to a marking, in words."""
     transitions = markings.net.transitions
     events = [label for number in markings.way_to(marking) if (label := transitions[number].label) is not None]
     if not events:

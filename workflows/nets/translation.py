@@ -53,11 +53,11 @@ class RunCounter:
 class Translation:
     """The net of a graph, and the parts of the graph that the net does not express exactly.
 
-    As long as no place of ``counters`` has two tokens, the net has all complete traces of the graph, and no others if
-    ``notices`` is empty. If such a place has two tokens, the net may lack traces of the graph. It has all of them if
-    its waits are ignored and its resets may leave tokens.
+    If no place of ``counters`` ever has two tokens, the net has all complete traces of the graph, and no others if
+    ``notices`` is empty. If such a place has two tokens, the net may lack traces of the graph. Without its waits, and
+    with resets that may leave tokens, the net has all of them.
 
-    A notice is the id of an element, and the part of its meaning that is read more loosely than drawn.
+    A notice has the id of an element, and the part of its meaning that the net expresses only loosely.
     """
 
     net: WorkflowNet
@@ -155,15 +155,12 @@ class _Way:
 
 
 class _Translator:
-    """Adds the nets of all blocks to one net, for each run of a block."""
-
     def __init__(self) -> None:
         self.assembly = Assembly()
         self.notices: list[tuple[str, str]] = []
         self.counters: list[RunCounter] = []
 
     def throw(self, frames: tuple[_Frame, ...], node: Node, place: int, tokens: Places) -> None:
-        """Add a throw to the innermost block that has its exit."""
         catcher = find_exit(tuple(frame.node for frame in frames), node.throws)
         if catcher is None:
             raise ModelRefused([(node.id, f"throws {node.throws!r}, an exit that no block around it has")])
@@ -271,8 +268,6 @@ class _Translator:
 
 
 class _Scope:
-    """Adds one run of a graph to the net. The translator adds the blocks of the graph."""
-
     def __init__(self, translator: _Translator, graph: FlowGraph, way: _Way) -> None:
         self._translator = translator
         self._assembly = translator.assembly
@@ -320,10 +315,7 @@ class _Scope:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
     def _out(self, node: Node, leaves: str = "") -> Places:
-        """Return the places that a node fills, or its exit if ``leaves`` is given.
-
-        Without outgoing flows, they are ``_done``.
-        """
+        """Return the places that a node, or its exit ``leaves``, fills. Without outgoing flows, these are ``_done``."""
         return tuple(map(self._place_of, self._ways.out_of(node, leaves))) or self._done
 
     def _step(
@@ -418,10 +410,7 @@ class _Scope:
         return self._assembly.place(words, is_bookkeeping=True)
 
     def _put_exits(self, block: Block, frame: _Frame, places: range, chances: dict[str, int]) -> None:
-        """Add the steps by which a block is left.
-
-        Throws fire at their nodes, other exits take any token of the block.
-        """
+        """Throws fire at their nodes. Other exits take any token of the block."""
         is_plain = is_single_throughout(block.graph) and not chances
         is_plain = is_plain and not (block.repeat and block.repeat.is_parallel)
         is_plain = is_plain and (frame.is_alone or _keeps_apart(block))
@@ -446,6 +435,5 @@ class _Scope:
 
 
 def _subsets(flows: tuple[Flow, ...]) -> Iterator[tuple[Flow, ...]]:
-    """Yield all non-empty subsets."""
     for size in range(1, len(flows) + 1):
         yield from combinations(flows, size)

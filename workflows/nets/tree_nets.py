@@ -94,7 +94,6 @@ def _put_instances(assembly: Assembly, tree: Instances, source: int, sink: int) 
 
 
 def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
-    """Add an inclusive choice by one split for each non-empty selection of branches."""
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"
     for choice in product((True, False), repeat=len(ends)):

@@ -79,13 +79,11 @@ class _Growing:
     arrows: list[Arrow] = field(default_factory=list)
 
     def add(self, box: Box, ends: _Ends) -> _Ends:
-        """Add a box and arrows that lead from the open ``ends`` to it. Return its open end."""
         self.boxes.append(box)
         self.join(ends, len(self.boxes) - 1)
         return [(len(self.boxes) - 1, "")]
 
     def join(self, ends: _Ends, target: int) -> None:
-        """Add arrows from open ends to a box."""
         for source, label in ends:
             element = f"arrow-{len(self.arrows) + 1}"
             self.arrows.append(Arrow(element=element, source=source, target=target, label=label))
@@ -106,7 +104,6 @@ def _of_tree(tree: ProcessTree) -> PictureDraft:
 
 
 def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
-    """Add the boxes of a tree after the open ``ends``. Return the open ends from which the next box continues."""
     match tree:
         case Activity(name):
             return growing.add(task_box(growing.name("task"), name, event=name), ends)
@@ -132,7 +129,7 @@ def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
 
 
 def _branched(growing: _Growing, kind: str, branches: list[tuple[ProcessTree, str]], ends: _Ends) -> _Ends:
-    """Add a gateway, the branches, and a gateway that joins the branches. A single branch gets no gateways."""
+    """A single branch gets no gateways."""
     if len(branches) == 1:
         return _grow(growing, branches[0][0], ends)
     ((split, _),) = growing.add(small_box(growing.name(kind), kind), ends)
@@ -201,7 +198,7 @@ def _repeats(block: Block) -> str:
 
 
 def _of_net(net: WorkflowNet) -> PictureDraft:
-    """Return the draft of a net: first places, then transitions. Reset and inhibitor arcs are dashed."""
+    """The draft has first the places, then the transitions. Reset and inhibitor arcs are dashed."""
     final = {place for marking in net.finals for place in marking}
     boxes = [_place(number, net.initial, final) for number in range(len(net.places))]
     arrows: list[Arrow] = []

@@ -61,7 +61,6 @@ def _marks(highlighted: Mapping[str, int] | Collection[str], expected: Collectio
 
 
 def _is_usual(diagram: Diagram) -> bool:
-    """Return whether a drawing is small enough to be shown unchanged."""
     if not diagram.shapes or len(diagram.shapes) + len(diagram.edges) > MAX_ELEMENTS:
         return False
     places = [value for shape in diagram.shapes for value in (shape.x, shape.y, shape.width, shape.height)]
@@ -73,7 +72,6 @@ def _is_usual(diagram: Diagram) -> bool:
 
 
 def _content(diagram: Diagram, labels: Mapping[int, Label], marks: Mapping[str, Mark]) -> Iterator[str]:
-    """Yield areas, lines, other shapes, and the texts of the lines, in drawing order."""
     for index, shape in enumerate(diagram.shapes):
         if shape.kind in AREAS:
             later = diagram.shapes[index + 1 :]

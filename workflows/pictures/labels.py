@@ -47,7 +47,8 @@ class Rectangle:
 class Label:
     """A text at a position.
 
-    ``at`` is the middle of its height. Across, it is the start, middle or end of the text, as ``anchor`` says.
+    Vertically, ``at`` is the middle of the text. Horizontally, it is the start, middle or end of the text, depending on
+    ``anchor``.
     """
 
     lines: tuple[str, ...]
@@ -124,7 +125,6 @@ def _covered(shape: Shape) -> Rectangle:
 
 
 def _heading(shape: Shape) -> Rectangle:
-    """Return the area where the name of a sub-process or group is drawn."""
     middle, half = (
         shape.x + shape.width / 2,
         min(shape.width, width_of(shape.label[:MOST_LETTERS], LABEL_SIZE + 1.0)) / 2,
@@ -133,7 +133,6 @@ def _heading(shape: Shape) -> Rectangle:
 
 
 def _lines(diagram: Diagram) -> Iterator[Rectangle]:
-    """Yield the bounding rectangle of each segment of each line."""
     for edge in diagram.edges:
         for (x1, y1), (x2, y2) in pairwise(edge.points):
             yield Rectangle(left=min(x1, x2), top=min(y1, y2), right=max(x1, x2), bottom=max(y1, y2))

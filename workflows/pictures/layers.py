@@ -177,7 +177,6 @@ def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[
 
 
 def _crossings(layers: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> int:
-    """Return the number of crossings of links between neighbouring layers."""
     total = 0
     for layer, following in pairwise(layers):
         place = {number: index for index, number in enumerate(following)}

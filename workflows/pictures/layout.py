@@ -42,7 +42,6 @@ class _Placed:
     back: dict[Arrow, tuple[float, float]]
 
     def edges(self, number: int) -> tuple[float, float]:
-        """Return the left and right edge of a node. A crossing of a long arrow is as wide as its layer."""
         layer = self.layers.layer_of[number]
         if number >= len(self.draft.boxes):
             return self.left[layer], self.left[layer] + self.width[layer]
@@ -88,7 +87,6 @@ def _hop(draft: PictureDraft, layers: Layered, middle: Sequence[float], arrow: A
 
 
 def _port_offset(draft: PictureDraft, arrow: Arrow) -> float:
-    """Return how far the arrow's port is below the middle of the source box, or 0 if the arrow has no port."""
     return port_height(draft.boxes[arrow.source].height, arrow.port) if arrow.port else 0.0
 
 
@@ -99,15 +97,13 @@ def port_height(height: float, port: int) -> float:
 
 @dataclass(slots=True)
 class _Tracks:
-    """Gives the vertical parts of arrows their x coordinates, from left to right."""
-
     x: float = 0.0
     hops: dict[Hop, float] = field(default_factory=dict)
     leave: dict[Arrow, float] = field(default_factory=dict)
     enter: dict[Arrow, float] = field(default_factory=dict)
 
     def take(self, hops: Sequence[Hop], leaving: Sequence[Arrow], entering: Sequence[Arrow]) -> None:
-        """Assign the vertical lines of the next channel. Forward arrows come before backward arrows."""
+        """Forward arrows come before backward arrows."""
         tracks = tracks_of(hops)
         self.hops.update({hop: self.x + track * _BETWEEN_TRACKS for hop, track in tracks.items()})
         self.x += (max(tracks.values(), default=-1) + 1) * _BETWEEN_TRACKS
@@ -118,7 +114,6 @@ class _Tracks:
 
 
 def _columns(draft: PictureDraft, layers: Layered, middle: Sequence[float]) -> _Placed:
-    """Place the layers from left to right. Between two layers there is room for the vertical parts of arrows."""
     channels = [[], *_hops(draft, layers, middle)]
     leaving: list[list[Arrow]] = [[] for _ in channels]
     entering: list[list[Arrow]] = [[] for _ in channels]
@@ -177,7 +172,6 @@ def _forward(placed: _Placed) -> Iterator[Edge]:
 
 
 def _piece(placed: _Placed, arrow: Arrow, first: int, second: int) -> Sequence[Point]:
-    """Return the points of an arrow between two successive nodes of its chain."""
     hop = _hop(placed.draft, placed.layers, placed.middle, arrow, (first, second))
     start, end = _start(placed, arrow, first), placed.edges(second)[0]
     if hop not in placed.tracks:

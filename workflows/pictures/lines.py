@@ -53,7 +53,6 @@ def _labelled_part(points: Sequence[Point], width: float) -> tuple[Point, Point]
 
 
 def _rounded(points: Sequence[Point]) -> str:
-    """Return a path through points, with rounded corners."""
     commands = [f"M{_pair(points[0])}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         cut = min(_CORNER, math.dist(before, corner) / 2, math.dist(corner, after) / 2)

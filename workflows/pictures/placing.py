@@ -67,7 +67,6 @@ class _Column:
         self._fixed: list[int] = []  # sorted indices of the members that have been moved
 
     def move(self, index: int, wanted_heights: Sequence[float]) -> None:
-        """Move a member to the median of its wanted heights, as far as the fixed members allow."""
         if not wanted_heights:
             return
         place = bisect(self._fixed, index)
@@ -82,14 +81,10 @@ class _Column:
             self._push(index, step)
 
     def _limit(self, fixed: int, index: int) -> float:
-        """Return the height at which a member is as close as allowed to a fixed member."""
         return self._middle[self._layer[fixed]] + self._offsets[index] - self._offsets[fixed]
 
     def _push(self, index: int, step: int) -> None:
-        """Push away the members that are too close to a moved member.
-
-        They are above it if ``step`` is -1, else below.
-        """
+        """Push away the members that are too close to a moved member: above it if ``step`` is -1, else below."""
         at = index
         while 0 <= at + step < len(self._layer):
             limit = self._limit(at, at + step)

@@ -86,9 +86,7 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """Return the breaks to use.
-
-    A row ends at the last break within its width. If there is none, it ends at the next one.
+    """Each row ends at the last break within its width or, if there is none, at the next break.
 
     No row is shorter than half of the usual width.
     """
@@ -128,7 +126,6 @@ class _Rows:
         return point[0] - begin + self._left, point[1] + row * self._height
 
     def _with_detours(self, number: int, edge: Edge) -> tuple[Point, ...]:
-        """Return the points of an arrow in rows. Where it changes rows, it gets a detour around them."""
         row_of_piece = {row_break.piece: row for row, row_break in enumerate(self._breaks) if row_break.edge == number}
         points: list[Point] = []
         for place, point in enumerate(edge.points):

@@ -65,7 +65,6 @@ def _top(place: int) -> float:
 
 
 def _panel(panel: Panel, span: tuple[int, int], top: float) -> Iterator[str]:
-    """Yield a frame with its scale, a line for each series, and the legend."""
     drawn = dict(list(panel.series.items())[:MOST_SERIES])
     values = [value for points in drawn.values() for _, value in points]
     first, last, step = _scale(min(0.0, *values), max(0.0, *values))
@@ -103,7 +102,6 @@ def _line(row: int, places: Sequence[tuple[float, float]], *, is_dotted: bool) -
 
 
 def _entry(row: int, name: str, y: float) -> Iterator[str]:
-    """Yield one entry of the legend."""
     x = _LEFT + _WIDTH + 12.0
     yield element(
         "rect",

@@ -61,7 +61,6 @@ def is_whole(text: str, width: float, height: float, size: float) -> bool:
 
 
 def _chopped(piece: str, width: float, size: float) -> list[str]:
-    """Cut a piece of text that offers no position for a line break, wherever a line is full."""
     lines, begin, parts = list[str](), 0, 0.0
     for place, letter in enumerate(piece):
         letter_width = _part(letter)

@@ -41,10 +41,7 @@ class _Concurrency:
             self._fire(transitions[number])
 
     def _fire(self, transition: Transition) -> None:
-        """Add the pairs that follow from a step.
-
-        A place that may be marked together with all inputs may also be marked together with each output.
-        """
+        """A place that may be marked together with all inputs may also be marked together with each output."""
         if not self._can_happen(transition):
             return
         others = common(self.beside, transition.inputs, (1 << len(self.beside)) - 1)

@@ -133,7 +133,6 @@ class _Occurrence:
                 self.kept[part] = None
 
     def _reduce_rings(self) -> None:
-        """Drop requirements that follow from longer clauses together with other requirements."""
         requirements = [part for part in self.kept if isinstance(part, Require)] if self.rules else []
         for part in requirements:
             trigger, bit = self.places[part.trigger], 1 << self.places[part.required]
@@ -199,7 +198,6 @@ def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, 
 
 
 def _leads(after: list[int], first: int, last: int, through: int) -> bool:
-    """Return whether orders lead from type ``first`` to type ``last`` through types in ``through`` only."""
     reached, waiting = 0, after[first] & through
     while waiting:
         if waiting & last:

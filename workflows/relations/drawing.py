@@ -108,7 +108,6 @@ class Drawing:
         return f"{statement}: {reason}"
 
     def _emitted_by(self, name: str) -> str:
-        """Describe an event type by the first element that emits it, and the number of other such elements."""
         nodes = self._labels[name]
         more = f" (and {len(nodes) - 1} more)" if len(nodes) > 1 else ""
         return f"{self._words[nodes[0]] or name}{more}"
@@ -179,14 +178,11 @@ _FOUND_BY = {
 
 
 class _Opening:
-    """Adds the nodes of a graph, and of all blocks in it, to a drawing."""
-
     def __init__(self, drawing: Drawing) -> None:
         self._drawing = drawing
         self._inside: list[list[int]] = []
 
     def open(self, graph: FlowGraph, done: int | None) -> list[int]:
-        """Add a graph whose last nodes lead to the node ``done``, and return the nodes at which the graph starts."""
         entries: dict[str, int] = {}
         leaves: dict[tuple[str, str], list[int]] = {}
         for node in graph.nodes:
@@ -207,10 +203,7 @@ class _Opening:
         return [entries[node.id] for node in graph.nodes if node.kind is NodeKind.START]
 
     def _open_block(self, identity: str, entry: int, block: Block) -> dict[tuple[str, str], list[int]]:
-        """Add the graph of a block behind the node ``entry``.
-
-        Return the nodes from which each exit leaves the block.
-        """
+        """Return the nodes from which each exit leaves the block."""
         done = self._drawing.add("")
         inside = [entry]
         self._inside.append(inside)

@@ -68,7 +68,6 @@ class GroupFamilies:
         return families
 
     def _of_blocks(self, outline: Outline) -> _BlockFamilies:
-        """Compute the families of all blocks bottom-up, and return those of the whole tree."""
         waiting: dict[int, _BlockFamilies] = {}
         for place, block in enumerate(outline.blocks):
             waiting[place] = self._of_block(block, [waiting.pop(part) for part in block.parts])

@@ -76,9 +76,7 @@ class Outline:
             place = self.blocks[place].parent
 
     def orders(self) -> NDArray[np.bool_]:
-        """Return a mask (leaves, leaves).
-
-        It is true if some trace has an event of the first leaf and later one of the second.
+        """Return a mask (leaves, leaves): whether an event of the second leaf follows one of the first in some trace.
 
         The result is exact, because choices in different blocks are independent, and every leaf occurs in some trace.
         """

@@ -15,7 +15,7 @@ _MOST_EXAMINED = 64  # largest number of pairs of leaves to examine; a repeated 
 
 
 class Origins(Mapping[Constraint, str]):
-    """The origin of each constraint, in words. It is computed by ``explain`` when it is asked for.
+    """The origin of each constraint, in words. ``explain`` computes an origin when it is requested.
 
     A constraint for which ``explain`` returns an empty text has no origin.
     """
@@ -87,7 +87,6 @@ class TreeExplanation:
                 return f"{first} and {second} meet in {described(block)}"
 
     def _common(self, leaf: int, other_leaf: int) -> Block:
-        """Return the smallest block that contains two leaves."""
         for place in self._outline.ancestors(leaf):
             block = self._outline.blocks[place]
             if block.first <= other_leaf < block.last:
@@ -114,10 +113,7 @@ class TreeExplanation:
         return _listed([words for words in reasons if words])
 
     def _companion(self, leaf: int, required: str) -> str:
-        """Describe the smallest block around a leaf in which a type occurs in any case.
-
-        The text is empty if there is none.
-        """
+        """Describe the smallest block around a leaf that always has the required type, or return an empty text."""
         for place in self._outline.ancestors(leaf):
             if required in self._certain_of(place):
                 label, block = self._outline.labels[leaf], self._outline.blocks[place]

@@ -142,7 +142,6 @@ def _pair_relations(edges: _Edges, forward: Bits, backward: Bits, bits: Bits) ->
 
 
 def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: Bits) -> Iterator[Clause]:
-    """Yield the clauses over three types that do not follow from a shorter clause."""
     count = len(edges.events)
     without = np.zeros((count, count, count), np.bool_)  # (A, B, C): some trace has A and B, and no C
     together = np.zeros((count, count, count), np.bool_)
@@ -164,7 +163,6 @@ def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: 
 
 
 def _apart(table: RelationTable, together: Relation) -> Iterator[Clause]:
-    """Yield a clause for any three types that never occur together although each two of them do."""
     meets = table.meets & ~np.eye(len(table.events), dtype=np.bool_)
     holds = ~together & meets[:, :, None] & meets[:, None, :] & meets[None, :, :]
     for group in np.argwhere(holds).tolist():
@@ -173,7 +171,6 @@ def _apart(table: RelationTable, together: Relation) -> Iterator[Clause]:
 
 
 def _by_letter(edges: _Edges) -> Iterator[tuple[int, Numbers, Numbers]]:
-    """Yield each letter with the sources and targets of its edges."""
     order = np.argsort(edges.letter, kind="stable")
     bounds = np.searchsorted(edges.letter[order], np.arange(len(edges.events) + 1))
     for letter, (first, last) in enumerate(pairwise(bounds)):

@@ -97,7 +97,6 @@ class Noise:
             yield heapq.heappop(held)[2]
 
     def _arrive(self, event: Event, newest_us: int) -> int:
-        """Count an event if it is late, and return the time of the newest event so far."""
         self._late += event.time_us < newest_us
         return max(newest_us, event.time_us)
 
@@ -107,7 +106,7 @@ class Noise:
         return remaining
 
     def _swap(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
-        """Swap the activities of some neighbouring events. Their times are not swapped."""
+        """Only the activities of neighbouring events are swapped, not their times."""
         place = 0
         while place < len(trace) - 1:
             if self._rng.random() < self._settings.swapped:

@@ -86,7 +86,7 @@ class _Sampling:
             done += 1
 
     def _chosen(self, branches: tuple[ProcessTree, ...], probabilities: tuple[float, ...]) -> ProcessTree:
-        """Draw a branch by its probability. A branch of probability 0 is never drawn, not even by a rounding error."""
+        """A branch of probability 0 is never drawn, not even by a rounding error."""
         point = self.rng.random()
         if not probabilities:
             return branches[int(point * len(branches))]
@@ -97,7 +97,6 @@ class _Sampling:
         return next(branch for branch, share in zip(branches[::-1], probabilities[::-1], strict=True) if share > 0.0)
 
     def _some(self, branches: tuple[ProcessTree, ...], shares: tuple[float, ...]) -> list[ProcessTree]:
-        """Draw each branch with its probability, and repeat until at least one is drawn."""
         selection: list[ProcessTree] = []
         while not selection:
             selection = [branch for branch, share in zip(branches, shares, strict=True) if self.rng.random() < share]
@@ -111,7 +110,7 @@ class _Sampling:
         return trace, start_us
 
     def _at_once(self, branches: Iterable[ProcessTree], start_us: int) -> _Sampled:
-        """Run branches concurrently. Events with equal times are in a random order of their branches."""
+        """Events with equal times are in a random order of their branches."""
         sampled = [self.sample(branch, start_us) for branch in branches]
         if not self.is_timed:
             return self._merged([trace[::-1] for trace, _ in sampled if trace]), start_us
@@ -120,7 +119,7 @@ class _Sampling:
         return merged, max(end_us for _, end_us in sampled)
 
     def _merged(self, unfinished: list[TimedTrace]) -> TimedTrace:
-        """Interleave traces at random. Each of them is given in reverse order, and is emptied."""
+        """Each of the traces is given in reverse order, and is emptied."""
         merged: TimedTrace = []
         while unfinished:
             place = int(self.rng.random() * len(unfinished))

@@ -128,7 +128,6 @@ def _sampler_of(source: ProcessTree | ProcessAutomaton) -> _Sampler:
 
 
 def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -> Iterator[_OpenTrace]:
-    """Yield the traces in the order in which they begin, without those that have no events."""
     for number in range(1, settings.traces + 1):
         remaining = sample(rng)[::-1]
         if remaining:
@@ -136,10 +135,6 @@ def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -
 
 
 def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """Yield the time, trace and step of each event, by choosing an open trace at random.
-
-    Activities have no durations.
-    """
     spread_us = 2 * settings.interval_us - 1
     time_us = settings.start_us
     open_traces = list(islice(waiting, settings.concurrent))
@@ -159,7 +154,6 @@ def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng
 
 
 def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """Yield the time, trace and step of each event, by the times within the traces. Activities have durations."""
     due: list[_Due] = []
     last_us = start_us = settings.start_us
     for rank, trace in enumerate(waiting):

@@ -25,9 +25,9 @@ class Labels:
 
     @property
     def least_instances(self) -> int:
-        """Least number of runs of an activity whose number the model does not give.
+        """The least number of runs of an activity if the model does not give the number.
 
-        It is 1 if the mapping requires a run, otherwise 0.
+        The number is 1 if the mapping requires a run, otherwise 0.
         """
         return int(self.mapping.get(INSTANCES) == ONE_OR_MORE)
 
@@ -105,6 +105,5 @@ def _read_maximum(written: str, element: BpmnElement, findings: Findings) -> int
 
 
 def _read_number(written: str) -> int | None:
-    """Return a literal number, which may be written as an expression such as ``=3``, or None for any other text."""
     digits = written.strip().removeprefix("=").strip()
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None

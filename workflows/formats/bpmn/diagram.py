@@ -59,8 +59,6 @@ def read_diagram(
 
 
 class _Page:
-    """The shapes and lines of one process on one page of a drawing."""
-
     def __init__(self, plane: BpmnElement, drawn: Mapping[str, BpmnElement], events: Mapping[str, str]) -> None:
         self.unreadable = 0
         self._drawn = drawn
@@ -84,7 +82,6 @@ class _Page:
         return self._drawn[identity] if identity is not None else None
 
     def _hidden(self, plane: BpmnElement) -> set[str]:
-        """Return the ids of the elements inside collapsed sub-processes."""
         hidden: set[str] = set()
         for item in plane:
             element = self._meant(item)
@@ -136,7 +133,6 @@ def _is(element: BpmnElement, name: str) -> bool:
 
 
 def _kind(element: BpmnElement, events: Mapping[str, str]) -> str | None:
-    """Return the kind of shape to draw for an element, or None for an element that is not drawn, such as a group."""
     kind = element.kind
     if kind in SUB_PROCESSES or (kind == CALL and element.id not in events):
         return "task" if element.id in events else "subprocess"
@@ -150,10 +146,7 @@ def _text(element: BpmnElement) -> str:
 
 
 def _numbers(element: BpmnElement | None, names: tuple[str, ...]) -> tuple[float, ...] | None:
-    """Return attributes as numbers.
-
-    The result is None if any of them is missing, not a number, or too large for a drawing.
-    """
+    """The result is None if any attribute is missing, not a number, or too large for a drawing."""
     if element is None:
         return None
     try:

@@ -15,7 +15,7 @@ EVENT_DEFINITION = "EventDefinition"
 class Document:
     """A BPMN file with an index of its elements.
 
-    ``root`` is the tree of the file. In it, the names of BPMN elements have lost their namespace. ``namespace`` is the
+    ``root`` is the tree of the file, in which the names of BPMN elements have no namespace. ``namespace`` is the
     namespace of the root in the file, or empty.
     """
 

@@ -45,7 +45,7 @@ class GraphDraft:
         self._flows.append(Flow(id=flow or generated_id, source=source, target=target, exit=port.exit))
 
     def finish(self, findings: Findings) -> FlowGraph:
-        """Return the graph without its unreachable nodes. Each of them that is drawn gets a notice.
+        """Return the graph without its unreachable nodes. Each unreachable node that is drawn gets a notice.
 
         Flows to missing nodes are left out, because the reader has already refused these nodes. A parallel gateway that
         waits for a flow from an unreachable node is refused.

@@ -30,7 +30,7 @@ _COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """The last activity of a block, which is moved behind the block.
+    """The last activity of a block, which is moved out of the block and follows it.
 
     The block is left by ``exit``, which leads to the activity. After the activity, the flow of the former exit
     ``instead`` is taken. If ``instead`` is empty, the graph terminates.
@@ -43,7 +43,9 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What the ends of a graph depend on. There is one frame for each graph, from the whole model to the current one.
+    """The properties of a graph that decide what its ends mean.
+
+    There is one frame for each graph, from the whole model to the current graph.
 
     Attributes:
         cutting: The interrupting exits of the block that contains the graph.
@@ -63,7 +65,7 @@ def end_at_once(graph: FlowGraph) -> FlowGraph:
 
 
 def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph, list[_Last]]:
-    """Return the graph with immediate ends, and the last activities that belong behind a surrounding block."""
+    """Return the graph with immediate ends, and the last activities that must follow a surrounding block."""
     outwards: list[_Last] = []
     parts = []
     for node in graph.nodes:
@@ -86,11 +88,7 @@ def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph,
 def _end_block(
     node: Node, block: Block, frames: tuple[_Frame, ...], around: tuple[Flow, ...]
 ) -> tuple[FlowGraph, list[_Last]]:
-    """Make the ends of a block immediate.
-
-    Returns a graph of the block and the activities directly behind it, and then the activities that belong behind an
-    outer block.
-    """
+    """Return a graph of the block and the activities after it, and the activities that must follow an outer block."""
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
     runs_alone = is_single(block.graph) and not (block.repeat and block.repeat.is_parallel)
@@ -146,7 +144,6 @@ class _Rewriting:
         self._own = self._own_gateways() if self._ends else set()
 
     def finish(self) -> tuple[FlowGraph, list[_Last]]:
-        """Return the changed graph, and the last activities that belong behind a block around it."""
         ends_by_activity = {
             activity_id: self._ends_after(activity_id)
             for activity_id in self._nodes
@@ -174,7 +171,7 @@ class _Rewriting:
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
         """Let a gateway before an activity choose whether the activity is the last one, and which end follows.
 
-        Returns the added nodes and flows, and the last activities that belong behind a block.
+        Return the added nodes and flows, and the last activities that must follow a block.
         """
         identity, described = activity.id, str(activity)
         gate = Node(id=f"{identity}#choice", kind=NodeKind.EXCLUSIVE, described=described)
@@ -221,7 +218,6 @@ class _Rewriting:
         return gateways
 
     def _ends_after(self, activity: str) -> list[str]:
-        """Return the ends directly after an activity, in the notation of ``_end_of``."""
         seen: set[str] = set()
         ends: dict[str, None] = {}
         waiting = [activity]
@@ -235,7 +231,6 @@ class _Rewriting:
         return list(ends)
 
     def _kept_flows(self, ending: set[str]) -> list[Flow]:
-        """Return the flows that are still needed when the ``ending`` activities end by themselves."""
         dropped = {flow.id for flow in self._graph.flows if self._is_dropped(flow, ending)}
         waiting = [flow.source for flow in self._graph.flows if flow.id in dropped and flow.source in self._own]
         while waiting:

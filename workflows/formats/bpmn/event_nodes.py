@@ -62,10 +62,7 @@ class EventReader:
             self._add_catch(draft, level, element)
 
     def _add_catch(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
-        """Add a catch event, which emits its mapped event type.
-
-        An event without a mapping but with a name becomes a choice: it emits its name or nothing.
-        """
+        """An event without a mapping but with a name becomes a choice: the event emits its name or nothing."""
         name = element.name
         if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
             self._pass(draft, level, element, self._mapped_node(level, element))
@@ -169,7 +166,6 @@ class EventReader:
         return bool(exits)
 
     def _throw_to_any(self, draft: GraphDraft, level: Level, element: BpmnElement, exits: Sequence[str]) -> None:
-        """Add a throw without a code as a choice between all exits by which it can be caught."""
         choice = draft.add(level.scope.node(element, NodeKind.EXCLUSIVE))
         after = None
         if level.scope.flows.leaving(element.id):

@@ -71,10 +71,7 @@ class FlowTable:
             self._take(SequenceFlow(id=identity, source=source, target=target, is_conditional=_is_conditional(element)))
 
     def _end(self, element: BpmnElement, identity: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
-        """Return the source or target of a flow.
-
-        If the flow does not name it, it is the only node that mentions the flow, or None if there is not exactly one.
-        """
+        """A flow without the attribute gets the only node that mentions the flow, or None if not exactly one does."""
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
             return written
@@ -134,7 +131,6 @@ class FlowTable:
 
 
 def _mentions(nodes: Iterable[BpmnElement], kind: str) -> dict[str, list[str]]:
-    """Return, for each flow, the nodes that list the flow under ``kind``, which is ``incoming`` or ``outgoing``."""
     mentions: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
         for mention in node.children(kind):

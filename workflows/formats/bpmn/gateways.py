@@ -62,7 +62,6 @@ def lead_on_from_gateway(
 
 
 def _split(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default: str, prefix: str) -> None:
-    """Connect several outgoing flows of an activity or event."""
     defaults = [flow for flow in flows if flow.id == default]
     conditional = [flow for flow in flows if flow.is_conditional and flow.id != default]
     always = [flow for flow in flows if not flow.is_conditional and flow.id != default]
@@ -86,7 +85,6 @@ def _split(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default
 
 
 def _choose_any(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
-    """Connect a port with flows, at least one of which is taken."""
     if len(flows) > 1:
         choice = _make(draft, port, NodeKind.INCLUSIVE, "choice")
         draft.connect(port, choice.node.id)
@@ -100,7 +98,6 @@ def _connect_all(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], p
 
 
 def _make(draft: GraphDraft, port: Port, kind: NodeKind, role: str) -> Port:
-    """Add a generated node for the flows that leave a port, and return the new node's port."""
     identity = port.exit or port.node.id
     described = f"flows out of {port.node}" if kind is not NodeKind.END else f"end after {port.node}"
     return Port(node=draft.add(Node(id=f"{identity}#{role}", kind=kind, described=described)))

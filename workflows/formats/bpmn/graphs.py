@@ -85,7 +85,6 @@ class GraphReader:
         return watch(graph, instead, "interrupted", self._budget, self._findings, ending)
 
     def _within(self, scope: ProcessScope, event_sub_processes: list[BpmnElement]) -> ProcessScope:
-        """Return the scope in which throws can also be caught by the start events of these event sub-processes."""
         starts = [start for part in event_sub_processes for start in part.children("startEvent")]
         caught = catchers_of(starts, scope.prefix, self._document)
         return replace(scope, catchers=Catchers(caught, scope.catchers)) if caught else scope
@@ -116,10 +115,7 @@ class GraphReader:
         return draft.finish(self._findings)
 
     def _start(self, draft: GraphDraft, level: Level) -> None:
-        """Add the starts of a level.
-
-        They are start events and instantiating nodes, else all nodes without incoming flows.
-        """
+        """The starts are start events and instantiating nodes or, without any, all nodes without incoming flows."""
         prefix = level.scope.prefix
         roots = [element for identity, element in level.nodes.items() if not self._events.is_led_to(level, identity)]
         creating = [element for element in roots if element.flag("instantiate", default=False)]
@@ -232,7 +228,6 @@ class GraphReader:
         return None
 
     def _note_outside(self, element: BpmnElement) -> None:
-        """Add a notice that a called process is not in the file, unless the call names none."""
         target = element.get("calledElement", "").strip()
         if target:
             message = f"{element.described} calls {target!r}, which is not a process of this file; it is read as a task"
@@ -276,14 +271,12 @@ _WITH_CONTENT = frozenset({NodeKind.ACTIVITY, NodeKind.BLOCK})
 
 
 def _is_single(block: Block) -> bool:
-    """Return whether a block is a single activity, without exits."""
     return not block.exits and all(node.kind in (NodeKind.START, NodeKind.ACTIVITY) for node in block.graph.nodes)
 
 
 def _activity_node(
     scope: ProcessScope, element: BpmnElement, content: _Content, exits: tuple[Exit, ...], repeat: Repeat | None
 ) -> Node:
-    """Return the node of an activity, which is a block if it contains a graph, has exits or repeats."""
     if isinstance(content, FlowGraph):
         graph = content
     else:

@@ -125,10 +125,7 @@ class LevelReader:
                 self._findings.note(identity, message)
 
     def _identified(self, scope: ProcessScope) -> list[BpmnElement]:
-        """Return the flow nodes of a scope after giving each a unique id.
-
-        Other elements are refused, noted or skipped.
-        """
+        """Return the flow nodes of a scope, each with a unique id. Other elements are refused, noted or skipped."""
         elements = []
         for number, element in enumerate(scope.element):
             kind = element.kind
@@ -242,7 +239,6 @@ class LevelReader:
         return dict(caught)
 
     def _check_borders(self, level: Level) -> None:
-        """Refuse each flow that leads from a node of the level to a node that is not on the level."""
         for identity in (*level.nodes, *(event.id for events in level.boundary.values() for event in events)):
             for flow in level.scope.flows.leaving(identity):
                 if flow.target not in level.nodes:

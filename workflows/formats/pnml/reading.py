@@ -142,7 +142,6 @@ def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
 
 
 def _misreference(node: NetNode, after: NetNode | None, way: set[str]) -> str:
-    """Return what is wrong with the target of a reference node, or an empty text if it is valid."""
     if after is None:
         return "which does not exist"
     if after.kind != node.kind:
@@ -269,10 +268,7 @@ def _given_markings(part: Element) -> list[Element]:
 def _read_marking(
     marking: Element, drawn: Drawn, wired: _Wired, findings: NetFindings, outside: Set[str] = frozenset()
 ) -> Places:
-    """Return the tokens of a final marking.
-
-    ``outside`` are the places that are not on the chosen page. Their tokens are left out.
-    """
+    """Return the tokens of a final marking, except those of ``outside``: the places that are not on the chosen page."""
     counts: Counter[int] = Counter()
     for entry in (entry for entry in marking if local(entry) == "place"):
         identity = entry.get("idref", "")
@@ -291,7 +287,6 @@ def _read_marking(
 
 
 def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: NetFindings) -> dict[str, str | None]:
-    """Return the event type of each transition, or None for a silent transition."""
     labels: dict[str, str | None] = {}
     for node in drawn.nodes.values():
         if node.kind != "transition" or node.refers_to:
@@ -306,7 +301,7 @@ def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: NetFindin
 
 
 def _draw_net(drawn: Drawn, labels: Mapping[str, str | None]) -> Diagram | None:
-    """Return the drawing of a net. The result is None unless all nodes are on one page, each at its own position."""
+    """The result is None unless all nodes are on one page, each at its own position."""
     nodes = drawn.nodes.values()
     spots = {(node.spot.x, node.spot.y) for node in nodes if node.spot is not None}
     if not nodes or len(spots) < len(nodes) or len({node.page for node in nodes}) > 1:

@@ -61,8 +61,6 @@ class _Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A branch of a choice. Its probability is None if the file does not give one."""
-
     tree: ProcessTree
     probability: float | None
 
@@ -87,7 +85,6 @@ class _Reader:
         }
 
     def node(self, entry: yaml.Node, path: str) -> ProcessTree:
-        """Convert an entry to a leaf, or to an operator with the whole tree below it."""
         self._count += 1
         if self._count > MAX_NODES:
             self._refused(path, entry, f"the tree has more than {MAX_NODES:,} nodes")
@@ -170,10 +167,7 @@ class _Reader:
         return tuple(self.node(item, place) for item, place in self._items(entry, path)) or (Silent(),)
 
     def _xor(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
-        """Return an exclusive choice.
-
-        Branches without a probability share equally what the other probabilities leave.
-        """
+        """Branches without a probability share equally what the other probabilities leave."""
         branches = [self._branch(*item) for item in self._items(entry, path)]
         probabilities = [branch.probability for branch in branches if branch.probability is not None]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
@@ -187,7 +181,7 @@ class _Reader:
         return ExclusiveChoice(trees, tuple(shares), place)
 
     def _or(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
-        """Return an inclusive choice. A branch without a probability gets 1/2."""
+        """A branch without a probability gets 1/2."""
         branches = [self._branch(*item) for item in self._items(entry, path)]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
         if all(branch.probability is None for branch in branches):
@@ -227,7 +221,7 @@ class _Reader:
         return repetitions, 0.5
 
     def _branch(self, entry: yaml.Node, path: str) -> _Branch:
-        """Read a branch: a node, a leaf with a probability, or ``{branch: node, probability: p}``."""
+        """A branch is written as a node, as a leaf with a probability, or as ``{branch: node, probability: p}``."""
         probability = child_node(entry, "probability")
         if not isinstance(entry, yaml.MappingNode) or not {"activity", "branch"} & set(keys_of(entry)):
             return _Branch(self.node(entry, path), None)
