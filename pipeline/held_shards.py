@@ -93,7 +93,7 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """A copy of a state to be stored. The step that led to it began at the position ``after``."""
+    """A copy of a state to be stored, made after a step that began at the position ``after``."""
 
     shard: int
     after: str
@@ -226,7 +226,6 @@ class HeldShards:
         return self._match_all(shard, after, entries)
 
     def _match_all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
-        """Match all entries together, or one by one after an unexpected error."""
         state, screened = self._held_at(shard, after).state, self._screened(shard, entries)
         try:
             return state.advance(screened)
@@ -241,10 +240,9 @@ class HeldShards:
     def _match_one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
     ) -> list[RowBlock]:
-        """Match entries singly, to find entries on which matching fails.
+        """Match entries singly, and set aside each entry on which matching fails.
 
-        An entry is set aside if matching it raises. With ``is_watched``, it is also set aside if it ended the process
-        in earlier attempts.
+        With ``is_watched``, entries that ended the process in earlier attempts are set aside too.
         """
         done: list[StoredEntry] = []
         rows: list[RowBlock] = []
@@ -273,11 +271,9 @@ class HeldShards:
             return rebuilt.advance(self._screened(shard, [entry]))
 
     def _screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """Return the entries with notes in place of quarantined ones and with stop notes, as the shard applies them."""
         return self._stops.noted(shard, self._quarantine.screened(shard, entries))
 
     def _held_at(self, shard: int, after: str) -> _Held:
-        """Return the state of the shard at a position. The cheapest available source is used."""
         held = self._held.get(shard)
         if held is None or held.state.position != after:
             held = self._held[shard] = self._rebuilt(shard, after)
@@ -305,7 +301,6 @@ class HeldShards:
         return held
 
     def _is_usable(self, shard: int, state: ShardState, first: str, last: str) -> bool:
-        """Check whether a state that is kept here is between two positions, and has all stops placed before it."""
         if not _is_between(first, state.position, last):
             return False
         with suppress(StateLost):
@@ -378,16 +373,12 @@ class HeldShards:
         return _Held(self._empty(shard))
 
     def _without_files(self, shard: int, body: bytes) -> _Held:
-        """Load a snapshot although files are missing. The operators that need these files are stopped."""
         log.error("operators-stop-as-files-are-gone", shard=shard)
         kinds = self._spilled.kinds(shard, may_be_lost=True)
         return _Held(ShardState.load(body, kinds, self._tables), size_bytes=len(body))
 
     def _loaded(self, shard: int, body: bytes, *, is_verified: bool = False) -> ShardState:
-        """Load a saved state. Raise ``StateLost`` if a file that the state names is missing or damaged.
-
-        With ``is_verified``, and for a shard that has lost a file before, the files' checksums are compared too.
-        """
+        """Load a saved state. Raise ``StateLost`` if a file that the state names is missing or damaged."""
         state = ShardState.load(body, self._spilled.kinds(shard), self._tables)
         self._stops.check(shard, state)
         if is_verified or shard in self._incomplete:
@@ -431,10 +422,7 @@ class HeldShards:
         return held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
 
     def _store(self, held: _Held, copy: _Copy, start_s: float) -> None:
-        """Store a copy of a state in another thread, unless there is no such thread.
-
-        If the state has files, this thread stores it, because it also removes unneeded files.
-        """
+        """Store a copy of a state in another thread, or in this thread if files of the shard may have to be removed."""
         shard, names = copy.shard, held.state.files
         self._spilled.keep(shard, copy.position, names, is_durable=copy.is_saved)
         has_files = bool(names) or self._spilled.has_files(shard)

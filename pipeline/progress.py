@@ -143,7 +143,6 @@ def merged(first: SinkTime, second: SinkTime) -> SinkTime:
 
 
 def _by_shard(reports: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Merge the reports of each shard. Counts of work are added up, and other members are those of the last report."""
     merged_reports: dict[int, Mapping[str, Any]] = {}
     for report in reports:
         before = merged_reports.get(report["shard"], {})

@@ -70,7 +70,6 @@ class PlacedStops:
                 )
 
     def _unplaced(self, shard: int, after: str) -> list[str]:
-        """Return the shard's stops after a position that have no place yet. Nothing is read from Redis for this."""
         records = self._records.of(shard)
         return [until for until in records.wanted if until not in records.placed and is_before(after, until)]
 

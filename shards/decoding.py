@@ -52,7 +52,6 @@ def _decoded(body: bytes) -> EventBatch | BatchFormatError:
 
 
 def _fault_of(batches: Sequence[EventBatch]) -> BatchFormatError | None:
-    """Return the first error in the values of batches, or None."""
     columns = [batch.columns for batch in batches]
     if any(column.null_count for part in columns for column in part.columns):
         holes = [name for name in columns[0].schema.names if any(part.column(name).null_count for part in columns)]

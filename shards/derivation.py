@@ -145,7 +145,6 @@ class Derivation:
                 note(step[1])
 
     def _moved(self, stream: str, position: str, batches: Sequence[EventBatch]) -> Iterator[Step]:
-        """Process new events of a derived stream, then advance its time to the least promise of its sources."""
         place = self._places[stream, MAIN]
         entry = StoredEntry(position=position, kind=_DERIVED, stream=stream, body=b"")
         if batches:

@@ -183,7 +183,6 @@ class DerivedPlace(Place):
         return batch.take(np.flatnonzero(is_due))
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
-        """Remove the waiting events older than ``watermark_us``, and return them in order. None removes all of them."""
         waiting = self._waiting
         if not len(waiting):
             return waiting

@@ -114,7 +114,6 @@ class Feeds:
         return ((operator, feed) for operator, operator_feeds in self.of.items() for feed in operator_feeds)
 
     def _upstream(self, stream: str) -> frozenset[str]:
-        """Return a stream together with all streams from which it is derived."""
         reached = {stream}
         for target in reversed(self.order):
             if target in reached:
@@ -226,7 +225,6 @@ class Feeds:
 
     @cached_property
     def _running(self) -> Feeds:
-        """The feeds that have not ended."""
         return _compact(
             {
                 operator: [feed for feed in operator_feeds if not feed.is_ended]
@@ -261,7 +259,6 @@ class Feeds:
         return {stream: tuple(hosts) for stream, hosts in by_stream.items()}
 
     def _path(self, start: str, end: str) -> list[str]:
-        """Return the streams on a path of feeds from ``start`` to ``end``; empty if there is no path."""
         came_from: dict[str, str] = {start: start}
         for stream in (start, *self.order):
             for source in self.sources.get(stream, ()):
@@ -293,12 +290,10 @@ class Feeds:
 
 
 def _compact(feeds: Mapping[Operator, Sequence[Feed]]) -> Feeds:
-    """Create feeds without duplicates and without operators that feed no stream."""
     return Feeds({operator: tuple(dict.fromkeys(feeding)) for operator, feeding in feeds.items() if feeding})
 
 
 def _marks(feed: Feed) -> list[bool]:
-    """Return the flags of a feed (``_MARKS``) as they are saved. False values at the end are left out."""
     marks = [getattr(feed, name) for name in _MARKS]
     while marks and not marks[-1]:
         marks.pop()

@@ -56,11 +56,7 @@ class InlineShards:
             )
 
     def _forget(self, stream: str) -> None:
-        """Forget a removed stream.
-
-        Older entries may still produce events for it later. These events are dropped, because a new stream of the same
-        name must not receive them.
-        """
+        """Forget a removed stream. Events that older entries still produce must not reach a new stream of its name."""
         self._ended[stream] = list(self._appended)
         for by_stream in (self._promised, self._newest_us, self._fed):
             by_stream.pop(stream, None)

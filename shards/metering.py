@@ -66,8 +66,6 @@ class Metering:
 
 
 class _Unmetered(Metering):
-    """Calls hosts without measuring them."""
-
     def process(self, host: Host, batch: EventBatch) -> Output:
         return host.process(batch)
 
@@ -80,8 +78,6 @@ UNMETERED: Metering = _Unmetered(lambda: 0)
 
 @dataclass(frozen=True, slots=True)
 class _Metered(Output):
-    """The output of a host. Each iteration over its results counts them, and measures the time for making them."""
-
     output: Output
     cost: Cost
     clock: Callable[[], int]

@@ -178,7 +178,6 @@ class Place:
 
     @property
     def _measured(self) -> AutoLateness | None:
-        """The bounds of a measured lateness, or None if the lateness is declared."""
         lateness = self.declaration.lateness
         return lateness if isinstance(lateness, AutoLateness) else None
 
@@ -194,7 +193,6 @@ class Place:
 
     @property
     def _newest_us(self) -> int | None:
-        """The event time that the hosts have reached; None before the first event."""
         times = (host.newest_us for host in self._hosts.values())
         return max((newest_us for newest_us in times if newest_us is not None), default=None)
 
@@ -233,7 +231,6 @@ class Place:
                 self._buffer.advance(newest_us)
 
     def _lateness_under(self, declaration: StreamDeclaration) -> int | None:
-        """Return the lateness under a later declaration. A measured lateness keeps its current bound."""
         if isinstance(declaration.lateness, AutoLateness) and self._lateness_us is not None:
             return declaration.lateness.within_us(self._lateness_us)
         return declaration.lateness_us
@@ -261,7 +258,6 @@ class Place:
             host.read_tables(tables)
 
     def _with_tables(self, batch: EventBatch) -> EventBatch:
-        """Return the batch together with the tables that lookups read."""
         return replace(batch, tables=self._tables) if self._tables.versions else batch
 
     @property
@@ -398,14 +394,12 @@ class Place:
             self._buffer.load(head["order"], sections[_WAITING])
 
     def _step(self, entry: Entry, output: Output) -> Iterator[Step]:
-        """Yield the output of a host, then the outputs of the hosts that ``hear`` it."""
         yield entry, output
         for host in self._hosts.values() if output is not NO_OUTPUT else ():
             if (heard := host.hear(output)) is not NO_OUTPUT:
                 yield entry, heard
 
     def _released(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
-        """Pass on released events, and advance the time of the hosts to the watermark."""
         watermark_us = None if self._buffer is None else self._buffer.watermark_us
         for host in self._hosts.values():
             if len(batch):
@@ -417,7 +411,6 @@ class Place:
     def _with_late(
         self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
     ) -> Iterator[Step]:
-        """Process batches that have late events, which the stream's policy drops, dead-letters or processes."""
         policy = self.declaration.late
         batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
         owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])
@@ -469,10 +462,7 @@ def _in_order(
 
 
 def _is_rising(batches: Sequence[EventBatch], newest_us: int | None) -> bool:
-    """Return whether each event is at least as new as ``newest_us`` and all events of earlier batches.
-
-    No batch is empty.
-    """
+    """Return whether each event is at least as new as ``newest_us`` and earlier batches. No batch is empty."""
     newest = EARLIEST_US if newest_us is None else newest_us
     lasts_us = np.maximum.accumulate([newest, *(batch.time_us.max() for batch in batches)])
     return all(bool((batch.time_us >= last_us).all()) for batch, last_us in zip(batches, lasts_us, strict=False))

@@ -153,7 +153,6 @@ class _SingleRows(ResultRows):
         return len(self._rows)
 
     def __getattr__(self, name: str) -> pa.Array:
-        """Build a column from the single results on access."""
         if name not in _COLUMNS:
             raise AttributeError(name)
         place = _COLUMNS.index(name)

@@ -368,7 +368,6 @@ class ShardState:
         return state
 
     def _matched(self, entries: Sequence[Entry], decode: Decoder = batches_of) -> list[RowBlock]:
-        """Match the events of entries, one place after another, and apply the ticks."""
         rows: list[RowBlock] = []
         for decoded, ticks in ticks_last(entries, decode, self._derivation):
             for block in in_turns(decoded, self._derivation, self._policy):
@@ -381,7 +380,6 @@ class ShardState:
         return self._derivation.follow(entry, self._of_time(tick, entry))
 
     def _matched_run(self, decoded: Sequence[Decoded]) -> list[RowBlock]:
-        """Match the events of entries of one stream and route. Entries that cannot be matched become dead letters."""
         try:
             place = self._routed(decoded[-1][0])
         except ControlRecordError as error:
@@ -416,7 +414,6 @@ class ShardState:
             return [dead_letter(self.shard, entry, error)]
 
     def _results(self, steps: Iterable[Step]) -> Iterator[tuple[str, Result]]:
-        """Yield the results of steps. Each comes with its stream."""
         for entry, output in steps:
             for result in self._render(output, Origin(shard=self.shard, entry=entry, newest=self._newest)):
                 yield (result.stream if isinstance(result, ResultRows) else "") or entry.stream, result
@@ -449,7 +446,6 @@ class ShardState:
         return self._derivation.follow(entry, steps)
 
     def _started(self, entry: Entry) -> Iterator[Step]:
-        """Yield the output of an operator's start, from each place of the stream."""
         for place in self._places_of(entry.stream):
             yield from place.started(entry)
 
@@ -473,7 +469,6 @@ class ShardState:
                 yield entry, self._answered(entry, question_record)
 
     def _promised(self, promise: Punctuation, main: Place, entry: Entry) -> Iterator[Step]:
-        """Yield the steps of a punctuation. It may promise a time, name ended keys, and finish a range of keys."""
         places = self._places_of(entry.stream)
         if promise.before_us is not None:
             for place in places:
@@ -504,7 +499,6 @@ class ShardState:
                 self.read_tables(tables_after(self.tables, record))
 
     def _declare(self, declaration: StreamDeclaration, entry: Entry) -> None:
-        """Create the place of a new stream, or check that the declaration is valid for a known stream."""
         if declaration.name != entry.stream:
             raise ControlRecordError(
                 f"stream-on record of stream {entry.stream!r} declares a stream {declaration.name!r}"
@@ -515,13 +509,12 @@ class ShardState:
             place.check(declaration)
 
     def _forget(self, stream: str) -> None:
-        """Drop every place of a stream with its state."""
         for place in self._places_of(stream):
             del self._places[stream, place.route], self._routes[stream][place.route]
         self._derivation = Derivation(self._places, self.feeds.without_stream(stream))
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
-        """Start an operator at the place of its input. If its former version has another key, stop that version."""
+        """Start an operator at the place of its input, and stop a former version that reads by another key."""
         if len(definition.inputs) != 1 or definition.inputs[0].stream != entry.stream:
             streams = ", ".join(repr(source.stream) for source in definition.inputs)
             raise ControlRecordError(
@@ -544,7 +537,6 @@ class ShardState:
         self._forget_unused(source.stream)
 
     def _stop(self, kind: str, name: str, entry: Entry) -> None:
-        """Stop an operator, whichever key it reads by."""
         running = [place for place in self._places_of(entry.stream) if place.runs(kind, name)]
         for place in running or [self._declared(entry)]:
             place.host(kind).stop(name)
@@ -552,7 +544,6 @@ class ShardState:
         self._forget_unused(entry.stream)
 
     def _stop_all(self, note: Entry) -> None:
-        """Stop the running operators that a stop note names."""
         for stream, (kind, name) in self._stops.begin(note, self.position):
             if any(place.runs(kind, name) for place in self._places_of(stream)):
                 entry = StoredEntry(position=note.position, kind=note.kind, stream=stream, body=note.body)
@@ -574,7 +565,6 @@ class ShardState:
         self._routes.setdefault(key[0], {})[key[1]] = None
 
     def _routed(self, entry: Entry) -> Place:
-        """Return the place of an entry's events."""
         self._declared(entry)
         try:
             return self._places[entry.stream, entry.route]

@@ -94,7 +94,6 @@ class Stops:
 
 
 def _operators_in(records: Sequence[Sequence[str]]) -> list[_Stopped]:
-    """Return the operators of control records, each with its stream."""
     return [(stream, _operator_of(decode_control(RecordKind(kind), body.encode()))) for stream, kind, body in records]
 
 

@@ -367,7 +367,6 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 def _key_at(attributes: object, path: Path) -> str | None:
-    """Return the value at a path as text. Return None if it is missing or neither a text nor a whole number."""
     value = attributes
     for name in path:
         if not isinstance(value, Mapping) or name not in value:

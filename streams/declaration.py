@@ -230,7 +230,6 @@ class StreamDeclaration(TimedStream):
             _check_path(self.name, what, path, place)
 
     def _check_derived(self) -> None:
-        """Refuse a derived stream that has members about reading, routing and sorting posted events."""
         usual = StreamDeclaration(name=self.name)
         for name in _NOT_DERIVED:
             if getattr(self, name) != getattr(usual, name):
@@ -241,7 +240,6 @@ class StreamDeclaration(TimedStream):
                 )
 
     def _check_keys(self) -> None:
-        """Check that no name or path in ``WHERE [..]`` could mean two keys."""
         owners = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {key_text(self.key)}")
         for name, key in self.keys.items():
             if not _KEY_NAME.fullmatch(name):
@@ -305,10 +303,7 @@ class StreamDeclaration(TimedStream):
 
 
 def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
-    """Return the names of a key's paths.
-
-    If the key depends on the event type, names that another key has as well are left out.
-    """
+    """Return the names of a key's paths. A key by event type lacks the names that another key has as well."""
     if not isinstance(key, Mapping):
         return key_names(key)
     other_names = {name for other in others for name in key_names(other)}
@@ -325,7 +320,6 @@ def _check_path(stream: str, what: str, path: str, place: str) -> None:
 
 
 def _choice(value: Mapping[str, Any], name: str, words: tuple[str, ...]) -> str:
-    """Read a member whose value is one of the known words. The default is the first of them."""
     word = value.get(name, words[0])
     if word in words:
         return str(word)
@@ -348,7 +342,6 @@ def _keys(value: object) -> dict[str, KeyForm]:
 
 
 def _column_types(value: object) -> dict[str, ColumnType]:
-    """Read the types of columns, by column name."""
     kinds = get_args(ColumnType)
     if isinstance(value, Mapping) and all(isinstance(name, str) and kind in kinds for name, kind in value.items()):
         return dict(value)

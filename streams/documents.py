@@ -91,7 +91,7 @@ class WrittenDocument:
         return None if node is None else line_of(node)
 
     def _members(self, node: yaml.MappingNode) -> dict[str | int, yaml.Node]:
-        """Return the values of a mapping by key. The cache helps if every key of a large mapping has a problem."""
+        """Return the values of a mapping by key, cached because every key of a large mapping may have a problem."""
         if id(node) not in self._known_members:
             self._known_members[id(node)] = {key.value: value for key, value in node.value}
         return self._known_members[id(node)]
@@ -235,10 +235,7 @@ def _like_yaml(text: str) -> str:
 
 
 def _check_events(text: str, most: int | None) -> None:
-    """Check depth and number of nodes, and refuse anchors, aliases and tags.
-
-    This happens before nodes are composed, because composing is recursive.
-    """
+    """Check depth and number of nodes, and refuse anchors, aliases and tags, before nodes are composed recursively."""
     depth, values, problems = 0, 0, list[tuple[int | None, str]]()
     event: Any
     for event in yaml.parse(text, Loader=_LOADER):
@@ -258,7 +255,6 @@ def _check_events(text: str, most: int | None) -> None:
 
 
 def _key_problems(node: yaml.Node) -> Iterator[tuple[int | None, str]]:
-    """Yield the problems with keys of mappings. A key must not be a list, a mapping, or repeated."""
     names: set[str] = set()
     for entry in node.value if isinstance(node, yaml.CollectionNode) else ():
         key, child = entry if isinstance(node, yaml.MappingNode) else (None, entry)

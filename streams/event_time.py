@@ -257,7 +257,6 @@ def ahead_of(value: object) -> MaxAhead | None:
 
 
 def _by_mode(value: Mapping[str, Any]) -> Lateness:
-    """Read a lateness in the form of the API. Members that are null count as missing."""
     members = {name: member for name, member in value.items() if member is not None and name != "mode"}
     if value["mode"] == "fixed" and members.keys() == {"seconds"}:
         return cast("Lateness", lateness_of(members["seconds"]))
@@ -272,7 +271,6 @@ def _by_mode(value: Mapping[str, Any]) -> Lateness:
 
 
 def _unit_named(member: str) -> str:
-    """Return the API's name of a member of ``AutoLateness``. If it is a duration, the name ends with ``_s``."""
     return member if member == "late_share" else f"{member}_s"
 
 

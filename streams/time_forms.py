@@ -143,7 +143,6 @@ class TimeForm:
         return f"{parts['last']}-{month:02}-{day:02}"
 
     def _of_local(self, local_us: int, text: str, notes: Counter[str] | None) -> int:
-        """Return the moment of a local time in the zone."""
         if self.zone is None:
             raise EventRejected(
                 f"time {shown(text)} has no time zone; give one, such as --assume-zone UTC or "
@@ -240,7 +239,6 @@ def _of_number(number: Decimal, unit: TimeUnit) -> int:
 
 
 def _clock(parts: re.Match[str], text: str) -> str:
-    """Return the time of day in the form of RFC 3339."""
     hour = int(parts["hour"] or 0)
     if parts["half"]:
         if not 1 <= hour <= 12:
@@ -264,6 +262,5 @@ def _moments_us(local_us: int, zone: tzinfo) -> tuple[int, int]:
 
 
 def _is_shown(moment_us: int, local_us: int, zone: tzinfo) -> bool:
-    """Return whether clocks in a zone show a local time at a moment."""
     offset = (_EPOCH + timedelta(microseconds=moment_us)).astimezone(zone).utcoffset() or timedelta(0)
     return moment_us + offset // _MICROSECOND == local_us

@@ -135,7 +135,6 @@ class BlockWriter:
                 self._await_room(step)
 
     def _await_room(self, step: Step) -> None:
-        """Wait while too many blocks of the shard are not indexed. End the wait if the task loses the lease."""
         while self._server.xlen(blocks_key(step.shard)) >= _most_blocks(step):
             epoch = cast("bytes | None", self._server.hget(EPOCHS_KEY, str(step.shard)))
             if epoch is None or int(epoch) != step.epoch:
@@ -170,10 +169,7 @@ def _most_blocks(step: Step) -> int:
 
 
 def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
-    """Check whether an earlier attempt has written the step, although its reply was lost.
-
-    This is so if the position is at or after the end of the step, because only a shard's owner advances its position.
-    """
+    """Check whether an attempt whose reply was lost wrote the step: only the shard's owner advances its position."""
     return outcome == b"moved" and at is not None and position_order(at.decode()) >= position_order(step.after)
 
 

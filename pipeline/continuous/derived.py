@@ -77,7 +77,6 @@ NOTHING = Derived()
 
 
 def _entries(events: EventBatch, shards: int) -> list[tuple[int, EventBatch]]:
-    """Sort the events by time, and divide them into one or more entries of each shard."""
     return [
         (shard, part)
         for shard, batch in events.take(events.order_by_time()).split_by_shard(shards).items()

@@ -144,7 +144,6 @@ class Indexer:
         return True
 
     def _next_blocks(self, wait_ms: int) -> list[Block]:
-        """Return the blocks of the next batch. Once the first blocks have arrived, wait briefly for more."""
         most = max(1, min(MOST_BLOCKS, BATCH_BYTES // max(1, self._block_bytes * self._options.shards)))
         blocks = read_blocks(self._server, self._afters, wait_ms, most)
         if blocks and sum(len(block.rows) for block in blocks) < BATCH_BYTES // 2:
@@ -198,7 +197,6 @@ class Indexer:
                     self.error = error
 
     def _turn(self) -> bool:
-        """Write the next batch, and call ``sweep`` periodically. Return False once stopped and without blocks."""
         is_over = self._over.is_set()
         is_found = self.write_next(1 if is_over else _WAIT_MS)
         if time.monotonic() > self._swept + _SWEPT_S:
@@ -221,7 +219,6 @@ class Indexer:
         return str(self._server.info("server")["run_id"])
 
     def _begin_again(self) -> None:
-        """After a restart of the server, continue at its positions, because it may have lost its last writes."""
         log.warning("indexer-begins-again")
         self.recover()
 
@@ -239,7 +236,6 @@ class Indexer:
 
 
 def _ends(blocks: Sequence[Block]) -> dict[int, str]:
-    """Return the position of the last block of each shard."""
     return {block.shard: block.position for block in blocks}
 
 

@@ -120,7 +120,6 @@ class ContinuousQuery:
             log.warning("blocks-left", error=str(self._indexer.error))  # the next start writes them
 
     def _look(self) -> None:
-        """Watch the job once: remove dead tasks, and once a second check for failures of tasks and report progress."""
         if self._indexer.error is not None:
             raise QueryFailed(f"the sink failed: {self._indexer.error}") from self._indexer.error
         if self._failure is None and self._thread.is_alive():
@@ -140,10 +139,9 @@ class ContinuousQuery:
         self._beat()
 
     def _beat(self) -> None:
-        """Send a heartbeat if the job is healthy.
+        """Send a heartbeat if all shards have living owners. The first heartbeat also requires loaded states.
 
-        At first the job is healthy only once all states are loaded. Later it is healthy as long as all shards have
-        living owners. A loaded state is then not required, because a step or the loading of a state may take minutes.
+        Later heartbeats do not, because a step or the loading of a state may take minutes.
         """
         is_owned = are_all_owned(self._server, self._options.log.shards, are_loaded=not self._is_ready)
         if is_owned and not self._progress.is_stalled():
@@ -177,7 +175,6 @@ class _Progress:
         self._is_stalled = False
 
     def is_stalled(self) -> bool:
-        """Check whether a shard is stalled, by a look at all shards at most every ``_STALLS_S`` seconds."""
         if time.monotonic() > self._looked + _STALLS_S:
             self._looked = time.monotonic()
             self._is_stalled = self._has_stalled_shard()

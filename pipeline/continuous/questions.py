@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """A question to a shard. The shard answers once it has matched the entry ``until``."""
+    """A question, which its shard answers once the shard has matched the entry ``until``."""
 
     shard: int
     position: str
@@ -94,7 +94,6 @@ class Questions:
         return True
 
     def _answered(self, question: _Question, at: str) -> tuple[str, bytes]:
-        """Return the id of a question, and the shard's answer or the error as JSON."""
         stream, identity = text_of(question.fields, b"stream"), text_of(question.fields, b"id")
         try:
             ask = cast(Ask, decode_control(RecordKind.ASK, question.fields[b"body"]))
@@ -110,7 +109,7 @@ class Questions:
 
 
 def _divided(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
-    """Divide questions in two: those whose shards have matched the required entry, and all others."""
+    """Return the questions whose shards have matched the required entry, then all others."""
     parts: tuple[list[_Question], list[_Question]] = [], []
     for question in questions:
         parts[position_order(question.until) > position_order(at[question.shard])].append(question)

@@ -115,10 +115,7 @@ class ShardTask:
         self._server.close()
 
     def _is_leased(self) -> bool:
-        """Renew the leases if due. Then drop lost shards, and load at most one newly taken shard.
-
-        Return False if the job ends.
-        """
+        """Renew the leases if due, drop lost shards, load at most one new shard. Return False if the job is over."""
         if time.monotonic() < self._renewed + _RENEWED_S and not self._has_loaded:
             self._load_next()
             return True
@@ -147,7 +144,6 @@ class ShardTask:
         self._shards.forget(shard)
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
-        """Return the next entries of the shards that have any. If none has, wait up to ``wait_ms`` for entries."""
         if self._held and ((next_entries := self._next(self._at)) or self._questions.answer(self._at)):
             return next_entries
         if self._taken:
@@ -161,11 +157,10 @@ class ShardTask:
         return self._next(self._at) if self._held and pages else {}
 
     def _wake(self, position: str) -> None:
-        """Note an entry of ``WAKE_KEY``, because of which the next step renews the leases."""
         self._woken, self._renewed = position, -_RENEWED_S
 
     def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
-        """Return the next entries of those of the given shards that have any. Questions and a wake-up are noted."""
+        """Return the next entries of the given shards that have any. Also take their questions and note a wake-up."""
         source = self._options.held.log
         shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))
         question_positions = self._questions.afters(self._at)
@@ -192,7 +187,6 @@ class ShardTask:
         }
 
     def _advance(self, shard: int, entries: Sequence[StoredEntry]) -> None:
-        """Make a step of a shard and write it. If the step is refused, the task loses the shard."""
         entries = entries[: self._most.get(shard)]
         before, after = self._at[shard], entries[-1].position
         rows = self._shards.advance(shard, before, entries, self._stops[shard])
@@ -215,10 +209,7 @@ class ShardTask:
         self._renewed = -_RENEWED_S
 
     def _is_too_large(self, step: Step, entries: int) -> bool:
-        """Check whether a step would write too much. If so, the caller repeats it with half of its entries.
-
-        The number of entries is doubled again after a step that writes at most 1/4 of the limit.
-        """
+        """Check whether a step would write too much, and adapt how many entries the shard's next step has."""
         if step.size_bytes > _MOST_WRITTEN and entries > 1:
             self._most[step.shard] = entries // 2
             return True

@@ -60,7 +60,6 @@ def begin_continuous(
 
 
 def _is_interrupted(checkpoint: Path) -> bool:
-    """Check whether the last micro-batch of a checkpoint has begun but is not committed."""
     return _newest(checkpoint / "offsets") > _newest(checkpoint / "commits")
 
 

@@ -152,7 +152,6 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
 
     def _rows(self, path: Path) -> Iterator[FeedRow]:
-        """Yield the rows of a file, and a row with a fault for each unreadable part."""
         kind = self._options.kind or kind_of(path)
         if kind is None:
             fault = f"no kind of event file ends like this; known are {', '.join(FILE_KINDS)}; or name the format"
@@ -172,7 +171,6 @@ class _FileMoves(Exception):
 
 
 def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Iterator[FeedRow]:
-    """Yield the rows of a file. After the last one, raise ``_FileMoves`` if the file has changed meanwhile."""
     yield from rows
     try:
         status = path.stat()
@@ -183,7 +181,7 @@ def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Itera
 
 
 def _scanned(folder: Path) -> list[FileVersion]:
-    """Return the files that may be read now, sorted by modification time and name."""
+    """Return the finished files of a folder by modification time, then by name."""
     versions = []
     try:
         with os.scandir(folder) as entries:

@@ -170,7 +170,6 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._consumer = None
 
     def _ends(self) -> dict[str, tuple[int, int]]:
-        """Return the first and end offset of every partition. The end offset follows the last record."""
         if self._consumer is None:
             self._consumer = connect(self._options)
         return offsets_of(self._consumer, self._options)
@@ -292,10 +291,6 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
 
 
 def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
-    """Check whether an error means the end of the partition. Return False for transient errors.
-
-    Raise ``KafkaGap`` if the offset is gone, and ``KafkaUnreachable`` for other errors.
-    """
     from confluent_kafka import KafkaError as Codes  # noqa: PLC0415 - an optional extra
 
     if error.code() == Codes._PARTITION_EOF:

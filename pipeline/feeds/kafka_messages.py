@@ -78,5 +78,4 @@ def _attribute(header: str) -> str:
 
 
 def _is_json(content_type: object) -> bool:
-    """Check whether the data of a CloudEvent are read as JSON. Other types are rejected when events are checked."""
     return content_type is None or "json" in str(content_type).lower()

@@ -143,7 +143,6 @@ class _Ends:
 
     @property
     def newest_us(self) -> tuple[Mapping[str, int], ...]:
-        """The newest known time, by variant and stream."""
         return tuple(map(dict, self._newest_us))
 
     def note(self, ends: Sequence[Sequence[Mapping[str, tuple[int, int]]]]) -> bool:
@@ -162,10 +161,7 @@ class _Ends:
         )
 
     def add_handed_on(self, batches: Iterable[tuple[int, str, int]]) -> None:
-        """Add the times of events that are handed on to later rounds.
-
-        Each batch of such events has a variant, a stream, and the time of its newest event.
-        """
+        """Add batches for later rounds, each as its variant, its stream, and the time of its newest event."""
         for variant, stream, time_us in batches:
             known_us = self._newest_us[variant]
             known_us[stream] = max(time_us, known_us.get(stream, time_us))
@@ -193,18 +189,15 @@ class _Collected:
 
     @property
     def error(self) -> str | None:
-        """The reason why the history cannot be read."""
         reason: str | None = self.facts.get("error")
         return reason
 
     @property
     def newest_us(self) -> Mapping[str, int]:
-        """The time of the newest event of each stream with events."""
         times_us: Mapping[str, int] = self.facts.get("newest_us", {})
         return times_us
 
     def result(self, begin_s: float, total_s: float) -> BacktestResult:
-        """Return the result. ``begin_s`` is when the work began, and ``total_s`` how long it took."""
         read_s = min(max(self.facts.get("began_s", begin_s) - begin_s, 0.0), total_s)
         return BacktestResult(
             events=self.facts.get("events", 0),
@@ -221,10 +214,7 @@ class _Collected:
         )
 
     def take(self, label: str, variant: int, bodies: Sequence[bytes], *, is_first: bool) -> None:
-        """Collect what a task reports under a label: rows, counts, or facts about the history.
-
-        Every round reads facts again, so only those of the first round count.
-        """
+        """Collect the output of a task. Every round reads the facts again, so only those of the first round count."""
         documents = map(orjson.loads, bodies)
         if label == FACTS:
             for document in documents if is_first else ():

@@ -34,7 +34,6 @@ def decided(histories: Mapping[str, History], observing: tuple[int, Variant]) ->
 
 
 def _events(histories: Mapping[str, History], observed: Iterable[str]) -> Iterator[tuple[str, EventBatch]]:
-    """Yield the events of each observed stream, in processing order."""
     for stream, history in histories.items():
         if stream in observed:
             for batch in in_order(_portions(stream, history), is_ordered=history.is_ordered):

@@ -261,14 +261,13 @@ def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> It
 def _divided(
     batch: EventBatch, source: Source, changes: Sequence[int], cuts: Cuts
 ) -> Iterator[tuple[Source, EventBatch]]:
-    """Divide the events of a batch wherever tables change or the stream is cut. Yield each part with its source."""
     for number, between in _epochs(batch, changes):
         for epoch, events in _epochs(between, cuts.get(source.stream, ())):
             yield source._replace(changes=number, epoch=epoch), events
 
 
 def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, EventBatch]]:
-    """Divide the events at cuts. Yield each part with the number of cuts before it."""
+    """Divide the events after the arrival numbers ``cuts``. Yield each part with the number of cuts before it."""
     if not cuts or batch.arrivals is None:
         yield 0, batch
         return
@@ -279,7 +278,6 @@ def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, Event
 
 
 def _portions(batch: EventBatch, place: HistoryPlace, history: History, shards: int) -> Iterator[Dealt]:
-    """Yield a portion for each shard that has any of the events. Events are sent once for each key."""
     for route, path in {"": None, **history.routes}.items():
         keyed = batch if path is None else batch.keyed_by(path)
         for shard, events in keyed.split_by_shard(shards).items():
@@ -289,7 +287,6 @@ def _portions(batch: EventBatch, place: HistoryPlace, history: History, shards: 
 
 
 def _place(part: Part) -> HistoryPlace:
-    """Return the sort key of the facts of a part."""
     begin, _ = part.span or (0, 0)
     return HistoryPlace(shard=0, is_portion=False, source=Source(), first_us=0, file=part.file, begin=begin, row=0)
 

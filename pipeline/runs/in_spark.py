@@ -80,7 +80,6 @@ class _SparkWork:
         self._share_done = 0.0
 
     def run(self, action: Callable[[], _Answer]) -> _Answer:
-        """Run ``action`` in the thread and return its result. Raise ``BacktestFailed`` if Spark gave up."""
         group = f"backtest-{uuid.uuid4().hex}"
 
         def work() -> _Answer:
@@ -107,7 +106,6 @@ class _SparkWork:
                 self._report_progress(group)
 
     def _report_progress(self, group: str) -> None:
-        """Report the progress of the two stages: the first reads, the second matches."""
         tracker = self._context.statusTracker()
         infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         stages = sorted(stage for info in infos if info is not None for stage in info.stageIds)

@@ -43,7 +43,6 @@ def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[Event
 
 
 def _divided(portions: list[Portion], border_us: int) -> tuple[list[Portion], list[Portion]]:
-    """Divide portions into events before a time and all other events."""
     ready: list[Portion] = []
     later: list[Portion] = []
     for portion in portions:

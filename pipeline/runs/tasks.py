@@ -175,7 +175,6 @@ class ShardRows:
                     earlier.unlink(missing_ok=True)
 
     def _final(self, place: str) -> Path:
-        """Return the final path of a file."""
         folder = self.options.output
         assert folder is not None  # a file is open
         return folder / f"{place}-{self.shard:05d}.jsonl"

@@ -145,7 +145,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     server.xtrim(key, minid=floor, approximate=True, limit=surplus)
 
     def _drop_snapshots(self, shard: int, committed: str) -> str | None:
-        """Remove snapshots older than the newest committed one. Return the position of the newest committed one."""
+        """Remove the snapshots before the newest committed snapshot, and return the position of the latter."""
         index = SnapshotIndex(self._connection(), self._options.generation)
         floor = index.latest(shard, committed)
         if floor is not None:
@@ -202,7 +202,6 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
 
     def _check_reached(self, shard: int, position: str) -> None:
-        """Refuse a checkpoint that is ahead of the log or of the results, because matches would be missing."""
         last = last_position(self._connection(), self._keys[shard], position)
         if last != position:
             raise self._ahead(shard, position, f"the log has entries up to {last}")
@@ -220,7 +219,6 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _check_start(self, shard: int, start: str) -> None:
-        """Refuse to start at a resharding position whose snapshot is gone, because later entries may be trimmed."""
         if SnapshotIndex(self._connection(), self._options.generation).latest(shard, start) is None:
             raise LogDamaged(
                 f"shard {shard} of the event log is to be read from {start} on, where the log was divided into "
@@ -255,7 +253,6 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {str(shard): position.decode() for shard, position in enumerate(positions)}
 
     def _wait(self, start: Offset) -> bool:
-        """Wait up to ``wait_ms`` for an entry. Return whether one arrived."""
         if not self._options.wait_ms:
             return False
         afters: dict[Any, Any] = {key: start[str(shard)] for shard, key in enumerate(self._keys)}
@@ -301,6 +298,5 @@ def _up_to(written: str, start: str, end: str) -> str:
 
 
 def _earlier(end: Offset, target: Offset, start: Offset) -> Offset:
-    """Return the earlier of ``end`` and ``target`` for each shard. It is never before ``start``."""
     bounded = {shard: min(position, target[shard], key=position_order) for shard, position in end.items()}
     return {shard: max(position, start[shard], key=position_order) for shard, position in bounded.items()}

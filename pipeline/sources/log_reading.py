@@ -103,7 +103,6 @@ def unreachable(error: Exception) -> LogUnreachable:
 
 
 def _facts(server: redis.Redis, key: str) -> Any:
-    """Return Redis' description of a Redis stream (``XINFO STREAM``), or None if the stream does not exist."""
     try:
         with reaching():
             return server.xinfo_stream(key)

@@ -164,7 +164,6 @@ class ExecutorWatch:
 
 
 def _executors(context: SparkContext) -> list[str]:
-    """Return the machine of each executor."""
     try:
         java = context._jsc.sc()  # Spark's Python interface has no such call
         places = str(java.getExecutorMemoryStatus().keySet().mkString(" ")).split()
@@ -186,7 +185,6 @@ def _no_answer_from(master: str) -> ClusterUnready:
 
 
 def _check_python(context: SparkContext) -> None:
-    """Check that every machine has the required Python packages in the driver's versions."""
     needed = {name: version(name) for name in NEEDED}
 
     def look(_: Iterable[int]) -> Iterator[Report]:

@@ -31,10 +31,6 @@ def pack(folder: Path) -> Path:
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:
-    """Yield every file of the packages by its name in the archive.
-
-    Enclosing packages have an empty ``__init__.py``.
-    """
     outer = PACKAGES_PREFIX.split(".")[:-1]
     for depth in range(len(outer)):
         yield "/".join([*outer[: depth + 1], "__init__.py"]), b""

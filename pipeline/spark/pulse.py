@@ -54,8 +54,6 @@ class Pulse(StreamingQueryListener):
 
 
 class _Receiver(JStreamingQueryListener):
-    """Receives the events of a query from Spark, and passes them on as heartbeats and as reports of micro-batches."""
-
     def onQueryStarted(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         pass
 

@@ -163,10 +163,6 @@ def _master_of(options: SessionOptions) -> str:
 
 
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
-    """Return the environment of Spark's Python processes.
-
-    It names the folder of kernels, and forbids imports from the working folder.
-    """
     # house: allow environment: numba's own variable, set by builds and by hand, wins
     kernel_folder = os.environ.get("NUMBA_CACHE_DIR", "")
     if not kernel_folder and not is_local(options.master):

@@ -315,7 +315,6 @@ class KeyedHost(Host):
         self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
 
     def _ended(self, now_us: int) -> Output:
-        """End the traces that have exceeded the idle timeout, and return the output of all operators."""
         ended = None if self._traces is None else self._traces.pass_time(now_us)
         return NO_OUTPUT if ended is None else self._all(lambda operator: operator.process(ended))
 

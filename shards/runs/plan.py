@@ -245,7 +245,6 @@ class RoundPlan:
         return state, state.advance(_entries(records))
 
     def _silenced(self, number: int, variant: int, stream: str, record: ControlRecord) -> ControlRecord:
-        """Silence the operator that a control record starts, if the operator already ran in an earlier round."""
         repeated_stream = self.repeated(number, variant).get(stream)
         if (
             repeated_stream is None
@@ -334,7 +333,6 @@ class RoundPlan:
 
 
 def _with_heard(variant: Variant, stream: str, kind: str, name: str) -> set[tuple[str, str]]:
-    """Return kind and name of an operator, and of each operator of the stream whose results it reads."""
     heard = KINDS_BY_NAME[kind].hears  # empty: the kind reads no results
     return {(kind, name)} | {
         (heard, definition.name) for at, definition in variant.operators if (at, definition.kind) == (stream, heard)

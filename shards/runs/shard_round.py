@@ -154,14 +154,14 @@ class ShardRound:
         )
 
     def _changed(self, number: int) -> Iterator[RoundRows]:
-        """Apply changes of tables until ``number`` of them are applied. Earlier ones are not applied again."""
+        """Apply the changes of tables up to the first ``number``, except those already applied."""
         due = self._plan.changes[self._changes : number]
         self._changes = max(self._changes, number)
         for change in due:
             yield from self._compared((variant, state.say("", change)) for variant, state in enumerate(self._states))
 
     def _decided(self, stream: str, epoch: int) -> Iterator[RoundRows]:
-        """Apply the decisions at the first ``epoch`` cuts of a posted stream. Earlier ones are not applied again."""
+        """Apply the decisions at the first ``epoch`` cuts of a posted stream, except those already applied."""
         cuts = self._plan.cuts.get(stream, ())[self._epochs[stream] : epoch]
         self._epochs[stream] = max(epoch, self._epochs[stream])
         if cuts:
@@ -212,8 +212,6 @@ class ShardRound:
 
 
 class _VariantShard:
-    """Runs one variant in one shard of a round."""
-
     def __init__(self, plan: RoundPlan, number: int, variant: int, shard: int) -> None:
         self._variant = plan.variants[variant]
         self._ticked = partial(plan.ticked, number, variant)
@@ -279,7 +277,6 @@ class _VariantShard:
         return replace(block, found=block.found.take(np.array(fresh, np.int64))) if fresh else None
 
     def _hand_on(self, block: RowBlock) -> None:
-        """Store the derived events of a block, if a later round reads their stream."""
         if block.found.events is not None:
             into = block.found.subjects[0].as_py()
             if into in self._later:
@@ -289,7 +286,7 @@ class _VariantShard:
                 self.handed_on.setdefault(stream, []).append(EventBatch.from_events(events))
 
     def _listed(self, block: RowBlock) -> dict[str, list[Event]]:
-        """Return derived events by stream, for streams that only later rounds read. They keep their sources' keys."""
+        """Return by stream the derived events that keep their sources' keys and that only later rounds read."""
         by_stream: dict[str, list[Event]] = {}
         for body in map(orjson.loads, block.found.bodies.to_pylist()):
             stream = body["into"]

@@ -87,7 +87,6 @@ def typed_values(values: pa.Array) -> pa.Array | None:
 
 
 def _as_texts(values: pa.Array) -> pa.Array:
-    """Convert times to texts, as in JSON. Dates keep their form ``2026-01-31``."""
     if pa.types.is_date(values.type):
         return values.cast(pa.date32(), safe=False).cast(pa.string())
     times = floored(values).fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -107,6 +106,5 @@ def floored(times: pa.Array) -> pa.Array:
 
 
 def _is_beyond(values: pa.Array) -> bool:
-    """Return whether a column has whole numbers beyond signed 64 bits."""
     most = pc.max(values).as_py()
     return most is not None and most >= 2**63

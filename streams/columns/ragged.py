@@ -71,10 +71,7 @@ def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArra
 
 
 def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the indices of rows that are still tied with a neighbour.
-
-    ``is_open`` says for each row whether it equals the row before it so far.
-    """
+    """Return the rows still tied with a neighbour. ``is_open``: whether each row equals the row before it so far."""
     either = is_open.copy()
     either[:-1] |= is_open[1:]
     return np.flatnonzero(either)

@@ -112,10 +112,7 @@ def _is_done(exercises: Sequence[str]) -> bool:
 
 
 def _keeping() -> ModuleType:
-    """Import ``streams.kernels.keeping`` on first use.
-
-    It imports numba, which takes half a second, and many commands compile nothing.
-    """
+    """Import ``streams.kernels.keeping`` on first use, because numba takes half a second to import."""
     return import_module("streams.kernels.keeping")
 
 
@@ -165,5 +162,4 @@ def _log_failure(status: int, output: IO[bytes]) -> None:
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

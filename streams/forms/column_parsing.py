@@ -141,12 +141,10 @@ def _plain_keys(objects: _Objects, path: str) -> list[Any]:
 
 
 def _always_read(key: KeyForm) -> set[str]:
-    """Return the member that every object's key is read from. There is none if the key depends on the type."""
     return set() if isinstance(key, Mapping) else {key}
 
 
 def _at(objects: _Objects, path: str) -> list[Any]:
-    """Return the values at a dotted path. An object without a value there has ``MISSING``."""
     values: list[Any] = list(objects)
     for place, name in enumerate(path.split(".")):
         if place and set(map(type, values)) != {dict}:
@@ -179,10 +177,7 @@ def _attributes(value: object) -> Mapping[str, Any]:
 
 
 def _times_us(values: list[Any]) -> NDArray[np.int64]:
-    """Convert RFC 3339 texts, or integers since 1970, to microseconds.
-
-    Raises ``_Unusual`` for rare forms such as leap seconds.
-    """
+    """Convert RFC 3339 texts or integers to microseconds. Raises ``_Unusual`` for rare forms such as leap seconds."""
     kinds = set(map(type, values))
     if kinds == {int}:
         times_us = microseconds_of(np.array(values, np.int64))

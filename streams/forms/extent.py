@@ -59,15 +59,11 @@ def check_extent(value: object) -> None:
 
 
 def _integer(digits: str) -> int:
-    """Convert the digits of a JSON integer.
-
-    A number of more than 20 characters becomes 2**63, because Python refuses to convert a very long one.
-    """
+    """Convert the digits of a JSON integer. Very long ones, which Python refuses to convert, become 2**63."""
     return int(digits) if len(digits) <= _MOST_CHARACTERS else _MOST + 1
 
 
 def _far(value: object, path: str, depth: int) -> Iterator[str]:
-    """Yield the paths of integers beyond int64. The search goes down to ``depth``."""
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
         yield path
     if depth and isinstance(value, dict | list):

@@ -90,7 +90,6 @@ def _require_own(place: Path, forbidden: int) -> None:
 
 
 def _cache_folder() -> Path:
-    """Return the platform's cache folder of this user."""
     try:
         home = Path.home()
     except RuntimeError as error:

@@ -76,10 +76,7 @@ def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) ->
 
 
 def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
-    """Load the machine words of an array, but not its owner.
-
-    Each word is loaded separately, so that the compiler can drop unused ones.
-    """
+    """Load the machine words of an array but not its owner, one by one, so that unused words can be dropped."""
     array = _words.get_null_value(address.type.pointee)
     for place, name in enumerate(context.data_model_manager[kind]._fields):
         if name in ("meminfo", "parent"):

@@ -102,8 +102,6 @@ class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
 
 
 class _DraftApart(_Draft):
-    """The code of a routine that LLVM must not inline (``apart``)."""
-
     def add_ir_module(self, module: Any) -> None:
         for function in module.functions:
             if function.blocks:
@@ -133,10 +131,7 @@ class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
 
 
 class _Options(_compiler.Flags):  # type: ignore[misc]
-    """Compiler options that are compared fast, because numba compares options whenever it types a call.
-
-    The members that were set are compared first. All members are compared only if these differ.
-    """
+    """Compiler options that are compared fast, because numba compares options whenever it types a call."""
 
     def __eq__(self, other: Any) -> bool:
         is_known = isinstance(other, _compiler.Flags)

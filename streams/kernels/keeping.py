@@ -127,7 +127,6 @@ class _Code(CompileResultCacheImpl):
         self._py_file = ""
 
     def ensure_cache_path(self) -> None:
-        """Create the folder again if it was removed."""
         make_kept_folder(self._folder)
 
 
@@ -182,7 +181,6 @@ def _folder(sources: str) -> Path:
 
 
 def _made_folder(sources: str) -> Path:
-    """Create the folder of compiled kernels, and remove folders beside it that were not used for 30 days."""
     folder = _folder(sources)
     make_kept_folder(folder)
     note_use(folder)
@@ -213,7 +211,6 @@ def _source_digest(file: str) -> str:
 
 @cache
 def _say_not_kept(reason: str) -> None:
-    """Log that compiled kernels cannot be stored, once per process and reason."""
     logging.getLogger(__name__).warning(
         "compiled kernels cannot be kept, so each process compiles its own: %s; name a folder with NUMBA_CACHE_DIR",
         reason,

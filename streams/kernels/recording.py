@@ -60,14 +60,10 @@ def recorded(call: Callable[[], object]) -> list[NeededKernel]:
 
 @dataclass(slots=True)
 class _Calls:
-    """The kernels that Python has called. Each is listed once per combination of argument types."""
-
     seen: dict[tuple[Any, tuple[Any, ...]], None] = field(default_factory=dict)
     _depth: int = 0
 
     def interpreted(self, kernel: Any) -> Callable[..., Any]:
-        """Return the Python function that replaces a kernel while calls are recorded."""
-
         def run(*arguments: Any) -> Any:
             if not self._depth:
                 self.seen[kernel, tuple(kernel.typeof_pyval(argument) for argument in arguments)] = None

@@ -89,8 +89,6 @@ class ControlRecord(Body):
 
 @dataclass(frozen=True, slots=True)
 class _NamedRecord(ControlRecord):
-    """A control record that only names a stream or a pattern."""
-
     name: Name
 
 

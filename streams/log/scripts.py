@@ -50,7 +50,6 @@ class Script:
         return cast("list[str]", self._values(self.keys, values)), self._values(self.args, values)
 
     def _values(self, names: Sequence[str], inputs: Mapping[str, ScriptInput]) -> list[ScriptValue]:
-        """Return the values of the named parameters in their order. The items of a list follow one another."""
         values: list[ScriptValue] = []
         for name in names:
             is_list = name[-1] == "*"
@@ -87,7 +86,6 @@ def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
-    """Return the names that each kind of header line lists (``uses``, ``keys``, ``args``)."""
     header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}
     for line in takewhile(lambda line: line.startswith(_MARK), source.splitlines()):
         member, _, listed = line.removeprefix(_MARK).partition(":")
@@ -98,7 +96,7 @@ def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
 
 
 def _add_parts(package: str, beside: PurePosixPath, names: Sequence[str], parts: dict[str, str]) -> None:
-    """Add the texts of parts to ``parts``, by name. A part follows the parts that it uses."""
+    """Add the texts of parts to ``parts`` by name, each after the parts that it uses."""
     for name in names:
         try:
             text = _source(package, f"{beside}/{name}")

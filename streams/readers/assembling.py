@@ -115,14 +115,12 @@ class Assembly:
         self._missing[attribute] += 1
 
     def _note_missing(self) -> None:
-        """Report how many values of each attribute are treated as missing, because they could not be read."""
         for name, count in sorted(self._missing.items()):
             if self.options.on_notice is not None:
                 what = "value is" if count == 1 else "values are"
                 self.options.on_notice(f"{self._path}: {name}: {count:,} {what} not a number, and missing therefore")
 
     def _note_times(self) -> None:
-        """Report how many local times were ambiguous or nonexistent."""
         words = {"twice": "exist twice", "skipped": "do not exist"}
         for kind, count in sorted(self._notes.items()):
             if self.options.on_notice is not None:

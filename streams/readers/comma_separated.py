@@ -125,8 +125,6 @@ def read_header(names: list[str], path: Path, options: ReaderOptions, form: CsvF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Places:
-    """Names of the columns of an event's members."""
-
     ids: tuple[str, ...]
     type: str
     time: str
@@ -150,7 +148,6 @@ def _key_columns(key: KeyForm, index: Mapping[str, int]) -> KeyForm:
 
 
 def _key_options(key: KeyForm) -> dict[str, str]:
-    """Return the columns of the key by the command-line option that names each, such as ``--key``."""
     return {f"--key {name}=": place for name, place in key.items()} if isinstance(key, Mapping) else {"--key": key}
 
 

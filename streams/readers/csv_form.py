@@ -147,14 +147,12 @@ class _Column:
 
     @property
     def kind(self) -> ColumnType | None:
-        """The type of the column, or None for text."""
         if not self.filled or not self.forms:
             return None
         return "boolean" if self.forms <= {"0", "1", "2"} else "number"
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the column is read as text although most cells look like numbers or booleans."""
         return self.kind is None and 2 * self.numeric > self.filled
 
 
@@ -179,7 +177,6 @@ def _boolean(text: str) -> bool | None:
 
 
 def _number(text: str, *, has_comma: bool) -> int | float | None:
-    """Return the value of a number. ``has_comma`` says whether it may have a decimal comma."""
     if not _LOOSE.fullmatch(text) or ("," in text and not has_comma):
         return None
     written = text.replace(",", ".")
@@ -190,10 +187,7 @@ def _number(text: str, *, has_comma: bool) -> int | float | None:
 
 
 def _delimited(header: str, path: Path, options: ReaderOptions, required: Collection[str]) -> CsvForm:
-    """Return the delimiter of a header. The options or a mark (``sep=``) may name it.
-
-    Otherwise it is the one that finds most required columns.
-    """
+    """Return the delimiter that the options or a mark (``sep=``) name, or that finds most required columns."""
     mark = re.fullmatch(r'"?sep=(.)"?\s*', header)
     if mark is not None or options.delimiter is not None:
         delimiter = options.delimiter or (mark[1] if mark else ",")
@@ -232,7 +226,6 @@ def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Col
 
 
 def _dated(path: Path, options: ReaderOptions, orders: set[str]) -> ReaderOptions:
-    """Return the options with the order of day and month, if the dates of the file show the order."""
     if options.clock.format is not None or len(orders) != 1:
         return options
     (order,) = orders

@@ -126,7 +126,6 @@ def _of_table(
 
 
 def _kind(path: Path) -> str:
-    """Return the name of a file's kind, a key of ``_READERS`` or ``_TABLES``."""
     suffix = path.suffix.lower()
     if suffix in _TABLES:
         return suffix

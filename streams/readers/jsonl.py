@@ -118,7 +118,6 @@ def declaration_of(options: ReaderOptions) -> StreamDeclaration:
 
 
 def _attributes(line: Mapping[str, Any], declaration: StreamDeclaration) -> dict[str, Any]:
-    """Return the attributes of a line: members of ``data``, and members other than id, type and time."""
     mapping = declaration.mapping
     ids = {mapping.id} if isinstance(mapping.id, str) else set()
     mapped = ids | {mapping.type, mapping.time} | ({"key"} & set(places_of(declaration.key)))

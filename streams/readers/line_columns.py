@@ -110,7 +110,6 @@ class _ChunkReader:
         return EventBatch.joined([usual, EventBatch.from_events(list(odd.values()))]).take(np.argsort(order))
 
     def _lines(self, text: NDArray[np.uint8]) -> kernel.Lines:
-        """Return the spans of the members of every line. The key is the value at the path for the line's type."""
         count, inside = int(np.count_nonzero(text == kernel.NEWLINE)), np.empty(kernel.DEEPEST, np.bool_)
         readings = {path: _room_for(count) for path in self.forms}
         for path, lines in readings.items():
@@ -185,7 +184,6 @@ def _code(name: bytes) -> int:
 
 
 def _whole_lines(stream: io.BufferedReader, size: int) -> Iterator[bytes]:
-    """Yield the file in chunks, each of which ends with a line feed."""
     rest = b""
     while block := stream.read(size):
         border = block.rfind(b"\n") + 1
@@ -227,7 +225,6 @@ def _batch(text: NDArray[np.uint8], lines: kernel.Lines, rows: NDArray[np.intp])
 
 
 def _pieces(text: NDArray[np.uint8], spans: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """Return the texts between the given spans as an Arrow array."""
     offsets = np.zeros(len(spans) + 1, np.int32)
     np.cumsum(spans[:, 1] - spans[:, 0], out=offsets[1:])
     room = np.empty(int(offsets[-1]), np.uint8)

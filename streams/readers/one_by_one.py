@@ -91,7 +91,6 @@ def iterate_batches(
 
 
 def _layout(declaration: StreamDeclaration) -> RowLayout:
-    """Return the layout of rows for a stream. Columns that the stream reads outside ``data`` are at the top."""
     usual = RowLayout()
     mapping = declaration.mapping
     if mapping.data != "data":

@@ -61,14 +61,11 @@ def encoding_of(name: str) -> str:
 
 
 def _marked_encoding(content: io.BufferedReader, options: ReaderOptions) -> str | None:
-    """Return the encoding that a byte order mark names. Return None for UTF-8 or without a mark."""
     first = b"" if options.span is not None else content.peek(2)[:2]
     return "utf-16" if first in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
 
 
 class _ProgressReader(io.RawIOBase):
-    """Passes through the bytes of a file or of a span, and reports the share that has been read."""
-
     def __init__(self, raw: io.FileIO, span: tuple[int, int] | None, progress: Progress | None) -> None:
         begin, end = span or (0, os.fstat(raw.fileno()).st_size)
         raw.seek(begin)
@@ -123,8 +120,6 @@ class _Transcoded(io.RawIOBase):
 
 
 class _BoundedReader(io.RawIOBase):
-    """Raises an error if more bytes than a limit are read, and names the file in every error."""
-
     def __init__(self, source: io.BufferedIOBase, path: Path, max_bytes: int) -> None:
         self._source = source
         self._path = path

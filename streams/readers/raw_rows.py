@@ -109,7 +109,6 @@ def _cell(name: str, text: str, layout: RowLayout, form: CsvForm) -> str | int |
 
 
 def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> dict[str, Any]:
-    """Arrange the cells of a row in a JSON object, as its layout says."""
     if isinstance(layout.id, str) and layout.id not in cells:
         cells = {layout.id: made_up_id, **cells}
     if layout.top is None:
@@ -195,7 +194,6 @@ def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options
 
 
 def _xes_faults(traces: Iterator[Trace], assembly: Assembly, events: list[tuple[str, Event]]) -> Iterator[RawRow]:
-    """Yield the faulty rows, and add valid events to ``events``."""
     for trace in traces:
         case = trace.attributes.get(CASE_NAME, ("", ""))[1]
         if not case:

@@ -40,7 +40,6 @@ def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int
 
 
 def _has_id(stream: io.BufferedReader, options: ReaderOptions) -> bool:
-    """Return whether the first line has the id of its event, so that no line has to be numbered."""
     stream.seek(0)
     try:
         line = decode_json(stream.readline().removeprefix(BYTE_ORDER_MARK))

@@ -73,7 +73,6 @@ class _TableReader:
     attributes: Collection[str] | None
 
     def batch(self) -> EventBatch:
-        """Return the events in their final order."""
         types, keys = self._types, self._keys()
         hashes = column_of(np.array([key_hash(key) for key in keys.dictionary.to_pylist()], np.uint64))
         members, typed = self._attributes()
@@ -93,7 +92,6 @@ class _TableReader:
         return batch.take(np.argsort(times_us, kind="stable"))
 
     def _distinct(self, batch: EventBatch) -> EventBatch:
-        """Return the batch without events whose id an earlier event has."""
         if self.options.duplicates == "keep" or not self._id_names:
             return batch
         _, repeated = slots_of(shown_texts(batch.columns.column("id")))
@@ -107,7 +105,6 @@ class _TableReader:
 
     @cached_property
     def _inner(self) -> Mapping[str, pa.Array]:
-        """The members of a column ``data`` of structs."""
         if _DATA not in self.table.schema.names or not pa.types.is_struct(self.table.schema.field(_DATA).type):
             return {}
         column = _whole(self.table.column(_DATA))
@@ -126,10 +123,7 @@ class _TableReader:
         return self.options.columns.time or "time"
 
     def _column(self, name: str, what: str) -> pa.Array:
-        """Return the column with a name, or the values at a path inside structs.
-
-        ``what`` names the member in errors.
-        """
+        """Return the column with a name, or the values at a path inside structs. Errors name the member ``what``."""
         names = self.table.schema.names
         if name in names:
             return _whole(self.table.column(name))
@@ -201,7 +195,6 @@ class _TableReader:
         return members, typed
 
     def _selected(self) -> Iterator[tuple[str, pa.Array]]:
-        """Yield the columns that are attributes and are needed."""
         ids = self._id_names if len(self._id_names) == 1 else ()
         members = {*ids, self._type_name, self._time_name} | ({"key"} & set(places_of(self.options.key or "key")))
         selection = self.options.columns.attributes
@@ -215,7 +208,6 @@ class _TableReader:
 
 
 def _leaves(path: Path, column: pa.Array) -> Iterator[tuple[Path, pa.Array]]:
-    """Yield the typed columns inside a column of structs. Each has its path."""
     if not pa.types.is_struct(column.type):
         return
     for field in column.type:
@@ -225,7 +217,6 @@ def _leaves(path: Path, column: pa.Array) -> Iterator[tuple[Path, pa.Array]]:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece."""
     if column.num_chunks == 1:
         return column.chunk(0)
     combined = column.combine_chunks() if column.num_chunks else pa.nulls(0, column.type)
@@ -235,7 +226,6 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
-    """Convert texts or whole numbers to texts. A dictionary of texts is returned unchanged."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         if pa.types.is_string(kind.value_type):
@@ -254,7 +244,6 @@ def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
 
 
 def _filled(texts: pa.Array, name: str, what: str) -> pa.Array:
-    """Check that no text is null or empty."""
     decoded = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
     if texts.null_count or decoded.null_count or pc.any(pc.equal(pc.binary_length(decoded), 0)).as_py():
         is_bad = pc.fill_null(pc.equal(pc.binary_length(_decoded(texts)), 0), fill_value=True)
@@ -264,7 +253,6 @@ def _filled(texts: pa.Array, name: str, what: str) -> pa.Array:
 
 
 def _faulty(is_bad: pa.Array, name: str, what: str) -> EventRejected:
-    """Return the error about rows that lack a value."""
     rows = np.flatnonzero(is_bad.to_numpy(zero_copy_only=False))
     more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
     return EventRejected(
@@ -326,7 +314,6 @@ def _moments(column: pa.Array, clock: TimeForm) -> NDArray[np.int64]:
 
 
 def _each_time(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64]:
-    """Read times one by one, but each distinct value only once."""
     form = clock if clock.zone is not None else replace(clock, zone="UTC")
     distinct = column.dictionary_encode()
     times_us = []

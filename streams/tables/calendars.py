@@ -169,7 +169,6 @@ def _members(document: Any, name: str) -> Mapping[str, Any]:
 
 
 def _weekly(members: Mapping[str, Any]) -> list[Minutes]:
-    """Read the hours of the weekdays. The name of a member is a weekday, or a range such as ``mon-fri``."""
     hours: list[Minutes | None] = [None] * 7
     for name, written in members.items():
         first, sign, last = name.strip().lower().partition("-")
@@ -184,7 +183,6 @@ def _weekly(members: Mapping[str, Any]) -> list[Minutes]:
 
 
 def _minutes(written: Any, member: str) -> Minutes:
-    """Read hours such as ``09:00-12:00, 13:00-17:00``. ``closed`` means no hours."""
     if written == "closed":
         return ()
     parts = written.split(",") if isinstance(written, str) else []

@@ -203,16 +203,12 @@ def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None
 
 
 def _version_numbers(versions: Sequence[OpenTable], times_us: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the index of the version that is valid at each time."""
     begins = np.array([version.version.since_us for version in versions[1:]], np.int64)
     return np.searchsorted(begins, times_us, side="right")
 
 
 def _values(table: MappedTable, rows: NDArray[np.int64], column: str | None, keys: pa.Array) -> pa.Array:
-    """Return the values of rows. The value of row -1 is null.
-
-    Without ``column``, return whether each row exists, or null for a null key.
-    """
+    """Return the values of rows, null for row -1. Without ``column``: whether each row exists, null for a null key."""
     if column is None:
         return pc.if_else(keys.is_null(), pa.scalar(None, pa.bool_()), column_of(rows >= 0))
     return table.column(column).take(pa.array(rows, mask=rows < 0))

@@ -50,7 +50,6 @@ def days_of(text: str, first: date, last: date) -> Iterator[date]:
 
 
 def _unfolded(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines with their numbers. A line that begins with a blank continues the previous line."""
     whole, begun = "", 1
     for number, line in enumerate(_LINE_BREAK.split(text), start=1):
         if line[:1] in (" ", "\t"):
@@ -77,7 +76,7 @@ def _days_of_event(event: dict[str, str], number: int, first: date, last: date) 
 
 
 def _length(event: dict[str, str], begin: date, number: int) -> int:
-    """Return how many days an event lasts. The end that it states is the day after its last day."""
+    """Return how many days an event lasts. ``DTEND`` is the day after its last day."""
     length = 1
     if "DTEND" in event:
         length = (_date(event["DTEND"], number) - begin).days or 1
@@ -92,7 +91,6 @@ def _length(event: dict[str, str], begin: date, number: int) -> int:
 
 
 def _starts(rule: str | None, begin: date, number: int, last: date) -> Iterator[date]:
-    """Yield the first day of an event, and of its yearly repetitions up to ``last``."""
     if rule is None:
         yield begin
         return

@@ -118,7 +118,6 @@ def slots_of(keys: pa.Array) -> tuple[NDArray[np.uint32], int]:
 
 
 def _with_plain_nulls(column: pa.Array) -> pa.Array:
-    """Return a column with zeros or empty texts under its nulls."""
     if not column.null_count:
         return column
     plain = column.fill_null("" if pa.types.is_string(column.type) else pa.scalar(0).cast(column.type))
@@ -131,10 +130,7 @@ def _has_own_texts(form: TableForm) -> bool:
 
 
 def _bytes_and_borders(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Return the bytes of a column of texts, and their offsets from 0.
-
-    Both are read-only, for one signature in numba.
-    """
+    """Return the bytes and the offsets of texts, from 0. Both are read-only, for one signature in numba."""
     borders = borders_of(texts)
     borders = borders if borders[0] == 0 else borders - borders[0]
     data = np.frombuffer(bytes_of(texts), np.uint8)

@@ -66,7 +66,6 @@ def csv_portions(path: Path, declaration: TableWish) -> Portions:
 
 
 def _csv_rows(path: Path, declaration: TableWish, names: Sequence[str]) -> Portions:
-    """Yield the rows of a CSV file after its first line."""
     from pyarrow import csv as arrow_csv  # noqa: PLC0415 - needed for tables only
 
     form: TableForm | None = None
@@ -154,7 +153,6 @@ class _Unplaced(Exception):
 
 @contextmanager
 def _lines(unit: str, first: int) -> Iterator[None]:
-    """Give faults that the ``with`` block raises their place in the file."""
     try:
         yield
     except _Unplaced as fault:
@@ -162,7 +160,6 @@ def _lines(unit: str, first: int) -> Iterator[None]:
 
 
 def _placed(name: str, convert: Any, values: Any, kind: ValueType) -> pa.Array:
-    """Convert a column. Raises ``_Unplaced`` with the name of the column if a value does not fit."""
     try:
         return convert(values, kind)
     except Unfit as fault:
@@ -172,7 +169,6 @@ def _placed(name: str, convert: Any, values: Any, kind: ValueType) -> pa.Array:
 
 
 def _header(path: Path) -> tuple[list[str], bool]:
-    """Return the names of the columns, and whether the file ends after them."""
     with path.open("rb") as file:
         line = file.readline(_MOST_LINE)
         is_alone = not file.read(1)
@@ -188,7 +184,6 @@ def _header(path: Path) -> tuple[list[str], bool]:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Yield whole lines of a file, a few megabytes at a time."""
     rest = b""
     with path.open("rb") as file:
         while part := file.read(_BLOCK_BYTES):
@@ -235,10 +230,7 @@ def _slow_columns(objects: Sequence[dict[str, Any]], form: TableForm) -> list[pa
 
 
 def _fast_columns(block: bytes, lines: int, form: TableForm) -> list[pa.Array] | None:
-    """Return the columns of a block of plain lines. None means that a line may be faulty.
-
-    Lines are then read singly.
-    """
+    """Return the columns of a block of plain lines, or None if a line may be faulty and lines must be read singly."""
     from pyarrow import json as arrow_json  # noqa: PLC0415 - needed for tables only
 
     kinds = {name: pa.string() if kind == "time" else VALUE_TYPES[kind] for name, kind in form.columns.items()}
@@ -266,7 +258,6 @@ def _is_finite(column: pa.Array) -> bool:
 
 
 def _unreadable(what: str, error: Exception) -> TableRefused:
-    """Return the error about bytes that do not have the format."""
     reason = str(error).partition("\n")[0].removeprefix("CSV parse error: ")
     if (row_match := _ROW.match(reason)) is not None:
         return refused_at("line", int(row_match[1]), reason.partition(": ")[2])

@@ -121,7 +121,6 @@ def read_row(
 
 
 def _value(name: str, value: Any, form: TableForm) -> pa.Array:
-    """Convert one value to the type of its column. Texts are accepted for columns of the key."""
     kind, is_key = form.columns[name], name in form.key
     try:
         if is_key and isinstance(value, str):
@@ -132,7 +131,6 @@ def _value(name: str, value: Any, form: TableForm) -> pa.Array:
 
 
 def _write_parts(path: Path, kind: TableFormat, declaration: TableWish, limits: TableLimits, parts: Path) -> TableForm:
-    """Write the rows as Arrow batches, one after another, and return their form."""
     portions = _READERS[kind](path, declaration)
     portion = next(portions, None)
     if portion is None:
@@ -174,7 +172,6 @@ def _require_keys(form: TableForm, keys: pa.Array, portion: Portion) -> None:
 
 
 def _repeats(draft: Path, form: TableForm, row: int, place: tuple[str, int]) -> TableRefused:
-    """Return the error about a row whose key an earlier row has. It names the line of the row."""
     unit, first = place
     with pa.memory_map(str(draft)) as source, pa.ipc.open_file(source) as reader:
         keys = keys_in(form, reader.get_batch(0))

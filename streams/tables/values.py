@@ -144,7 +144,6 @@ def _from_text(text: str, kind: ValueType) -> Any:
 
 
 def _fitted(value: Any, kind: ValueType, *, takes_numbers: bool) -> Any:
-    """Return the value as its column stores it, or None if it does not fit."""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     if isinstance(value, float) and value.is_integer() and kind == "integer":
         value, is_integer = int(value), True

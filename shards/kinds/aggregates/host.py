@@ -204,7 +204,6 @@ class RunningAggregate(Operator):
         return QuestionIndex(held_window(self._body)) if self._body.ask else None
 
     def _hold(self, events: EventColumns) -> None:
-        """Add events to the index that answers questions. While the aggregate is suspended, the index is empty."""
         if self._index is None:
             return
         if self._run.is_suspended:

@@ -64,20 +64,13 @@ class AggregateInput(Operator):
         return MovedEvents(self.definition.body["into"], events) if len(events) else NO_OUTPUT
 
     def _moved(self, batch: EventBatch) -> EventBatch:
-        """Re-key the events that satisfy ``where``.
-
-        An event that belongs to several groups is repeated for each group.
-        """
         events = self._reader.columns(batch, self.declaration)
         groups_of = [*self._groups_of(events)]
         numbers = np.repeat(np.arange(len(events)), [*map(len, groups_of)])
         return moved_events(events.at(numbers), [group for groups in groups_of for group in groups], self._body)
 
     def _groups_of(self, events: EventColumns) -> Iterator[Sequence[tuple[Scalar, ...]]]:
-        """Yield the groups of each event.
-
-        A retraction has the groups of the retracted event, if these are still known.
-        """
+        """Yield the groups of each event. A retraction has the groups of the retracted event, if still known."""
         ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
         groups = events.groups_at(np.arange(len(events)))
         for row, (op, time_us, group) in enumerate(zip(ops, events.times_us.tolist(), groups, strict=True)):

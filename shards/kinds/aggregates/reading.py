@@ -144,14 +144,10 @@ class EventReader:
         )
 
     def _counts_distinct_in_questions(self, value: AggregateValue) -> bool:
-        """Return whether a question may ask for ``distinct`` of a value's argument."""
         return bool(self.body.ask) and value.function == "count"
 
     def _hash(self, group: Sequence[Scalar]) -> int:
-        """Hash a group.
-
-        Only hashes of texts are cached: a cache treats 1 and 1.0 as equal, but their hashes may differ.
-        """
+        """Hash a group. Only texts are cached: a cache treats 1 and 1.0 as equal, but their hashes may differ."""
         known = self._hashes.get(group)
         if known is None:
             known = group_hash(group)
@@ -264,7 +260,6 @@ def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body:
 def _forms(
     events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the attributes of each re-keyed event."""
     size = len(events)
     arguments = dict(zip(body.arguments, [column.to_list() for column in events.arguments], strict=True))
     values = tuples_of([arguments.get(value.argument, [True] * size) for value in body.values], size)
@@ -342,10 +337,7 @@ def are_revocable(batch: EventBatch) -> bool:
 
 
 def _key_text(group: Sequence[Scalar]) -> str:
-    """Return the key of a group.
-
-    It is the only value of the group if this can be a key, otherwise the group as text.
-    """
+    """Return the only value of a group if it can be a key, and otherwise the group as text."""
     own = key_of(group[0]) if len(group) == 1 else None
     return group_text(group) if own is None else own
 
@@ -360,12 +352,10 @@ def _parsed(text: str, field: str) -> EventExpression:
 
 
 def _quoted(name: str) -> str:
-    """Quote an attribute path for the condition language."""
     return name if name in ("key", "type") else ".".join(f"`{part}`" for part in name.split("."))
 
 
 def _ops(batch: EventBatch, declaration: StreamDeclaration, *, is_revocable: bool) -> NDArray[np.uint8]:
-    """Return flags for each row of a batch. They say whether it counts, retracts an event, or ends a transaction."""
     ops = []
     for name in batch.type_names:
         if is_revocable and name.endswith(RETRACTED):
@@ -376,13 +366,12 @@ def _ops(batch: EventBatch, declaration: StreamDeclaration, *, is_revocable: boo
 
 
 def _retracted(batch: EventBatch, ops: NDArray[np.uint8]) -> list[str]:
-    """Return for each row the id of the event that it retracts. The id is empty if the row is no retraction."""
+    """Return for each row the id of the event that the row retracts, or an empty text."""
     rows = zip(ops.tolist(), batch.columns.column("data").to_pylist(), strict=True)
     return [str(orjson.loads(data).get("retracts", "")) if op == RETRACTS else "" for op, data in rows]
 
 
 def _source_events(batch: EventBatch) -> list[dict[str, Any]]:
-    """Return the events of a batch as plain objects, as derived events list their source events."""
     ids, data = (batch.columns.column(name).to_pylist() for name in ("id", "data"))
     names = [batch.type_names[code] for code in batch.type_codes.tolist()]
     columns = zip(ids, names, batch.time_us.tolist(), data, strict=True)

@@ -85,7 +85,6 @@ def require_groups(body: AggregateBody, tables: Tables) -> None:
 
 
 def _require_windows(body: AggregateBody, groups: TableGroups, name: str) -> None:
-    """Refuse rows whose window length is not a duration, and tables with too many different window lengths."""
     every = groups.every if body.window.column else ()
     if len(lengths := {duration for *_, duration in every}) > _MOST_WINDOWS:
         raise TooManyRows(

@@ -207,10 +207,7 @@ class JoinHost(KeyedHost):
 
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
-    """Return the suspension of a join that cannot continue.
-
-    Either its rows on disk are missing, or it would retain more rows than it may.
-    """
+    """Return the suspension of a join whose rows on disk are missing, or which would retain more rows than it may."""
     why = f"because rows that it had on disk are missing: {reason}, and no older snapshot can restore them"
     if run.is_suspended:
         why = f"as {reason}. With 'spill: true' in its memory it would hold the others on disk"
@@ -218,12 +215,10 @@ def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
 
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
-    """Return the dead letter of an event that arrived after its key was finished."""
     return _dead_letter(run, broken, origin, KeyFinished(f"{_words_of(broken)} joined nothing: {_why(run, broken)}"))
 
 
 def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
-    """Return the dead letter of a retraction whose event the join has never held or no longer holds."""
     error = RetractionLate(
         f"{_words_of(late)} had no effect: the join {run.name!r} does not hold, or no longer holds, the event "
         f"{late.event.data.get('retracts')!r} of the input {late.alias!r}: it has left its window of time, or, without "
@@ -233,7 +228,6 @@ def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
 
 
 def _cut(run: JoinRun, cut: Broken, origin: Origin) -> Result:
-    """Return the dead letter about results that are missing because an event led to more results than the limit."""
     most = run.body.results.per_event
     error = ResultLimitReached(
         f"at {_words_of(cut)} of the key {cut.event.key!r} there were more than {most:,} results of the join "
@@ -247,13 +241,11 @@ def _dead_letter(run: JoinRun, broken: Broken, origin: Origin, error: ShardError
 
 
 def _suspension(run: JoinRun, broken: Broken, stream: str, origin: Origin) -> Result:
-    """Return the suspension of a join with ``late: fail`` that met an event of a finished key."""
     why = f"by late: fail: {_words_of(broken)} came, but {_why(run, broken)}"
     return _suspended(run, stream, origin, why, _about(run, broken))
 
 
 def _excess(run: JoinRun, newest: Broken, stream: str, origin: Origin) -> Result:
-    """Return the suspension of a join that produced too many results."""
     limits = run.body.results
     tried = "" if run.body.where is None else " (ten combinations that 'where' drops count as one)"
     why = (
@@ -275,7 +267,7 @@ def _about(run: JoinRun, broken: Broken) -> dict[str, str]:
 
 
 def _suspended(run: JoinRun, stream: str, origin: Origin, why: str, about: Mapping[str, str]) -> Result:
-    """Return the suspension of a join. Its id is equal in all shards, so several shards report one suspension."""
+    """Return the suspension of a join. All shards give it the same id, so that it is reported once."""
     identity = row_id(JOIN_SUSPENSION, stream, run.name, run.version)
     body = {
         "type": JOIN_SUSPENSION.delivered_as,
@@ -310,5 +302,4 @@ def _why(run: JoinRun, broken: Broken) -> str:
 
 
 def _source(run: JoinRun, broken: Broken) -> str:
-    """Return the stream of the event that a dead letter or a suspension of the join names."""
     return next(join_input.stream for join_input in run.body.inputs if join_input.alias == broken.alias)

@@ -299,18 +299,16 @@ class JoinInputHost(Host):
 
     @property
     def _ends_with_traces(self) -> bool:
-        """Whether an input finishes a key when the trace of the key ends."""
         return any(body["ends"] and body["path"] is None for _, body in self.running.values())
 
     @property
     def _by_constraints(self) -> dict[str, tuple[str, ...]]:
-        """The event types of each input that constraints finish (``closed_by: workflow``), by the input's name."""
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
-        """Return the rows that finish inputs, by input. ``now_us`` is the newest event time at each row.
+        """Return by input the rows after which constraints allow no more events of the input in the row's trace.
 
-        After such a row, constraints allow no more events of the input in the row's trace.
+        ``now_us`` is the newest event time at each row.
         """
         finished_rows: dict[str, list[int]] = {}
         if self.ruled_out is None:
@@ -425,7 +423,7 @@ def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> n
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
-    """Return whether a type retracts events of the input. A type among the input's own does not."""
+    """Return whether events of a type retract events of the input. Types that the input itself lists never do."""
     retracted = event_type.removesuffix(RETRACTED)
     if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
         return False
@@ -433,7 +431,6 @@ def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
 
 
 def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Array:
-    """Return a copy of a column of strings or binary values, with the value ``by`` where ``is_other`` is true."""
     return pc.if_else(column_of(is_other), pieces_of([by], pieces.type)[0], pieces)
 
 
@@ -473,7 +470,6 @@ def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
 
 
 def _with_keys(batch: EventBatch, rows: NDArray[np.intp], keys: Sequence[str]) -> EventBatch:
-    """Return selected rows of a batch with new keys. The rows keep their arrival numbers."""
     columns = batch.columns.take(column_of(rows))
     keyed = EventBatch.of_columns(
         columns.column("id"), columns.column("type"), batch.time_us[rows], texts_of(keys), columns.column("data")
@@ -482,7 +478,6 @@ def _with_keys(batch: EventBatch, rows: NDArray[np.intp], keys: Sequence[str]) -
 
 
 def _own_key(alias: str, event_id: str) -> str:
-    """Return the key that an event without a usable key gets."""
     return f"no key: {alias} {event_id}"
 
 

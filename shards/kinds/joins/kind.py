@@ -254,6 +254,5 @@ def _body(document: Mapping[str, Any]) -> JoinBody:
 
 @cache
 def _schema() -> Mapping[str, Any]:
-    """Read the JSON schema of a join's document; ``joins.read_join`` checks what the schema cannot express."""
     schema: Mapping[str, Any] = orjson.loads(files("shards.kinds.joins").joinpath("document.schema.json").read_bytes())
     return schema

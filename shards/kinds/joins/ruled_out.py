@@ -30,8 +30,6 @@ class _Trace:
 
 
 class _Version:
-    """One version of a stream's constraints, with the states and transitions of its monitor."""
-
     def __init__(self, name: str, document: Any, ties: Ties, states: Sequence[MonitorState] = ()) -> None:
         self.name, self.document = name, document
         self.rules: Rules = rules_of(document, ties)
@@ -43,17 +41,13 @@ class _Version:
         self._answers: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     def moved(self, state: int, event_type: str) -> int:
-        """Return the index of the monitor state after an event.
-
-        ``_RELEASED`` means the trace is not monitored any more.
-        """
+        """Return the index of the next monitor state, or ``_RELEASED`` if the trace is not monitored any more."""
         number = self._moves.get((state, event_type))
         if number is None:
             number = self._moves[state, event_type] = self._move(state, event_type)
         return number
 
     def can_come(self, state: int, types: tuple[str, ...]) -> bool:
-        """Return whether an event of these types can occur after a monitor state. Empty ``types`` mean all types."""
         answer = self._answers.get((state, types))
         if answer is None:
             atom = Atom(types or (ANY_TYPE,), "x")
@@ -120,10 +114,7 @@ class RuledOut:
                 yield name
 
     def _new(self, key: str, time_us: int) -> _Trace:
-        """Create a trace that the newest constraints follow.
-
-        The trace is not monitored if it was already open when the inputs started, or if the constraints cannot be used.
-        """
+        """Create a trace, unmonitored if it was open when the inputs started or the constraints cannot be used."""
         newest = max(self._versions, default=0)
         is_known = bool(self._versions) and self._versions[newest].is_usable
         if self._begun and (hashed := key_hash(key)) in self._begun:

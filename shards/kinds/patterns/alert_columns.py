@@ -118,7 +118,7 @@ def _ids(
 
 
 def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
-    """Return the parts of a text that has a comma and the row of FOR EACH ROW. Without rows there are no parts."""
+    """Return a comma and the row of FOR EACH ROW as parts of a text, or no parts if there are no rows."""
     return () if rows is None else (",", rows)
 
 
@@ -133,7 +133,6 @@ def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Arra
 
 
 def _steps(pattern: RunningPattern) -> list[str]:
-    """Return the step of each alias of a pattern in words, as JSON text."""
     steps = steps_of(pattern)
     return [json_text(steps[alias])[1:-1] for alias in pattern.automaton.aliases]
 

@@ -127,7 +127,6 @@ class DerivedEvents:
         )
 
     def _corrections(self, lane: LaneOutput) -> Iterator[_LaneEvents]:
-        """Yield corrections of matches of patterns with INTO, as retractions of the derived events."""
         patterns = list(lane.patterns)
         is_derived = np.array(
             [running_pattern.query.pattern.into is not None for running_pattern in patterns], np.bool_
@@ -201,10 +200,7 @@ class _Events:
     def of(
         cls, parts: Sequence[_LaneEvents], arrivals: NDArray[np.int64] | None, passed_us: NDArray[np.int64]
     ) -> _Events:
-        """Join the events of all per-key matchers.
-
-        ``passed_us`` is the event time reached at each event of the batch.
-        """
+        """Join the events of all matchers. ``passed_us`` is the event time reached at each event of the batch."""
         firsts = np.cumsum([0, *(len(part.patterns) for part in parts)])
         patterns = [pattern for part in parts for pattern in part.patterns]
         intos = [into for part in parts for into in part.intos]
@@ -247,11 +243,7 @@ class _Events:
         return replace(self, **columns, arrivals=None if self.arrivals is None else self.arrivals[rows])
 
     def batches(self, *, is_rekeyed: bool) -> Iterator[tuple[str, EventBatch]]:
-        """Yield the valid events by derived stream.
-
-        If ``is_rekeyed`` is true, these are the events with keys of their own. Otherwise they have the keys of their
-        traces.
-        """
+        """Yield by derived stream the valid events that have (``is_rekeyed``) or do not have keys of their own."""
         streams = [into.stream if (into.key is not None) is is_rekeyed else None for into in self.intos]
         for stream in dict.fromkeys(name for name in streams if name is not None):
             is_in_stream = np.array([name == stream for name in streams])
@@ -265,7 +257,6 @@ class _Events:
         return _type_names(tuple(type_names)).take(column_of(self.pattern + len(type_names) * self.is_retraction))
 
     def rows(self, stream: str) -> Iterator[ResultRows]:
-        """Yield a result row for each event."""
         part = self.chosen(self.is_good)
         if not len(part.pattern):
             return
@@ -291,7 +282,7 @@ class _Events:
         yield ResultRows.about(DERIVED, part.ids, bodies, about, part.pattern)
 
     def _singles(self, stream: str) -> list[tuple[str, Mapping[str, Any]]]:
-        """Make ids and JSON objects of the rows one at a time. For few rows, this is faster than by columns."""
+        """Make ids and JSON objects row by row, which for few rows is faster than by columns."""
         columns = (column.to_pylist() for column in (self.ids, self.types(), self.keys, self.data, self.sources))
         rows: list[tuple[str, Mapping[str, Any]]] = []
         for number, time_us, *texts in zip(self.pattern.tolist(), self.times_us.tolist(), *columns, strict=True):
@@ -313,7 +304,6 @@ class _Events:
         return rows
 
     def dead_letters(self, stream: str, origin: Origin) -> Iterator[Single]:
-        """Yield a dead letter for each match that cannot become an event. Its retraction has no dead letter."""
         is_bad = ~self.is_good & ~self.is_retraction
         if not is_bad.any():
             return
@@ -409,7 +399,6 @@ def passed_us(batch: EventBatch, newest_us: int | None) -> NDArray[np.int64]:
 
 
 def _into(pattern: RunningPattern) -> Into:
-    """Return the INTO clause of a pattern that has one."""
     into = pattern.query.pattern.into
     if into is None:
         raise ValueError(f"the pattern {pattern.name!r} has no INTO")
@@ -425,7 +414,6 @@ def _reason(pattern: RunningPattern) -> str:
 def _keys(
     patterns: Sequence[RunningPattern], pattern: NDArray[np.intp], values: Sequence[Mapping[str, Any]]
 ) -> list[str | None]:
-    """Return the value of each match's KEY column as its key, or None if there is none or it cannot be a key."""
     names = [_into(running_pattern).key for running_pattern in patterns]
     if not any(name is not None for name in names):
         return [None] * len(pattern)
@@ -437,7 +425,6 @@ def _keys(
 
 @lru_cache(maxsize=256)
 def _type_names(names: tuple[str, ...]) -> pa.Array:
-    """Return the types of derived events, followed by the types of their retractions."""
     return texts_of([*names, *(f"{name}{RETRACTED}" for name in names)])
 
 

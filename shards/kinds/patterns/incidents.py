@@ -151,7 +151,6 @@ class Incidents:
         return incident.last_us + self._closes_after_us
 
     def _overdue(self, group: str, now_us: int) -> Iterator[Change]:
-        """Close the incident of a group if it had no alert for ``close_after`` until ``now_us``."""
         incident = self._open.get(group)
         if incident is not None and self._ends_us(incident) <= now_us:
             yield from self._close(group, self._ends_us(incident), {"how": "time"})

@@ -26,7 +26,6 @@ _LOOKUP = re.compile(r"\b(lookup|table|in_table|row)\b|business", re.IGNORECASE)
 
 
 def _quiet(description: str, needed: str, meaning: str) -> Mapping[str, Any]:
-    """Return the schema of ``suppress``, ``incident`` or ``resolves``. Each has rules for the alerts of a group."""
     by = "Columns of RETURN, or the key, whose values form the group; none: one group."
     return {
         "description": description,

@@ -113,7 +113,6 @@ class PatternResults:
         return map(self._correction, output.corrections())
 
     def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
-        """Yield the remaining results: counted early terminations, deviations, corrections, losses and suspensions."""
         if origin.newest is not None:
             yield from self._counted(output.older_endings(origin.newest), origin)
         yield from map(self._deviation, output.deviations())
@@ -129,7 +128,6 @@ class PatternResults:
         return self.patterns[correction.pattern, correction.version].query.pattern.into is None
 
     def _routed(self, results: Iterable[Single]) -> Iterator[Single]:
-        """Add the further key to the bodies of results. Results of the correlation key are unchanged."""
         if not self.route:
             return iter(results)
         return ((kind, identity, {**body, "route": self.route}) for kind, identity, body in results)
@@ -184,10 +182,7 @@ class PatternResults:
         return TIMEOUT, identity, body
 
     def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
-        """Count early terminations by pattern and reason, and yield the counts as results.
-
-        The id of a count is hashed from the first termination that it counts.
-        """
+        """Count early terminations by pattern and reason. The first termination decides the id of a count."""
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
             members = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
@@ -226,7 +221,6 @@ class PatternResults:
         return DEVIATION, identity, body
 
     def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
-        """Yield errors for the matches that an overflow has lost. No alert may be missing without a report."""
         pattern, budget = self._query(overflow).pattern, self._budget(overflow)
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
         advice = "conditions or a window in the pattern make them fewer"
@@ -266,7 +260,7 @@ class PatternResults:
         return DEAD_LETTER, identity, body
 
     def _suspension(self, origin: Origin, overflow: Overflow) -> Single:
-        """Return the suspension of a pattern. Its id is the same in every shard."""
+        """Return the suspension of a pattern, which has the same id in every shard."""
         identity = row_id(SUSPENSION, self.stream, overflow.pattern, overflow.version)
         budget = self._budget(overflow)
         why, advice = overflow.reason, ""
@@ -297,12 +291,10 @@ class PatternResults:
 
 
 def _row_of(result: Timeout | Correction) -> dict[str, Any]:
-    """Return the member ``row`` of a result as a mapping. It is empty if the pattern has no FOR EACH ROW."""
     return {} if result.row is None else {"row": result.row}
 
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
-    """Sum overflows of the same trace, event and pattern. The sums are in the order of first appearance."""
     sums: dict[Overflow, Overflow] = {}
     for overflow in overflows:
         place = replace(overflow, dropped=0, runs=0, work=0, suspends=False, is_in_all=False)
@@ -382,7 +374,6 @@ def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[s
 
 
 def _why(steps: Mapping[str, str], bindings: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the explanation of a match. It lists the ids of the bound events, each with its step in words."""
     return "; ".join(
         f"{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {steps[alias]}" for alias, ids in bindings.items()
     )

@@ -27,8 +27,6 @@ _MOST_TYPES = 50
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The parameters of an explanation, except the constraints."""
-
     query: Query
     state: PatternState
     before: MonitorState
@@ -125,10 +123,7 @@ class Rules:
 
 
 def _named(event: EventClass, event_type: str) -> EventClass:
-    """Return the class of an event, under the event's own type.
-
-    For all types that no rule names, the matcher uses one class without their names.
-    """
+    """Return the class of an event under its own type. All types that no rule names share one class in the matcher."""
     return event if event.type == event_type else replace(event, type=event_type)
 
 

@@ -148,7 +148,6 @@ class SuppressingOperator(Operator):
         return replace(ResultRows.about(kind, *texts, [about], np.zeros(len(ids), np.int32)), stream=stream)
 
     def _changes(self, changes: Iterable[Change]) -> list[ResultRows]:
-        """Return the rows of changes of incidents, by kind."""
         by_kind: dict[ResultKind, list[tuple[str, bytes]]] = {}
         for kind, identity, body in changes:
             by_kind.setdefault(kind, []).append((identity, orjson.dumps(body)))
@@ -162,11 +161,9 @@ class SuppressionHost(KeyedHost):
 
 
 def _marked(alert: bytes, suppressor: str) -> bytes:
-    """Return a suppressed alert as JSON. It has another type, and the id of the alert that suppresses it."""
     head, suppressed_head = (_HEAD % kind.delivered_as.encode() for kind in (ALERT, SUPPRESSED))
     return _with(suppressed_head + alert.removeprefix(head), "suppressed_by", suppressor)
 
 
 def _with(alert: bytes, member: str, value: str) -> bytes:
-    """Add a member to an alert in JSON."""
     return alert[:-1] + b',"%b":"%b"}' % (member.encode(), value.encode())

@@ -69,7 +69,7 @@ class Suppression:
 
 
 def _as_integer(value: Any) -> Any:
-    """Convert a whole number to an integer, so that 1.0 and 1 form the same group. Other values are unchanged."""
+    """Convert a whole number to an integer, so that 1.0 and 1 form the same group."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _INT64 else value
 
 
@@ -169,7 +169,6 @@ def suppressed_only(suppression: Mapping[str, Any] | None) -> Mapping[str, Any] 
 
 
 def _members(field: str, value: object, needed: str, example: str) -> Mapping[str, Any] | None:
-    """Check that a member of a pattern's document has the form ``{by, NEEDED}``. None means it is missing."""
     if value is None:
         return None
     if not isinstance(value, Mapping) or needed not in value:
@@ -209,7 +208,6 @@ def _require_duration(field: str, member: str, value: Mapping[str, Any]) -> None
 
 
 def _key_names(routed: RoutedPattern) -> list[str]:
-    """Return the names of the key by which a pattern is matched."""
     declaration, route = routed.declaration, routed.route
     paths = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
     return list(dict.fromkeys(".".join(path).removeprefix("data.") for path in paths))

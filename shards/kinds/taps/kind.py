@@ -92,7 +92,6 @@ class TapKind(DocumentKind):
 
 
 def _source(body: Mapping[str, Any], stream: StreamDeclaration) -> Input:
-    """Return the place whose results a tap reads."""
     route = body.get("route", "")
     if route and body["results"] != TIMEOUT.plural:
         raise OperatorRefused(
