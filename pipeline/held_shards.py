@@ -63,8 +63,8 @@ class HeldOptions:
     """The options of held shards: where their states are found and stored.
 
     Attributes:
-        handover: Folder on each machine for states that one process hands over to the next. None if no state is.
-        kinds: The kinds of operators that shards run. All processes must have the same.
+        handover: Folder on each machine for states that one process hands over to the next. None: no handover.
+        kinds: The kinds of operators that shards run. All processes must have the same kinds.
         policy: Chooses the next shard of a task, and the next place within a step.
     """
 
@@ -170,7 +170,7 @@ class HeldShards:
         return rows
 
     def report(self, shard: int) -> RowBlock:
-        """Return a row of the kind ``stats`` on a shard's steps since its last report. The shard has made such a step.
+        """Return a row of the kind ``stats`` on a shard's steps since its last report, which are at least one step.
 
         A report costs about as much as matching an event. So a caller with small steps requests a report about once a
         second, and a last one when it stops.
@@ -215,7 +215,7 @@ class HeldShards:
         wait(() if self._storing is None else (self._storing,))
 
     def state_at(self, shard: int, position: str) -> ShardState:
-        """Return the state of a shard at a position for the caller to change. It is no longer kept here."""
+        """Remove a shard's state at a position from this process, and return the state for the caller to change."""
         state = self._held_at(shard, position).state
         del self._held[shard]
         return state

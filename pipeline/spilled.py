@@ -61,7 +61,7 @@ class SpilledStates:
         return self._folder is not None and self._lists(shard).is_dir()
 
     def sweep(self, shard: int, positions: Collection[str], current: Collection[str]) -> None:
-        """Remove files of a shard. The states stored at ``positions`` keep theirs, and so does the current state.
+        """Remove the files of a shard that neither its current state nor a state stored at ``positions`` needs.
 
         ``current`` are the names of the current state's files.
         """
@@ -80,10 +80,10 @@ class SpilledStates:
     def take_over(
         self, shard: int, before: SpilledStates, from_shard: int, position: str, names: Collection[str]
     ) -> None:
-        """Link or copy the files of a new state from the folder of ``from_shard`` in the layout ``before``.
+        """Link or copy the files of a new state from the folder of the shard from which the state was divided.
 
-        The state of ``from_shard`` included this shard's state. The new state needs the files ``names``, and is about
-        to be stored at the position.
+        ``before`` is the layout of this older shard, ``from_shard``. ``names`` are the files that the new state needs.
+        The new state is about to be stored at ``position``.
         """
         if self._folder is None or before._folder is None:
             return

@@ -1,4 +1,4 @@
-"""What the package exports; `__init__.py` loads each name where it is first asked for."""
+"""Exports of the package; `__init__.py` loads each name on first use."""
 
 from .blob import seal as seal
 from .deciding import decider_kind as decider_kind

@@ -107,7 +107,7 @@ class Derivation:
         return feeds.with_operator(operator, (*former_feeds, feed))
 
     def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
-        """Yield the steps of an entry, and after each step what follows from it in derived streams.
+        """Yield the steps of an entry, each followed by the steps that it causes in derived streams.
 
         ``steps`` are the steps of the entry's own stream. If this stream is derived itself, its time then advances.
         """
@@ -118,7 +118,7 @@ class Derivation:
             yield from self._settled((stream, *self.feeds.downstream(stream)), entry, None)
 
     def behind(self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None) -> Iterator[Step]:
-        """Yield the given steps of a stream, and after each step what follows from it in derived streams.
+        """Yield the given steps of a stream, each followed by the steps that it causes in derived streams.
 
         ``reached`` are the derived streams to process. If it is None, these are all streams downstream within the
         shard. The time of ``stream`` itself does not advance, whereas it does in ``follow``.

@@ -26,8 +26,8 @@ class Feed:
     Attributes:
         is_rekeyed: Whether the derived events have keys of their own, so that they reach the stream through the log.
         is_merged: Whether the stream must order the events of several operators, even if these run at one place.
-        is_inner: Whether only a part of the operator reads the stream. Such a feed remains until the stream is removed,
-            so that events in transit are not lost when the operator is paused or replaced by another version.
+        is_inner: Whether only parts of operators read the stream. Such a feed remains until the stream is removed, so
+            that events in transit are not lost when the operator is paused or replaced by another version.
         is_ended: Whether the operator has stopped. Such a feed adds no more events, but still passes time on, so that
             events in transit are processed in order. It remains until an operator feeds the stream again, or the stream
             is removed.

@@ -210,7 +210,7 @@ class Running(ABC):
         return NO_OUTPUT
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys. No event with such a key will follow whose time is after that of the promise."""
+        """Finish a range of keys: no event with such a key and a time after the promise's ``time_us`` will follow."""
         return NO_OUTPUT
 
     def hear(self, output: Output) -> Output:
@@ -390,7 +390,7 @@ class Kind(ABC):
         return False
 
     def silenced(self, definition: Definition) -> Definition:
-        """Return the operator for a later round that runs it again, without results in another's name."""
+        """Return the operator for a second run in a later round, without results that name another operator."""
         return definition
 
     def spilling_to(self, files: SpilledFiles) -> Kind:

@@ -296,7 +296,7 @@ class Place:
         return _is_rising(batches, self._newest_us)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """Advance time to ``time_us``, the time of an event in another shard or of the clock, less the lateness."""
+        """Advance time to ``time_us`` less the lateness. The clock or an event in another shard has this time."""
         if self._buffer is None:
             yield from self.advance_time(entry, time_us)
         else:

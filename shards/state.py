@@ -109,7 +109,7 @@ class ShardState:
         self.tables = Tables()
 
     def render(self, renderer: Renderer) -> None:
-        """Set the function that makes results of outputs. It is not saved."""
+        """Set the function that makes results of outputs. The function is not saved with the state."""
         self._render = renderer
 
     def limit_endings(self, most: int | None) -> None:
@@ -131,7 +131,7 @@ class ShardState:
             place.read_tables(tables)
 
     def meter(self, metering: Metering) -> None:
-        """Measure the calls of hosts with ``metering`` from now on. It is not saved."""
+        """Measure the calls of hosts with ``metering`` from now on. The metering is not saved with the state."""
         self._metering = metering
         for place in self._places.values():
             place.metering = metering

@@ -243,8 +243,8 @@ class EventBatch:
     def joined(cls, batches: Sequence[EventBatch]) -> EventBatch:
         """Concatenate the rows of several batches, and merge the dictionaries of their types.
 
-        If only some batches have decoded an attribute, it is null in the rows of the others. If only some batches have
-        arrival numbers, the events of the others count as having arrived earlier.
+        An attribute that only some batches have decoded is null in the rows of all other batches. If only some batches
+        have arrival numbers, the events of all other batches count as having arrived earlier.
         """
         if len(batches) == 1:
             return batches[0]

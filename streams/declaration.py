@@ -201,9 +201,7 @@ class StreamDeclaration(TimedStream):
         return _names_among(self.key, self.keys.values())
 
     def route_paths(self, route: str) -> tuple[Path, ...]:
-        """Return the names by which ``WHERE [..]`` may name a further key.
-
-        They are its name, and paths as in ``key_paths``.
+        """Return the names by which ``WHERE [..]`` may name a further key: its name, and its paths as in ``key_paths``.
 
         Raises ``DeclarationError`` if no further key has this name.
         """

@@ -107,10 +107,10 @@ class AutoLateness:
 
 
 Lateness: TypeAlias = float | AutoLateness
-"""Seconds, or a measured bound."""
+"""A bound of out-of-orderness: seconds, or a bound that is measured."""
 
 MaxAhead: TypeAlias = float | Literal["none"]
-"""Seconds, or no limit."""
+"""The most seconds that an event may be ahead of the clock, or no limit."""
 
 _FROM_ZERO = ("lateness", "max_ahead")
 _DURATION = "a duration such as '5 min', or a number of seconds"

@@ -69,7 +69,7 @@ def format_time(time_us: int) -> str:
 
 
 def shown_time(time_us: int) -> str:
-    """Format a time like ``format_time``. A time outside the years 1 to 9999 becomes the first or last of them."""
+    """Format a time like ``format_time``. A time before the year 1 or after 9999 is shown as the nearest valid time."""
     return format_time(min(max(time_us, EARLIEST_US), LATEST_US))
 
 

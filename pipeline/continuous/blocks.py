@@ -118,7 +118,7 @@ class BlockWriter:
         self._run = server.register_script(self._script.text)
 
     def write(self, step: Step) -> bool:
-        """Write a step. If too many blocks of the shard are not indexed yet, wait before.
+        """Write a step. Wait first while too many blocks of the shard are not indexed.
 
         Return False if the write is refused, because another task owns the shard or the server has lost earlier steps.
         The task's state of the shard is then invalid. Raise ``QueryFailed`` if the log is being resharded, or was.
@@ -180,10 +180,7 @@ def positions(server: redis.Redis, shards: int) -> list[str]:
 
 
 def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
-    """Advance the positions of shards to those at which micro-batches or a resharding ended.
-
-    No task may be running.
-    """
+    """Advance each shard's position to where micro-batches or a resharding ended. No task may be running."""
     at = positions(server, max(starts) + 1)
     for shard, start in starts.items():
         server.hset(POSITIONS_KEY, f"position:{shard}", max(start, at[shard], key=position_order))

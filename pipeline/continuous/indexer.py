@@ -124,8 +124,8 @@ class Indexer:
     def write_next(self, wait_ms: int) -> bool:
         """Write the next blocks as one batch. Return False if no block arrived in time.
 
-        If the batch had several blocks of a shard, the written blocks are removed at once. Otherwise the shard's steps
-        might wait for room, and no further batch would arrive to remove the blocks.
+        The blocks of a batch are usually removed together with the next batch. If the batch had several blocks of a
+        shard, they are removed at once. Otherwise the shard's next step might wait for room and no next batch arrive.
         """
         blocks = self._next_blocks(wait_ms)
         if not blocks:

@@ -17,7 +17,7 @@ from pipeline.records import EPOCHS_KEY
 from streams import TASKS_JOB_KEY, TASKS_OWNERS_KEY, ScriptInput, read_script
 
 LIFE_S = 5.0
-"""Age of its last beat, in seconds, at which a task counts as dead."""
+"""Seconds after its last heartbeat at which a task counts as dead."""
 
 CONNECTED_S = 4.0
 """Seconds within which tasks reconnect to a restarted server."""

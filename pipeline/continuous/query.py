@@ -214,7 +214,7 @@ def start_continuous(
 def take_over(options: JobOptions) -> JobOptions:
     """Set the positions of shards to where micro-batches or a resharding ended. Remove the checkpoint.
 
-    Return the options for tasks. They name the positions of the blocks as those up to which results are written.
+    Return the options for continuous tasks. Under these options, results count as written once they are in blocks.
     """
     server = connect(options.log)
     fence(server, options.log.shards)

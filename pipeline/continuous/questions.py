@@ -1,8 +1,8 @@
 """Questions to shards, which a task answers between two steps from the states in its memory.
 
 A question names the newest entry of its shard's log at the time of asking. The shard answers once it has matched this
-entry, so the answer covers everything that was acknowledged before. A task may have lost its lease without noticing. If
-new entries were added since, the question waits for them. Otherwise the task's state is current.
+entry, so the answer covers everything that was acknowledged before. A task that has lost its lease without noticing
+gives no outdated answer: if its state lacks the named entry, the question waits.
 
 A question is removed when it is answered. If a task dies, the next owner of its shard answers the remaining questions.
 If a question crashes its process, each later owner tries the question again until it expires, a few seconds after it

@@ -97,7 +97,7 @@ class Journal:
     def end_of(self, start: int, max_rows: int | None, max_bytes: int | None) -> int:
         """Return the end of a micro-batch that begins at block ``start``.
 
-        The micro-batch keeps both bounds, unless its first block alone exceeds them.
+        The micro-batch has at most ``max_rows`` and ``max_bytes``, unless its first block alone has more.
         """
         end, rows, size = start, 0, 0
         while end < len(self._blocks):

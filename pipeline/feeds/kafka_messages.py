@@ -23,10 +23,9 @@ _EXCERPT_BYTES = 4_000
 
 
 def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple[bytes, str | None]:
-    """Return the event of a record as JSON text, and None. For a record with a fault, return an excerpt and the fault.
+    """Return the unchecked JSON text of a record's event and None, or an excerpt of the record and its fault.
 
-    The text is not checked. If several headers have one name, the last one counts. A value of more than ``max_bytes``
-    is a fault.
+    If several headers have one name, the last one counts. A value of more than ``max_bytes`` is a fault.
     """
     if value is not None and len(value) > max_bytes:
         return value[:_EXCERPT_BYTES], f"the value has more than {max_bytes} bytes; send smaller events"

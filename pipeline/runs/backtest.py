@@ -40,10 +40,10 @@ class BacktestResult:
         first_us: Time of the earliest event. None without events.
         last_us: Time of the newest event.
         variants: Counts by name of the variant, the first variant first.
-        comparisons: Counts by name of the variant that the first one was compared with.
+        comparisons: Counts of differing results, by name of the variant with which the first variant was compared.
         rows: Rows of the first variant by kind, up to the limit, each as plain JSON. The ``added`` and ``lost`` results
-        and the suspensions of another variant are under ``<label>.<variant>``. The order is by round, then by shard,
-        then as found. Suspensions have no limit.
+            and the suspensions of another variant are under ``<label>.<variant>``. The order is by round, then by
+            shard, then as found. Suspensions have no limit.
         decisions: The decisions about the streams.
         deciders: The states of the deciders after the events.
         read_s: Wall-clock seconds for reading and distributing.

@@ -177,7 +177,7 @@ def _is_divided(history: History) -> bool:
 
 
 def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[tuple[Source, Iterator[Portion]]]]:
-    """Return the input of a shard from what it was sent: its index, the facts, and the portions of each source."""
+    """Return the index of a shard, its facts, and the portions of each source, from what the shard was sent."""
     entries = iter(dealt)
     shard, facts = 0, Facts()
     for place, content in entries:
@@ -224,7 +224,7 @@ def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callab
 def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
     """Yield the events of a part, with event numbers.
 
-    Earlier parts have ``done`` events. If event times are line numbers, they are counted from there.
+    ``done`` is the number of events in earlier parts. Event times that are line numbers continue from this number.
 
     Raises:
         EventFileError: The file cannot be read. Places in the message refer to the whole file.

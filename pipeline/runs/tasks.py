@@ -28,7 +28,7 @@ FACTS = "facts"
 SUMMARY = "summary"
 HANDED_ON = "handed on"
 UNLIMITED = frozenset(kind.name for kind in RESULT_KINDS.values() if kind.stops)
-"""Kinds of rows that are returned beyond the limit: without a suspension, missing results are not noticed."""
+"""Kinds of rows without a limit: suspensions, which explain why results are missing."""
 
 _FED_ROWS = 16_384  # events of a chunk, after which the state's size is measured
 

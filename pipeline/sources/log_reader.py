@@ -64,7 +64,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, str]:
         """Return the positions after which a new query reads: by default, the start of the log.
 
-        After a resharding, they are its positions. After the continuous runtime, they are the end of its steps.
+        After a resharding, it starts where the log was divided, and after continuous tasks, where they stopped.
         """
         starts = beginnings(self._connection(), self._options)
         stepped = cast(

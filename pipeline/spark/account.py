@@ -34,10 +34,7 @@ def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
 
 
 def summary_of(error: Exception) -> str:
-    """Return a failure in one line, without stacks.
-
-    The line is the last one with an error of this project. Without such a line, it is the last line.
-    """
+    """Return a failure as one line: the last line with an error of this project, or else the last line of all."""
     if lost_source(error):
         return "the Python process in which Spark plans micro-batches died, or was killed as memory is short"
     text = str(error).split("JVM stacktrace:")[0].split("=== Streaming Query ===")[0]

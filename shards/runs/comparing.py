@@ -67,7 +67,7 @@ class Comparison:
         return ComparisonCounts(same=self._same, unlisted=self._unlisted, **sizes)
 
     def take(self, blocks: Sequence[RowBlock], *, is_first: bool) -> None:
-        """Compare rows of a variant, the first one if ``is_first``, with the retained rows of the other."""
+        """Compare new rows of a variant with the retained rows of the other. ``is_first``: of the first variant."""
         label, names = ("added", {}) if is_first else ("lost", self._variant.counterparts)
         for block in blocks:
             if (kind := block.found.kind).same_by:

@@ -44,7 +44,7 @@ class Variant:
         records: Control records as they would be in the log before the first event, each with its stream.
         counterparts: For each operator, the operator of the first variant that it is compared with. By default this is
             the operator of the same name.
-        alike: How its alerts are compared with those of the first variant.
+        alike: How the variant's alerts are compared with the alerts of the first variant.
     """
 
     name: str
@@ -137,9 +137,9 @@ class Decision(NamedTuple):
 
     @property
     def is_of_source(self) -> bool:
-        """Whether the decision is about its source. It then applies from the next event on.
+        """Whether the decision is about its source stream, and thus applies from the stream's next event on.
 
-        Otherwise its record has a time.
+        Any other decision has a time in its record.
         """
         return self.stream == self.source
 
@@ -161,11 +161,11 @@ class RoundPlan:
     """The work of a run in every shard.
 
     Attributes:
-        variants: The sets of rules. The first is the tested one, with which the others are compared.
+        variants: The sets of rules. The first variant is tested, and all others are compared with it.
         is_open: Whether more events may follow. Traces then remain open, and the time of each stream is that of its
             newest event. Otherwise every trace ends, and every deadline expires.
         decisions: The decisions about the streams, from ``shards.runs.decisions``.
-        changes: The control records that change tables between events, in the order of the log. They have no stream.
+        changes: The control records that change tables between events, in the order of the log.
     """
 
     variants: tuple[Variant, ...]

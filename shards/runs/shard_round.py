@@ -130,8 +130,8 @@ class ShardRound:
     def begin(self) -> Iterator[RoundRows]:
         """Yield the dead letters of the control records before the first event. Only the first round reports them.
 
-        Decisions whose records have a time are applied here too. Their merged events are buffered until the end of the
-        round, so they need not wait for the events before them.
+        Decisions whose records have a time are applied here too. They need not wait for events, because the events that
+        they add are buffered until the end of the round.
         """
         yield from self._compared(
             (variant, variant_shard.begun) for variant, variant_shard in enumerate(self._states) if not self._number
@@ -187,9 +187,8 @@ class ShardRound:
     ) -> Iterator[RoundRows]:
         """Finish the events. Yield the last rows, and then the results in which variants differ.
 
-        ``newest_us`` has the time of the newest event in all shards, by posted stream with events. ``ends_us`` has such
-        times for derived streams, by variant. It is None if there is only this shard, or if the times are not known
-        yet.
+        ``newest_us`` has the time of the newest event in all shards, by posted stream with events. ``ends_us`` has for
+        each variant the same by derived stream. It is None if this is the only shard, or if no times are known yet.
         """
         yield from self._changed(len(self._plan.changes))
         for stream, cuts in self._plan.cuts.items():

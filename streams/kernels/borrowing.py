@@ -76,7 +76,7 @@ def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) ->
 
 
 def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
-    """Load the machine words of an array but not its owner, one by one, so that unused words can be dropped."""
+    """Load the words of an array but not its owner, each alone, so that the compiler can drop unused words."""
     array = _words.get_null_value(address.type.pointee)
     for place, name in enumerate(context.data_model_manager[kind]._fields):
         if name in ("meminfo", "parent"):

@@ -47,7 +47,7 @@ _DAY_US = 86_400_000_000
 
 
 class LineForm(NamedTuple):
-    """What the lines to read look like: the required members, the place of the key, and the form of times."""
+    """The form of the lines to read: the required members, the place of the key, and the form of times."""
 
     codes: NDArray[np.uint64]  # (OTHER,) the first eight bytes of each member's name
     key: NDArray[np.uint8]  # name of the key
@@ -306,7 +306,7 @@ def data_value(text: NDArray[np.uint8], at: Int, form: LineForm, inside: NDArray
 
 @inlined
 def pair(text: NDArray[np.uint8], at: Int) -> Int:
-    """Return the number that the two digits at ``at`` form. If they are no digits, it is far below 0."""
+    """Return the number that the two digits at ``at`` form, or a number far below 0 if they are not digits."""
     if not (is_digit(text[at]) and is_digit(text[at + 1])):
         return NO_NUMBER
     return 10 * np.int64(text[at] - ZERO) + np.int64(text[at + 1] - ZERO)

@@ -136,5 +136,5 @@ def _describe(place: Place) -> str:
 
 
 def attribute_name(key: str, names: Mapping[str, Any]) -> str:
-    """Return the attribute that a key option names. A prefix ``data.`` is ignored unless ``names`` has it."""
+    """Return the attribute that a key option names. A prefix ``data.`` is dropped unless ``names`` has the key."""
     return key if key in names else key.removeprefix("data.")

@@ -97,7 +97,7 @@ def read_batch(
 
 
 def reads_by_columns(path: str | Path) -> bool:
-    """Return whether ``read_batch`` reads a file by columns. It does for JSON lines if loading the kernel pays."""
+    """Return whether ``read_batch`` reads a file by columns. It does so for JSON lines, unless the file is small."""
     path = Path(path)
     if _READERS.get(_kind(path)) is not read_jsonl:
         return False

@@ -92,7 +92,7 @@ def mapped_row(row: RawRow, path: Path, key: KeyForm, options: ReaderOptions) ->
 
 
 def raw_lines(stream: io.BufferedReader, max_row_bytes: int) -> Iterator[RawRow]:
-    """Yield the non-empty lines of a file with their numbers. A line beyond the limit is cut just after it."""
+    """Yield the non-empty lines of a file with their numbers. Lines are cut soon after ``max_row_bytes``."""
     number = 0
     while line := stream.readline(max_row_bytes + 2):
         number += 1

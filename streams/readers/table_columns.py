@@ -56,8 +56,8 @@ def batch_of_table(
 def columns_read(names: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
     """Return the columns of a table that must be read for its events with the attributes ``read``. None means all.
 
-    If a needed name is no column, all columns are returned, because it may be a member of a struct. If it is not, the
-    later error lists the columns.
+    If a needed name is no column, all columns are returned, because the name may be a member of a struct. A name that
+    does not exist at all is reported later, with a list of the columns.
     """
     if read is None:
         return list(names)

@@ -44,7 +44,7 @@ _TRACE_DEPTH = 2
 
 _Scalar: TypeAlias = str | int | float | bool | None
 Attributes: TypeAlias = Mapping[str, tuple[str, str]]
-"""By XES key: the element's name, and the value as written."""
+"""Attributes by their XES keys, each as the name of its element and the value as written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

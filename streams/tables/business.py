@@ -62,9 +62,10 @@ class BusinessHours:
         return np.where(number > 0, self._passed[last] + inside, 0)
 
     def after_hours(self, times: Us, amounts: Us) -> Us:
-        """Return for each time when ``amounts`` of business time have passed since. Amounts are in us, at least 1.
+        """Return for each time the moment at which the given business time has passed since.
 
-        It is ``NEVER`` if the time or the moment is outside the years of the calendar.
+        ``amounts`` are business times in microseconds, at least 1. The result is ``NEVER`` if the time or the moment is
+        outside the years of the calendar.
         """
         due = self.elapsed(times) + np.minimum(amounts, NEVER // 2)
         number = np.searchsorted(self._passed, due)
@@ -76,7 +77,7 @@ class BusinessHours:
     def after_days(self, times: Us, days: Us) -> Us:
         """Return for each time the end of the business day that is ``days`` business days later, or ``NEVER``.
 
-        Day 0 is the last business day that has started at that time.
+        Day 0 is the last business day that has started at the given time.
         """
         place = np.searchsorted(self.begins, times, side="right") + np.minimum(days, len(self.begins)) - 1
         is_known = place < len(self.ends)

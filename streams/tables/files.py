@@ -25,7 +25,7 @@ from streams.tables.form import TableForm
 from streams.tables.mapped import MappedTable, form_in, keys_in, slots_of
 
 Fetch: TypeAlias = Callable[[str, BinaryIO], bool]
-"""A function that writes the content with a digest into a file, and returns whether the store has this content."""
+"""A function that writes the content with a digest from a store to a file. It returns False if the store lacks it."""
 
 STORED = "forestall:table:"
 """Prefix of a table's key in the store, before its digest. The value is a list of compressed pieces."""

@@ -301,7 +301,7 @@ def moved_columns(
 ) -> EventColumns:
     """Return the columns of events that were re-keyed for ``body``.
 
-    The arguments with times are as in ``EventColumns``.
+    ``clocks_us`` and ``newest_us`` become the members of ``EventColumns`` with these names.
     """
     forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
     keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))

@@ -59,9 +59,9 @@ class JoinInputKind(Kind):
         return bool(definition.body.get("wait"))
 
     def silenced(self, definition: Definition) -> Definition:
-        """Return the input for another run over the same events.
+        """Return the input without dead letters, for another run over the same events.
 
-        Its dead letters would name a join that does not run again.
+        The dead letters would name a join that does not run again.
         """
         return replace(definition, body={**definition.body, "silent": True})
 

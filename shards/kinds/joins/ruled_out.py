@@ -89,7 +89,7 @@ class RuledOut:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
     def restart(self, name: str) -> None:
-        """Forget in which traces an input is finished. Each of these traces reports it once more at its next event."""
+        """Forget in which traces an input is finished. Each of them reports the input again at its next event."""
         for trace in self._traces.values():
             trace.finished -= {name}
 

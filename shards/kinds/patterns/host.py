@@ -53,7 +53,7 @@ class PatternOutput(Output):
     """Output of the matcher, together with the data needed to describe it.
 
     Attributes:
-        alerts: The output without matches that become derived events or quiet alerts. If no match does, it is None.
+        alerts: The output without the matches that become derived events or quiet alerts. None: no match does.
         quiet: Alerts of patterns with ``suppress``, ``incident`` or ``resolves``, for the places of their groups. It is
             None if there are no such patterns.
         batch: The processed events; empty if only time has passed.
@@ -188,7 +188,7 @@ class PatternHost(Host):
     def declare(self, declaration: StreamDeclaration) -> Output:
         """Apply changed end events and a changed idle timeout, for open traces too.
 
-        Traces of a further key have neither.
+        Traces of a further key have neither end events nor an idle timeout.
         """
         self._declaration = declaration
         if self._route or self._matcher is None:

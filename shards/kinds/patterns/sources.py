@@ -1,4 +1,4 @@
-"""The operator that decides about a pattern's alerts (``suppress``, ``incident``), and the inner stream it reads."""
+"""The operator that decides about a pattern's alerts (``suppress``, ``incident``), and its input, an inner stream."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 SUPPRESSION = "suppression"
-"""The kind of this operator, and the member of a pattern's definition that has its rules."""
+"""Kind of the operator that decides about alerts, and the member of a pattern's definition that has its rules."""
 
 
 RESOLUTION = "resolution"

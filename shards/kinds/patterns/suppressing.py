@@ -48,10 +48,7 @@ class SuppressingOperator(Operator):
         return Incidents(self.definition.body["stream"], self.definition, suppression.by, suppression.closes_after_us)
 
     def continue_as(self, definition: Definition) -> Output | None:
-        """Switch to another version.
-
-        It keeps the open incidents if it forms the same groups; otherwise they are closed.
-        """
+        """Switch to another version. Open incidents are closed unless both versions form the same groups."""
         incidents = self._incidents
         if incidents is None:
             return None
