@@ -35,7 +35,6 @@ class JobOptions:
         checkpoint: Folder of offsets and commits, on the driver. It belongs to one log with one number of shards.
         handover: Folder on each machine for states that Spark's Python processes hand over. If None, the processes
         rebuild states from snapshots and the log.
-        kinds: The kinds of operators that shards run.
         trigger_interval_s: Least time between the starts of two micro-batches. If 0, they start as soon as entries
             arrive.
         is_bounded: Whether to stop after the last entry that the log has at the start.

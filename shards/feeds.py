@@ -273,7 +273,6 @@ class Feeds:
 
     @cached_property
     def _hops_before(self) -> Mapping[str, int]:
-        """For each stream, the length of the longest chain of feeds that leads to the stream."""
         lengths: dict[str, int] = {}
         for stream in self.order:
             lengths[stream] = 1 + max(lengths.get(source, 0) for source in self.sources[stream])
@@ -281,7 +280,6 @@ class Feeds:
 
     @cached_property
     def _hops_after(self) -> Mapping[str, int]:
-        """For each stream, the length of the longest chain of feeds that starts at the stream."""
         lengths: dict[str, int] = {}
         for stream in reversed(self.order):
             for source in self.sources[stream]:

@@ -193,7 +193,6 @@ class InlineShards:
         return f"1-{self._appended[shard]}"
 
     def _forward(self, rows: Sequence[RowBlock]) -> None:
-        """Append derived events with keys of their own to the logs, then a tick at the time reached in all shards."""
         events: dict[str, list[EventBatch]] = defaultdict(list)
         for block in rows:
             if block.found.events is not None:

@@ -44,7 +44,6 @@ class BacktestResult:
         rows: Rows of the first variant by kind, up to the limit, each as plain JSON. The ``added`` and ``lost`` results
             and the suspensions of another variant are under ``<label>.<variant>``. The order is by round, then by
             shard, then as found. Suspensions have no limit.
-        decisions: The decisions about the streams.
         deciders: The states of the deciders after the events.
         read_s: Wall-clock seconds for reading and distributing.
         match_s: Wall-clock seconds for matching.

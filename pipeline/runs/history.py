@@ -110,7 +110,6 @@ class HistoryPlace(NamedTuple):
     """Where portions and facts are sent. Executors sort them by this key.
 
     Attributes:
-        shard: Target shard.
         is_portion: False for facts, which come first.
         source: The stream. Empty for facts.
         first_us: Time of a portion's earliest event. 0 for facts, and for events matched in the order of the files.

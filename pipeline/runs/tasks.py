@@ -65,8 +65,6 @@ class RoundTask:
     """One round of a backtest. It is sent to the processes that run parts of the round.
 
     Attributes:
-        number: Index of the round.
-        options: Options of the backtest.
         histories: The histories that the round reads, by stream.
         ordered: Streams whose events are matched in the order of the files.
         newest_us: Time of the newest event of each posted stream. Empty in the first round.

@@ -136,7 +136,6 @@ class RunningQuery(ABC, Generic[_Row]):
             raise
 
     def _is_drained(self) -> bool:
-        """Process all available input. Return False if the query was restarted, because then input is left."""
         try:
             self._started().processAllAvailable()
         except PySparkException:

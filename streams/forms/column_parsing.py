@@ -96,7 +96,6 @@ def _batch(
     *,
     is_known: bool,
 ) -> EventBatch:
-    """Create the batch of ids, types, times, keys and attributes. ``is_known`` is the result of ``_is_known``."""
     ids, types, times, keys, data = columns
     distinct = set(types)
     if declaration.event_types and not distinct.issubset(declaration.event_types):

@@ -118,8 +118,6 @@ class KeptKernel(FunctionCache):
 
 
 class _Code(CompileResultCacheImpl):
-    """Writes and reads compiled code as numba does, but in the folder chosen here."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._locator = self

@@ -140,7 +140,6 @@ class Body:
 
 @cache
 def _members_of(body: Any) -> Sequence[tuple[Any, str, Member]]:
-    """Return each field of a body with the name of its JSON member and its ``Member``."""
     hints = get_type_hints(body, include_extras=True)
     members = ((field, hints[field.name].__metadata__[0]) for field in fields(body))
     return [(field, member.name or field.name, member) for field, member in members]

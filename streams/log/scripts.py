@@ -74,7 +74,6 @@ def read_script(package: str, name: str) -> Script:
 
 
 def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield Lua code that makes each item of a table a local variable. The table is KEYS or ARGV."""
     if any(name.endswith("*") for name in names[:-1]):
         raise ValueError(f"the script {script} has a list before its last name: {', '.join(names)}")
     for number, name in enumerate(names, start=1):

@@ -81,8 +81,6 @@ def chunks_by_columns(
 
 @dataclass(frozen=True, slots=True)
 class _ChunkReader:
-    """Reads the events of chunks, each of which has whole lines."""
-
     path: Path
     options: ReaderOptions
     forms: Mapping[str, kernel.LineForm]  # by the path of the key

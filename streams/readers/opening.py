@@ -88,8 +88,6 @@ class _ProgressReader(io.RawIOBase):
 
 
 class _Transcoded(io.RawIOBase):
-    """The content of a file, converted to UTF-8."""
-
     def __init__(self, source: io.BufferedReader, path: Path, encoding: str) -> None:
         self._source = source
         self._path = path

@@ -32,7 +32,6 @@ _INPUT = "aggregate-input"
 
 @lru_cache(maxsize=256)
 def _asked_body(text: bytes) -> AggregateBody:
-    """Parse the body of an aggregate; cached, because each question needs it."""
     from aggregates import read_aggregate  # noqa: PLC0415 - takes long
 
     return read_aggregate(orjson.loads(text))

@@ -342,7 +342,6 @@ class JoinInputHost(Host):
         return self.counts[name]
 
     def _merged(self, name: str, batch: EventBatch, finished: Sequence[int]) -> Merged:
-        """Return the merged events of one input. The rows ``finished`` finish their keys in addition."""
         version, body = self.running[name]
         if "keyless" in body:
             batch = _without_key(body, batch)
