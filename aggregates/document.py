@@ -129,7 +129,6 @@ def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
 
 
 def _check(body: AggregateBody) -> None:
-    """Refuse combinations of members that have no meaning."""
     if not body.of:
         raise AggregateRefused("an aggregate needs 'of', the name of its stream", field="of")
     if body.clear and body.having is None:
@@ -156,7 +155,6 @@ def _check(body: AggregateBody) -> None:
 
 
 def _check_rows(body: AggregateBody) -> None:
-    """Refuse members that have no meaning where the rows of a table are the groups."""
     if body.rows_of is None:
         if body.window.column:
             raise AggregateRefused("window: {row: ..., most: ...} needs 'for_each_row_of'", field="window")

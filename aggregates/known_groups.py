@@ -139,7 +139,6 @@ class KnownGroups:
             self._grow(count, (size - row) // 2)  # assumes that half of the remaining rows are new
 
     def _grow(self, count: int, more: int) -> None:
-        """Make room for ``more`` hashes in addition to ``count`` known ones."""
         known, room = self._hashes[:count], count + max(_LEAST, count // _SPARE, more)
         self._hashes = np.zeros(room, np.uint64)
         if 5 * room > 3 * len(self._table):

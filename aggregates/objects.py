@@ -76,7 +76,6 @@ class QuantileSketch:
             self._sorted.clear()
 
     def _with_all(self) -> tdigest_double:
-        """Return a digest of all numbers."""
         sketch = tdigest_double.deserialize(self._digest.serialize())
         for number in self._sorted:
             sketch.update(float(number))

@@ -123,7 +123,6 @@ class Placing:
         return BatchRows(sources, times_us, ats_us, sources, numbers, kinds.astype(np.uint8)), hashes
 
     def _groups_of(self, key_hash: int) -> list[int]:
-        """Return the hashes of the known groups of a key."""
         if self._body.by == ("key",):
             return [key_hash] if self._groups.code_of(key_hash) >= 0 else []
         return self._groups.hashes_of(key_hash)

@@ -51,7 +51,6 @@ class RowWindows:
         return in_order(emissions)
 
     def _room(self) -> int:
-        """Return the number of rows by which all runs together may grow before they exceed ``most_rows``."""
         return self.body.most_rows - sum(run.rows + run.waiting for run in self._runs.values())
 
     def _processed(self, events: EventColumns, begin: int) -> list[Emission]:

@@ -99,7 +99,6 @@ class AggregateRun:
         self._causes: list[str] = []  # ids of the causes of steps that wait for further events of their time
 
     def _step_modes(self) -> int:
-        """Return the kernel's modes that decide which changes of groups become steps."""
         if self.body.window.is_fixed or (self._holds is None and not self.body.emits_each):
             return 0
         if self._is_simultaneous:
@@ -196,7 +195,6 @@ class AggregateRun:
         self._tables.widen(columns)
 
     def _batch(self, placed: Placed, events: EventColumns) -> Events:
-        """Return the rows for the kernel, with the codes of their groups. New groups get words in the tables."""
         rows, known, tables = placed.rows, len(self._groups), self._tables
         is_event = rows.ops != kernel.RETRACT
         some: Any = slice(None) if is_event.all() else is_event
@@ -240,7 +238,6 @@ class AggregateRun:
         return emissions
 
     def _due(self, now_us: int, events: EventColumns | None) -> list[Emission]:
-        """End the windows that are due up to a time."""
         if now_us < self._next_us:
             return []
         words = self._tables.groups.words[: len(self._groups)]
@@ -286,14 +283,12 @@ class AggregateRun:
         return emissions
 
     def _suspend(self, event: int) -> None:
-        """Clear and suspend the aggregate at an event, given by its index. The count of late events is kept."""
         self._late += int(self._tables.state[kernel.LATE])
         self._suspended_by = event
         self._clear()
         self.is_suspended = True
 
     def _waits(self, until_us: int) -> bool:
-        """Return whether steps wait for further events of the time ``until_us``."""
         return self._is_simultaneous and bool(self._tables.state[kernel.INSTANT] >= until_us)
 
     def _finished(self, *, is_open: bool) -> NDArray[np.bool_]:
@@ -351,7 +346,6 @@ class AggregateRun:
         return list(zip(codes, self._causes, strict=True))
 
     def _remember_causes(self, events: EventColumns | None) -> None:
-        """Keep the id of the last event of each step that waits for further events of the newest time."""
         self._causes = self._causes_of(self._tables.steps.places[: self._tables.waiting], events)
         self._name_causes()
 
@@ -436,7 +430,6 @@ class AggregateRun:
     def _begin(
         self, head: Mapping[str, Any], sections: Mapping[str, bytes], is_kept: NDArray[np.bool_] | None = None
     ) -> None:
-        """Restore those groups of a saved state that ``is_kept`` selects, or all groups."""
         self._clear(head["digits"], head["texts"])
         groups = orjson.loads(sections["groups"])
         is_kept = np.ones(len(groups), np.bool_) if is_kept is None else is_kept
@@ -479,7 +472,6 @@ class AggregateRun:
         is_kept: NDArray[np.bool_],
         codes: NDArray[np.int32],
     ) -> None:
-        """Add the saved events to the windows again."""
         tables, window = self._tables, self.body.window
         held = tables.read_columns(sections)
         batch = tables.chosen(held, np.flatnonzero(is_kept[held.codes]), codes)

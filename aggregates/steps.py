@@ -138,7 +138,6 @@ class StepReader:
 
     @staticmethod
     def _are_numbers(steps: Steps, objects: Sequence[GroupDetails]) -> bool:
-        """Check whether all values of the steps are plain numbers, which the kernel has computed."""
         kinds = steps.kinds.tobytes()
         return not objects and not any(kind in kinds for kind in (kernel.TEXT, kernel.BOOLEAN, kernel.FALSE))
 

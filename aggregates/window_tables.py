@@ -153,7 +153,6 @@ class WindowTables:
         self.log = np.zeros((entries, kernel.BITS + 1), np.int64)
 
     def _function_of(self, place: int, value: AggregateValue, ordered: Collection[int]) -> int:
-        """Return the code of the kernel's function that computes a value. ``ordered`` is as in ``WindowTables``."""
         if not value.argument:
             return kernel.ROWS
         function = _FUNCTIONS[value.function]
@@ -199,7 +198,6 @@ class WindowTables:
 
     @staticmethod
     def _digits_for(column: ScalarColumn, digits: int, is_summed: bool) -> int:
-        """Return the number of digits in sums of an argument: enough for the present ``digits`` and new values."""
         if digits == (sums.ALL_DIGITS if is_summed else 0):
             return digits
         floats = column.floats[column.kinds == kernel.FLOAT]
@@ -243,7 +241,6 @@ class WindowTables:
         return Events(times_us, codes, kinds, lows, highs, at_us, places, ops, serials, links)
 
     def _give_texts(self) -> None:
-        """Pass the bytes of texts to the kernel, if texts must be ordered."""
         if self._are_ordered and len(self.texts):
             self.groups = self.groups._replace(texts=self.texts.bytes, text_ends=self.texts.ends)
 
@@ -519,7 +516,6 @@ class WindowTables:
             ends[:] = where[ends - 1] + 1
 
     def _add_nodes(self) -> None:
-        """Add free nodes, the first of which becomes the next free node."""
         groups, count = self.groups, len(self.groups.reals)
         room = count + max(_LEAST, count // _SPARE)
         newer, reals = _grown(groups.newer, room), _grown(groups.reals, room)
@@ -539,7 +535,6 @@ class WindowTables:
         self.state[kernel.SPARE] += room - count
 
     def _add_steps(self) -> None:
-        """Make room for twice the number of steps."""
         before, self.steps = self.steps, self._new_steps(2 * len(self.steps.codes))
         columns: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(before, self.steps, strict=True)
         for column, into in columns:
@@ -559,7 +554,6 @@ def _grown(rows: NDArray[Any], room: int) -> NDArray[Any]:
 
 
 def _width(function: int, digits: int) -> int:
-    """Return the number of words of a value in a group."""
     if function == kernel.SQUARES:
         return 2 * digits if digits > 0 else sums.SQUARE_DIGITS
     if function in _SUMMED:

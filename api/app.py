@@ -205,7 +205,6 @@ def bounded_routes() -> list[Route]:
 
 
 def _include(operations: Operations, router: APIRouter, writing: Scope, prefix: str = "") -> None:
-    """Include a router, and declare scope and problems for each operation. The order of operations is kept."""
     routes = [route for route in router.routes if isinstance(route, APIRoute)]
     assert len(routes) == len(router.routes), "a resource has operations only"
     for route in routes:

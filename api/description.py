@@ -124,7 +124,6 @@ def _show_answers(document: dict[str, Any]) -> None:
 
 
 def _describe_outcomes(document: dict[str, Any]) -> None:
-    """Describe the successful answers that still have the framework's default description."""
     outcomes = _table("outcomes.json")
     for verbs in document["paths"].values():
         for operation in verbs.values():
@@ -166,7 +165,6 @@ def _header(name: str) -> dict[str, Any]:
 
 
 def _describe_headers(verb: str, operation: dict[str, Any]) -> None:
-    """Add the headers that middleware sets to an operation's answers, and the answer 304 to each GET of JSON."""
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
     for status, answer in list(operation["responses"].items()):
         header_names = ["X-Request-Id", "RateLimit", "RateLimit-Policy", "Cache-Control"]
@@ -207,7 +205,6 @@ def _describe_event_streams(document: dict[str, Any]) -> None:
 
 
 def _table(name: str) -> dict[str, Any]:
-    """Read a JSON file of this package, with entries by operation or by model."""
     entries: dict[str, Any] = orjson.loads(files(__package__).joinpath(name).read_bytes())
     return entries
 

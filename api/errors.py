@@ -247,7 +247,6 @@ def _document(
 
 
 def _instance() -> dict[str, str]:
-    """Return the member ``instance`` of a problem document: the request id, as in the answer's headers and the log."""
     request_id = structlog.contextvars.get_contextvars().get("request_id")
     return {"instance": f"urn:forestall:request:{request_id}"} if request_id else {}
 

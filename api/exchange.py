@@ -77,7 +77,6 @@ def _has_left(error: Exception) -> bool:
 
 
 def _request_id(scope: Scope) -> str:
-    """Return the client's request id. If it sent none, create an id and add it to the request's headers."""
     sent = Headers(scope=scope).get(REQUEST_ID, "")
     if _ID.fullmatch(sent):
         return sent
@@ -88,7 +87,6 @@ def _request_id(scope: Scope) -> str:
 
 
 def _complete(message: Message, scope: Scope, request_id: str) -> None:
-    """Add the headers that every answer has. An empty answer loses its content type."""
     headers = MutableHeaders(scope=message)
     headers[REQUEST_ID] = request_id
     if scope["path"].startswith(_API):

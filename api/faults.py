@@ -63,7 +63,6 @@ def _has(value: object, part: str | int) -> bool:
 
 
 def _plain(message: str) -> str:
-    """Reword a validator's message: remove its prefixes, and use the names of JSON types instead of Python types."""
     for prefix in _PREFIXES:
         message = message.removeprefix(prefix)
     if message.startswith(_SHOULD_BE + _OBJECT):
@@ -73,7 +72,6 @@ def _plain(message: str) -> str:
 
 
 def _joined(messages: Sequence[str]) -> str:
-    """Join all messages about one value. Expected forms are joined by "or"."""
     should_be = [message.removeprefix(_SHOULD_BE) for message in messages if message.startswith(_SHOULD_BE)]
     others = [message for message in messages if not message.startswith(_SHOULD_BE)]
     expectations = [_SHOULD_BE + ", or ".join(dict.fromkeys(should_be))] if should_be else []

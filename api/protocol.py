@@ -98,7 +98,6 @@ class PatientProtocol(HttpToolsProtocol):
 
     @property
     def _has_head(self) -> bool:
-        """Whether the head of the current request is complete."""
         return "method" in self.scope
 
     def _new_parser(self) -> HttpRequestParser:

@@ -52,7 +52,6 @@ class Operations:
         await self._rest(scope, receive, send)
 
     def _operations(self, method: str, resource: str) -> Sequence[tuple[_Matches, RouteContext]]:
-        """Return the operations of a method and a resource in their order, each with its match function."""
         key = method, resource
         if key not in self._included:
             return ()

@@ -90,7 +90,6 @@ def _service_state(services: Services) -> tuple[Sequence[str], str]:
 
 
 def _streams(services: Services) -> str:
-    """Return HTML with the open transactions of each stream, and the number of events matched per second in total."""
     overview = pipeline_overview(services.stores, services.clock)
     open_counts = {state.name: f": open transactions {state.open_traces or 0:,}" for state in overview.streams}
     names = [stream.name for stream in services.stores.registry.streams()[:_MOST_STREAMS]]

@@ -240,7 +240,6 @@ def _paths(model: type[WireModel]) -> Mapping[str, Sequence[Sequence[str]]]:
 
 
 def _read(record: object, name: str, paths: Sequence[Sequence[str]]) -> Any:
-    """Return the value of a member. If the record has none of the attributes, return ``_MISSING``."""
     for path in paths:
         attribute: Any = record
         for part in path:

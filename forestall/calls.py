@@ -125,7 +125,6 @@ def _stranger_notices(patterns: Sequence[Pattern], batch: EventBatch) -> Iterato
 
 
 def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> StreamDeclaration:
-    """Return the declaration of the stream that the events are read as."""
     members = dict(stream or {})
     if "key" in members and key is not None:
         raise FrameRefused("the key is given twice: as key, and as a member of stream; give it once")

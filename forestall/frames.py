@@ -97,7 +97,6 @@ def _no_table(events: object) -> FrameRefused:
 
 
 def _of_rows(events: Any, _: Chosen, time: str | None) -> Frame:
-    """Return the columns of a list of dictionaries. If a row lacks a name, its value is null."""
     if not isinstance(events, Iterable) or isinstance(events, str | bytes | Mapping):
         raise _no_table(events)
     rows = list(events)

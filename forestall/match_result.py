@@ -110,8 +110,7 @@ class MatchResult(ResultLists[FrameT]):
         return self._frame(output)
 
     @abstractmethod
-    def _frame(self, output: str) -> FrameT:
-        """Return the list of results named ``output``, as a frame."""
+    def _frame(self, output: str) -> FrameT: ...
 
 
 @dataclass(frozen=True, kw_only=True)

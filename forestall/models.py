@@ -223,7 +223,6 @@ class Discovery(Generic[FrameT]):
 
 
 def _past(events: Any, names: ColumnNames, end_events: Collection[str]) -> tuple[Frame, PastLog]:
-    """Read a table. Return it as a frame, and the past transactions in it."""
     options = names.options(StreamDeclaration(name="file", key=names.key or "key"))
     frame = read_frame(events, time=options.columns.time or "time")
     batch = batch_of_table(frame.table, options, ())

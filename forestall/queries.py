@@ -60,7 +60,6 @@ def _on_spark(rows: Any, query: str, shape: QueryShape, max_steps: int | None) -
 
 
 def _search(query: str, max_steps: int | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Search the rows of a task's partitions by the query."""
     parts = list(batches)
     if sum(map(len, parts)):
         table = pa.Table.from_batches(parts)

@@ -125,7 +125,6 @@ class RunResult(ResultLists[Any]):
 
 
 def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, ...]:
-    """Return the derived streams whose events are kept. An unknown name is an error."""
     derived = project.derived()
     for name in outputs or ():
         if name not in derived:
@@ -134,7 +133,6 @@ def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, 
 
 
 def _form(project: LocalProject) -> MatchForm:
-    """Return the columns of the matches of all patterns."""
     patterns = [
         routed_pattern.pattern
         for routed_patterns in project.plan.patterns.values()
@@ -144,13 +142,11 @@ def _form(project: LocalProject) -> MatchForm:
 
 
 def _notices(inline_run: InlineRun, *by_operator: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return notices about operators and about lost events of streams. Each begins with a name."""
     sentences = [(name, sentence) for by_name in by_operator for name, all_of in by_name.items() for sentence in all_of]
     return tuple(f"{name}: {sentence}" for name, sentence in [*sentences, *inline_run.losses.items()])
 
 
 def _event_table(name: str, events: list[dict[str, Any]]) -> pa.Table:
-    """Return the events of the derived stream ``name``, as columns."""
     stream_events = [event for event in events if event["stream"] == name]
     texts = {member: pa.array([event[member] for event in stream_events], pa.string()) for member in ("id", "type")}
     times = time_column(np.array([parse_time(event["time"]) for event in stream_events], np.int64))

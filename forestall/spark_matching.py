@@ -92,7 +92,6 @@ def _types(events: Any) -> pa.Schema:
 
 
 def _by_key(events: Any, options: ReaderOptions) -> Any:
-    """Divide the events into partitions, so that events with the same key are in one."""
     key = options.key or "key"
     if not isinstance(key, Mapping):
         return events.repartition(key)
@@ -116,7 +115,6 @@ def _text(text: str) -> str:
 
 
 def _written(matching: Matching, event: pa.DataType) -> bytes:
-    """Write the rules of a call as JSON, for the tasks."""
     rules, document = matching.rules, None
     if rules.own is not None:
         from constraints import to_document  # noqa: PLC0415 - most calls need none
@@ -156,7 +154,6 @@ def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.
 
 
 def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamReport, MatchForm] | None:
-    """Match a partition. Return the report and the columns of matches, or None for a partition without rows."""
     rules, names, read, event = _rules(written)
     parts = list(batches)
     if not sum(map(len, parts)):
@@ -171,7 +168,6 @@ def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamR
 
 
 def _matched(written: bytes, output: str, batches: Batches) -> Batches:
-    """Match a partition and return one list of results."""
     report_and_form = _report(written, [OUTPUTS[output]], batches)
     if report_and_form is not None:
         yield from table_of_results(report_and_form[0], output, report_and_form[1]).to_batches()
@@ -189,7 +185,6 @@ def _empty(output: str, form: MatchForm) -> pa.Table:
 
 
 def _ddl(schema: pa.Schema) -> str:
-    """Return an Arrow schema in Spark's DDL."""
     return ", ".join(f"`{field.name.replace('`', '``')}` {_ddl_type(field.type)}" for field in schema)
 
 

@@ -37,8 +37,6 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class _DocumentFile(pytest.File):
-    """A file with documents of a project. Some of them are test documents."""
-
     def __init__(self, *, folder: Path, **options: Any) -> None:
         super().__init__(**options)
         self._folder = folder
@@ -58,14 +56,11 @@ class _Differs(Exception):
 
 
 class _CaseItem(pytest.Item):
-    """A pytest item that runs one test document of a project."""
-
     def __init__(self, *, case: Case, project: LocalProject, **options: Any) -> None:
         super().__init__(**options)
         self._case, self._rules = case, project
 
     def runtest(self) -> None:
-        """Run the project's rules over the test's events, and compare the results."""
         begin_s = time.perf_counter()
         case_run = run_case(self._case, self._rules)
         outcome = outcome_of(self._case, case_run, time.perf_counter() - begin_s)
@@ -74,7 +69,6 @@ class _CaseItem(pytest.Item):
             raise _Differs("\n".join([f"at {self._case.document.place()}", *outcome.side_by_side(), *losses]))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the text of a failure. It has the results that differ, or for another error, pytest's usual report."""
         return str(excinfo.value) if isinstance(excinfo.value, _Differs) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -83,7 +77,6 @@ class _CaseItem(pytest.Item):
 
 @cache
 def _project(folder: Path) -> tuple[LocalProject, list[Case]]:
-    """Read a project and its tests, and compile its kernels. This is done once for each folder."""
     documents = read_project(folder)
     project = LocalProject.of(documents, folder)
     compile_kernels(project.exercises())

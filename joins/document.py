@@ -328,12 +328,10 @@ def _optional(document: Mapping[str, Any], name: str) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    """Check whether a member is a whole number from 1 to ``MOST_RESULTS``."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_RESULTS
 
 
 def _limits(value: object) -> ResultLimits:
-    """Read the member ``results``, which limits the number of results."""
     defaults = asdict(ResultLimits())
     if not isinstance(value, Mapping):
         raise JoinRefused(f"'results' of a join is {value!r}; write limits such as {defaults}", field="results")

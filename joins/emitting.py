@@ -96,11 +96,9 @@ class MemberEvents:
 
     @cached_property
     def _originals(self) -> list[dict[str, Any]]:
-        """Types and data of the distinct events."""
         return originals_of(self._held.data(self._distinct).to_pylist())
 
     def _values_of(self, column: Column) -> list[Any]:
-        """Return the value of a column for each distinct event."""
         if column.function == "type":
             return [original["type"] for original in self._originals]
         if len(column.path) == 1:

@@ -83,7 +83,6 @@ def _memory(body: JoinBody) -> Iterator[str]:
 
 
 def _retention(body: JoinBody, number: int) -> str:
-    """Describe in a sentence how long events of an input are kept, and when the input finishes its own keys."""
     join_input = body.inputs[number]
     others = [other for place, other in enumerate(body.inputs) if place != number]
     ends = [_window(join_input.window)] if join_input.window.kind != "none" else []
@@ -122,7 +121,6 @@ def _emitted(body: JoinBody) -> Iterator[str]:
 
 
 def _limits(body: JoinBody) -> Iterator[str]:
-    """Describe the limits of the number of results in sentences."""
     if body.where is not None:
         yield f"Ten combinations that 'where' {'decides' if body.emit == 'on_close' else 'drops'} count as one result."
     elif body.emit == "on_close":

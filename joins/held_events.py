@@ -137,6 +137,5 @@ class HeldEvents:
         )
 
     def _coded(self, batch: EventBatch) -> NDArray[np.int32]:
-        """Return the types of events as numbers. New types are added to the known types."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in batch.type_names]
         return np.array(numbers, np.int32)[batch.type_codes]

@@ -141,7 +141,6 @@ def stopped(
 
 
 def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]) -> tuple[Broken, ...]:
-    """Return the newest event of each given combination."""
     return _stream_events(held, aliases, members.max(axis=1, initial=-1), members.argmax(axis=1))
 
 

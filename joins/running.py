@@ -278,14 +278,12 @@ class JoinRun:
     def _closed(
         self, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item, *, is_over: bool = False
     ) -> JoinOutput:
-        """Finish each of the keys by each of the inputs, one key after the other."""
         self.rows.bring_back(keys, now_us)
         items = ItemColumns.closing(keys, inputs, now_us, kind)
         closed = self._join.closed(keys) if is_over and self.body.optional else None
         return self._pushed(items, closed=None if closed is None else np.repeat(closed, len(inputs)), is_over=is_over)
 
     def _empty_output(self) -> JoinOutput:
-        """Return an empty output, with the reason if the join has just stopped for good."""
         none = EventBatch.from_events([])
         lost, self._has_reported_loss = None if self._has_reported_loss else self._lost, self._lost is not None
         return JoinOutput(events=none, passed_on=none, lost=lost)
@@ -411,7 +409,6 @@ class JoinRun:
         return stop if is_kept is None else replace(stop, results=stop.results.only(is_kept))
 
     def _suspend(self) -> None:
-        """Suspend the join: drop its state and accept no more events."""
         self.is_suspended = True
         self.rows.clear()
         self._finished.clear()

@@ -114,7 +114,6 @@ class KeyTotals:
         return values
 
     def _count(self, events: Iterator[_CountedEvent]) -> None:
-        """Add events to the totals of their keys."""
         adding = [self.columns.adding.get(join_input.alias, []) for join_input in self._body.inputs]
         for key, text, number, sequence, values in events:
             key_total = self.open.get(key)

@@ -482,7 +482,6 @@ def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
 
 
 def _saved(state: JoinState) -> dict[str, NDArray[Any]]:
-    """Return the used part of each saved array."""
     arrays = [(name, getattr(state, name), int(state.counters[place])) for name, place in _USED.items()]
     return {"sides": state.sides} | {name: array[:used] for name, array, used in arrays if len(array)}
 
@@ -510,7 +509,6 @@ def _room(inputs: int, results: int, items: int) -> Output:
 
 
 def _enlarged(output: Output, needed: int) -> Output:
-    """Return a copy that has the results so far, and more room."""
     larger = _room(len(output.cursors), 2 * len(output.result_times_us) + needed, len(output.violations))
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(output), list(larger), strict=True)
     for old, new in pairs:

@@ -92,7 +92,6 @@ def merged(answers: Sequence[Answer]) -> Answer:
 
 
 def _united_groups(answers: Sequence[Answer]) -> tuple[list[tuple[Scalar, ...]], dict[str, Totals]]:
-    """Return the distinct groups of several answers, and their totals added up over the answers."""
     first, *others = answers
     groups, totals = list(first.groups), {name: [*map(list, columns)] for name, columns in first.totals.items()}
     types = {type(value) for answer_of_shard in answers for value in chain.from_iterable(answer_of_shard.groups)}
@@ -148,7 +147,6 @@ def _finished(function: ValueFunction, columns: Totals) -> list[Scalar]:
 
 
 def _quotient(function: ValueFunction, count: int, high: float, low: float) -> Scalar:
-    """Return a sum or a mean, from the number of values, their sum, and its rounding error."""
     if not count:
         return None
     total = high + low if isfinite(low) else high

@@ -121,7 +121,6 @@ def _values(body: AggregateBody, member: Any) -> dict[str, AskedValue]:
 
 
 def _new_values(body: AggregateBody, texts: Mapping[Any, Any]) -> Iterator[tuple[str, AskedValue]]:
-    """Yield the values that a question defines, such as ``sum(price)``, over the columns that the index holds."""
     window = held_window(body)
     attributes = {_path(name): name for name in window.attributes if name != KEY}
     numbers = attributes | {_path(name): name for name in window.measures}
@@ -144,7 +143,6 @@ def _new_values(body: AggregateBody, texts: Mapping[Any, Any]) -> Iterator[tuple
 
 
 def _path(name: str) -> str:
-    """Return the path of an attribute in the data of events, without the optional prefix ``data.``."""
     return name.removeprefix("data.") or name
 
 

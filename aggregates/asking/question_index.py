@@ -146,7 +146,6 @@ class QuestionIndex:
         return explained
 
     def _bits_of(self, configuration: tuple[int, ...]) -> dict[str, int]:
-        """Return the address bits of the attributes that questions may fix."""
         bits = zip(self._window.attributes, configuration, strict=True)
         return {name: count for name, count in bits if name not in self._window.unfiltered}
 
@@ -205,7 +204,6 @@ class QuestionIndex:
         return EventColumns(np.asarray(times_us, np.int64), codes, numbers)
 
     def _advance(self, time_us: int) -> int:
-        """Advance the time of the index and remove expired events. Return the time of the index."""
         self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)
         self._ring.expire(self._ring.number_after(self._now_us - self._window.span_us))
         return self._now_us
@@ -243,7 +241,6 @@ class QuestionIndex:
         return max(self._now_us, question.until_us)
 
     def _start(self, question: Question, end_us: int | None) -> int:
-        """Return the sequence number of the first event in a question's window, which ends at ``end_us``."""
         is_whole = question.window_us is None and end_us == self._now_us
         if end_us is None or is_whole:
             return self._ring.first

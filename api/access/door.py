@@ -91,12 +91,6 @@ class Door:
             await answering.end()
 
     def _caller(self, services: Services, headers: Headers, token: str | None, address: str) -> Caller:
-        """Authenticate the caller.
-
-        Raises ``Unauthorized`` if a required key is missing or refused, and ``RateLimited`` after too many wrong keys
-        from the address. With ``auth: auto``, raises ``ForeignPage`` if no key is required and another site's page
-        sends the request.
-        """
         if not services.ring.is_demanded():
             if services.settings.auth == "auto":
                 _require_own_page(headers)
@@ -161,7 +155,6 @@ class _Answering:
 
 
 def _token(headers: Headers) -> str | None:
-    """Return the API key of a request. A bearer token takes precedence over ``X-API-Key``."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()
@@ -169,10 +162,6 @@ def _token(headers: Headers) -> str | None:
 
 
 def _address(scope: Scope) -> str:
-    """Return the client's address, for rate limits.
-
-    For IPv6, return its /64 network, because a client can use every address in the network.
-    """
     client = scope.get("client")
     return _limited(client[0]) if client else ""
 

@@ -108,10 +108,6 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
 
 
 def _named_in_query(request: Request, services: Services, caller: Caller, route: APIRoute) -> Iterator[str | None]:
-    """Yield the streams in the query, if the operation declares such parameters.
-
-    Raises ``NotFound`` for a pattern out of reach.
-    """
     declared = query_names(route.dependant)
     streams = request.query_params.getlist("stream") if "stream" in declared else []
     yield from streams
@@ -152,7 +148,6 @@ def _named_in_body(
 
 
 def _members(route: APIRoute) -> frozenset[str]:
-    """Return the names of an operation's body members. If the body has no declared model, return the empty set."""
     form: Any = None if route.body_field is None else route.body_field.field_info.annotation
     is_model = isinstance(form, type) and issubclass(form, BaseModel)
     return frozenset(form.model_fields) if is_model else frozenset()
@@ -222,7 +217,6 @@ def _require_filter_in_reach(services: Services, caller: Caller, name: str) -> N
 
 
 def _operator_stream_in_reach(services: Services, caller: Caller, kind: str, name: str) -> str:
-    """Return the stream of an operator. Raise ``UnknownOperator`` unless the caller may access the stream."""
     streams = [operator.stream for operator in services.stores.registry.operators(kind).all() if operator.name == name]
     if not streams or not caller.may_touch(streams[0]):
         raise UnknownOperator(f"there is no {kind} {name!r}", kind=kind, name=name)

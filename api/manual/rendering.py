@@ -97,7 +97,6 @@ def sections_of(path: Path) -> list[Section]:
 
 
 def _plain(line: str) -> str:
-    """Return a line without the markup of code, emphasis and links."""
     return _MARKS.sub("", _LINK.sub(r"\1", line)).strip()
 
 

@@ -53,7 +53,6 @@ def _scored(pages: Mapping[str, Sequence[Section]], words: Sequence[str]) -> Ite
 
 
 def _piece(text: str, lower: str, words: Sequence[str]) -> str:
-    """Return an excerpt around the earliest of the words."""
     places = [place for word in words if (place := lower.find(word)) >= 0]
     begin = max(0, min(places, default=0) - _AROUND)
     end = begin + 2 * _AROUND

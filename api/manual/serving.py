@@ -93,7 +93,6 @@ def _sections() -> dict[str, list[Section]]:
 
 @cache
 def _framed(address: str) -> str:
-    """Return the HTML page of the document at ``address``, with a list of its headings."""
     sections = _sections()[address]
     parts = [section for section in sections if section.level == _LISTED_LEVEL]
     listed = "".join(f'<li><a href="#{escape(section.anchor)}">{escape(section.heading)}</a></li>' for section in parts)

@@ -84,7 +84,6 @@ class BodyLimit:
             return None
 
     async def _read(self, headers: Headers, receive: Receive, limit: int, file: IO[bytes] | None) -> bytes:
-        """Read the body. Raise ``BodyTooLarge``, ``BodyTooSlow`` or ``ClientDisconnect`` on failure."""
         patience_bytes = _THROWN_AWAY * limit
         declared = headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > patience_bytes:

@@ -80,7 +80,6 @@ def _structured(body: bytes, media_type: str) -> list[Any]:
 
 
 def _lines(body: bytes, most: int) -> SentEvents:
-    """Parse all lines that are not empty. Raise ``BatchTooLarge`` for more than ``most`` lines."""
     texts: list[bytes] = []
     numbers: list[int] = []
     counted, end, number = 0, 0, 1
@@ -112,7 +111,6 @@ def _line(text: bytes) -> Any:
 
 
 def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
-    """Convert a CloudEvent in binary mode to its JSON form."""
     attributes = {name[len(_PREFIX) :]: value for name, value in headers.items() if name.startswith(_PREFIX)}
     event: dict[str, Any] = {name: _attribute(name, value) for name, value in attributes.items()}
     if not body:
@@ -123,7 +121,6 @@ def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
 
 
 def _attribute(name: str, value: str) -> str:
-    """Decode the value of an attribute in a header field: remove quotes and percent-encoding."""
     if not _ATTRIBUTE.fullmatch(name):
         raise EventForm(
             f"header.ce-{name}: attributes of CloudEvents have names of small letters and digits, not 'data'"

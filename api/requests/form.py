@@ -104,7 +104,6 @@ _MEMBERS = json.JSONDecoder(object_pairs_hook=_require_single_members, parse_int
 
 
 def _large_integers(value: object, place: str) -> Iterator[str]:
-    """Yield the places of integers beyond 64 bits in a value."""
     pending = [(place, value)]
     while pending:
         path, part = pending.pop()

@@ -30,8 +30,6 @@ _DIGEST_BYTES = 16
 
 
 class _AnsweredBefore(Exception):
-    """Raised if a request was answered before. It contains the stored answer."""
-
     def __init__(self, answer: Answer) -> None:
         super().__init__()
         self.answer = answer
@@ -132,7 +130,6 @@ def _settle(request: Request, response: Response | None, secrets: frozenset[str]
 
 
 def _without(secrets: frozenset[str], body: bytes) -> bytes:
-    """Return a body in which secrets are replaced by null."""
     return orjson.dumps(orjson.loads(body) | dict.fromkeys(secrets)) if secrets else body
 
 

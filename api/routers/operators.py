@@ -294,7 +294,6 @@ def _answer(record: RegisteredOperator, services: Served, response: Response) ->
 
 
 def _described(kind: DocumentKind) -> dict[str, Any]:
-    """Return the description of a request body: the members common to all kinds, and the members of this kind."""
     # The kind's examples have all members.
     kind_schema = {name: value for name, value in kind.schema.items() if name != "examples"}
     schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, kind_schema]}

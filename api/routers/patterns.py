@@ -225,7 +225,6 @@ def dry_run(wanted: NewDryRun, services: Served) -> DryRunModel:
 def _registered(
     stream: str, parsed: Pattern, draft: OperatorDraft, services: Services, caller: Caller
 ) -> PatternReport:
-    """Register a pattern on a stream. Its derived stream must be within the caller's reach."""
     if parsed.into is not None and not caller.may_touch(parsed.into.stream):
         raise Forbidden(f"the API key {caller.id} may not touch the stream {parsed.into.stream!r}, which INTO names")
     return services.registration.register(stream, parsed, draft)

@@ -106,5 +106,4 @@ def delete_stream(
 
 
 def _checked(request: NewStream | StreamChanges) -> bool | None:
-    """Return whether to check events against schemas. If the request does not set ``schemas``, return None."""
     return request.schemas == "check" if "schemas" in request.model_fields_set else None

@@ -229,13 +229,6 @@ def draw_workflow(
 
 
 def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> ModelUpload:
-    """Read the upload in a request.
-
-    Raises:
-        UnsupportedMediaType: The media type of the body is not supported.
-        MalformedBody: The body is declared as JSON but cannot be parsed.
-        WrongShape: A JSON body has ``content`` but not the form of ``ModelEnvelope``, or the query has options, too.
-    """
     if media_type in _XML:
         return _model_upload(name, body, media_type, options)
     if media_type in _YAML:

@@ -80,7 +80,6 @@ class BoundedWork:
         return is_near and any(route.matches(scope)[0] is Match.FULL for route in self._routes)
 
     async def _answer_unless_disconnected(self, job: Job, receive: Receive) -> Answer | None:
-        """Forward a job to a worker. If the client disconnects before the answer, return None."""
         work = asyncio.ensure_future(self._pool.answer(job))
         disconnection = asyncio.ensure_future(_disconnection(receive))
         try:

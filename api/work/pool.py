@@ -58,7 +58,6 @@ class WorkPool:
             self._seats.release()
 
     async def _wait_for_seat(self) -> None:
-        """Wait for a free worker process. Raise ``TooBusy`` if too many requests are waiting."""
         limits = self._limits
         if self._seats.locked() and self._waiting >= limits.max_waiting:
             raise TooBusy(
@@ -128,8 +127,6 @@ class WorkPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Worker:
-    """A worker process, and the connection to it."""
-
     process: ForkServerProcess
     connection: Connection
 
@@ -155,7 +152,6 @@ class _Worker:
         return answer
 
     def kill(self) -> None:
-        """Kill the process, and wait until it has exited."""
         self.process.kill()
         self.process.join()
 

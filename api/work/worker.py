@@ -66,11 +66,9 @@ class _Bounds:
 
     @property
     def is_worn(self) -> bool:
-        """Whether too little memory is left for another job."""
         return _data_bytes() - self._begin_bytes > _WORN * self._limits.max_memory_bytes
 
     def begin(self) -> None:
-        """Set the CPU time limit for a new job."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         most_s = int(used.ru_utime + used.ru_stime + _CPU_FACTOR * self._limits.max_time_s) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most_s, resource.RLIM_INFINITY))

@@ -123,7 +123,6 @@ class StateObserver:
         return np.flatnonzero(is_of_key & ((items.keys >> _FIRST_BIT) & mask == 0))
 
     def _follow_fewer(self) -> None:
-        """Halve the sample of keys."""
         self._bits += 1
         mask = (1 << self._bits) - 1
         self._open = {key: seen_key for key, seen_key in self._open.items() if not (key >> int(_FIRST_BIT)) & mask}

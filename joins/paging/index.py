@@ -214,7 +214,6 @@ class KeysOnDisk:
         return places, self._away["key"][places] == keys if len(self._away) else np.zeros(len(keys), np.bool_)
 
     def _remove(self, places: NDArray[np.intp]) -> None:
-        """Remove keys from the index, and release files without remaining keys."""
         for number, rows in _sums(self._away["block"][places], self._away["rows"][places]):
             block = self._blocks[number]
             block.live -= rows
@@ -236,7 +235,6 @@ def _ranges(firsts: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.
 
 
 def _sums(numbers: NDArray[np.int32], values: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """Return, for each distinct number, the sum of its values."""
     distinct, owners = np.unique(numbers, return_inverse=True)
     sums = np.bincount(owners, values, len(distinct)).astype(np.int64)
     return zip(distinct.tolist(), sums.tolist(), strict=True)

@@ -134,7 +134,6 @@ class Pager:
 
     @staticmethod
     def _rows(keys: NDArray[np.uint64], rows: NDArray[np.void], held: HeldEvents, key_state: KeyState) -> BlockRows:
-        """Return the rows of the given keys as a block, with their events and other state."""
         places = held.rows_of(rows["sequence"])
         firsts = np.flatnonzero(np.diff(rows["owner"], prepend=-1))
         texts: list[bytes | None] = [None] * len(rows)

@@ -286,7 +286,6 @@ class Ledger:
             heapq.heappush(self._leaving, (self._due_us(event), sequence))
 
     def _due_us(self, event: Revocable) -> int:
-        """Return the time until which an event may be retracted."""
         span_us = self._spans_us[event.number]
         return FOREVER_US if span_us is None else event.came_us + span_us
 

@@ -159,7 +159,6 @@ class KeyMonitor:
 
 
 def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
-    """Merge consecutive chunks until there are at most ``MOST_CHUNKS``."""
     while len(chunks) > MOST_CHUNKS:
         pairs = [_followed(chunk, following) for chunk, following in zip(chunks[::2], chunks[1::2], strict=False)]
         chunks = pairs + chunks[2 * len(pairs) :]
@@ -167,7 +166,6 @@ def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
 
 
 def _followed(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Merge two consecutive chunks."""
     distance = max(first.distance, second.distance, first.greatest - second.least)
     least, greatest = min(first.least, second.least), max(first.greatest, second.greatest)
     return KeyChunk(first.first_us, second.last_us, first.events + second.events, least, greatest, distance)

@@ -275,7 +275,6 @@ class WaitDecider:
 
 
 def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | None, shards: int) -> str:
-    """Return the measurements of a join's inputs and the prediction from them, as text for an error message."""
     sentences = [
         f"keys of {name} come up to {figures.distance:,} below the highest one before them"
         + ("" if predicted is None else f", so about {predicted[name]:,} of its events are held")

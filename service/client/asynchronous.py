@@ -96,7 +96,6 @@ class AsyncClient(Connection, AsyncResources):
             await asyncio.sleep(following.pause_s)
 
     async def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
-        """Send a call, with retries; see ``Client._answer``."""
         retries, options = Retries(self._patience, self.url), call.with_key().options(self._headers)
         while True:
             try:

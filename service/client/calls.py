@@ -191,7 +191,6 @@ class Retries:
         return pause_s
 
     def _next_backoff_s(self) -> float:
-        """Return a pause with jitter, and double the next pause up to a limit."""
         backoff_s = self._backoff_s
         self._backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
         return backoff_s * random.uniform(0.5, 1.0)
@@ -349,19 +348,16 @@ def refusal(answer: httpx.Response, url: str) -> ApiError:
 
 
 def _form_of(answer: httpx.Response) -> str:
-    """Return the media type of an answer, without parameters, or an empty text."""
     form, _, _ = str(answer.headers.get("Content-Type", "")).partition(";")
     return form.strip().lower()
 
 
 def _retry_after_s(answer: httpx.Response) -> int | None:
-    """Return the seconds of ``Retry-After``, limited to 1 to 60, or None if the header is missing or a date."""
     text = answer.headers.get("Retry-After", "")
     return min(_LONGEST_PAUSE_S, max(1, int(text))) if text.isascii() and text.isdigit() else None
 
 
 def _plain(value: Any) -> Any:
-    """Convert a ``datetime`` in a query to RFC 3339. Return any other value unchanged."""
     if not isinstance(value, datetime):
         return value
     if value.tzinfo is None:

@@ -111,11 +111,6 @@ class Operation:
         return self._client.send(Call(method=entry["method"], path=path, query=query, body=body, headers=headers))
 
     def _arguments(self, values: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-        """Combine positional arguments and options, and return all arguments by name.
-
-        Raises:
-            TypeError: An argument is missing, unknown, or given twice.
-        """
         entry = self._entry
         positional = [*entry.get("arguments", ()), *(["body"] if entry.get("forms") else [])]
         if len(values) > len(positional):
@@ -134,12 +129,6 @@ class Operation:
         return arguments
 
     def _form(self, body: Any, media_type: str | None) -> str | None:
-        """Return the media type under which a body is sent. Without a body, return ``media_type``.
-
-        Raises:
-            TypeError: ``media_type`` is None although the body is bytes or a text, and the operation accepts several
-                media types.
-        """
         if body is None or media_type is not None:
             return media_type
         forms = self._entry["forms"]
