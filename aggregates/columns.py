@@ -36,7 +36,7 @@ class ScalarColumn(NamedTuple):
 
     @classmethod
     def of_kinds(cls, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> Self:
-        """Create a column from kinds and numbers. The arguments remain unchanged.
+        """Create a column from copies of kinds and numbers.
 
         In the column, false booleans have the kind ``FALSE``, and small whole floats the kind ``INTEGRAL``.
         """
@@ -88,8 +88,8 @@ class EventColumns:
         key_hashes: Hashes of the correlation keys.
         ids: Ids of the events.
         arguments: One column for each of ``AggregateBody.arguments``.
-        clocks_us: The newest time of the batch up to each event, including events that the aggregate does not read.
-        newest_us: The newest time of the batch, including those events.
+        clocks_us: For each event, the newest time in the batch so far, including events that the aggregate ignores.
+        newest_us: The newest time of the batch, including events that the aggregate ignores.
         ops: The meaning of each row, as flags. None if all rows are events.
         retracted: For a retraction, the id of the retracted event. Empty without retractions.
         shown: If the aggregate has ``events``: the members of each event, as derived events list it.
@@ -155,7 +155,7 @@ def group_hash(group: Sequence[Scalar]) -> int:
 
 
 def scalar_of(kind: int, integer: int, real: float, text: Scalar = None) -> Scalar:
-    """Return the value that has a kind. Depending on the kind, ``integer``, ``real`` or ``text`` is the value."""
+    """Return the value of the given kind, which is in ``integer``, ``real`` or ``text``."""
     if kind == INTEGRAL:
         return float(integer)
     return {INTEGER: integer, FLOAT: real, TEXT: text, BOOLEAN: True, FALSE: False}.get(kind)

@@ -74,7 +74,7 @@ class AggregateBody:
 
     @property
     def is_final(self) -> bool:
-        """Whether the events of the stream must never be retracted."""
+        """Whether the aggregate needs a stream whose events are never retracted."""
         return bool(self.ask) or self.rows_of is not None
 
     @property
@@ -175,10 +175,7 @@ def _check_rows(body: AggregateBody) -> None:
 
 
 def _by_rows(by: tuple[str, ...], window: Window) -> tuple[str, ...]:
-    """Return the ``by`` of groups that are rows of a table.
-
-    It has ``ROW``, the attributes, and the column of window lengths.
-    """
+    """Return the ``by`` of groups that are rows of a table: ``ROW``, attributes, and the column of window lengths."""
     columns = (window.column,) if window.column else ()
     if not by or {ROW, *columns} & set(by):
         raise AggregateRefused(

@@ -39,8 +39,7 @@ class Having:
 
     Attributes:
         text: The condition in the language of conditions. Each ``before(...)`` or ``all(...)`` has become a quoted
-            name,
-        and ``row.column`` a lookup by the key of the row.
+        name, and ``row.column`` a lookup by the key of the row.
         earlier: The earlier values that the condition reads.
         overall: The values over all groups that the condition reads: the name in the condition, and in the aggregate.
     """

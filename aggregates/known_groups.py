@@ -24,10 +24,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # makes the hashes of a group's windows
 
 
 class KnownGroups:
-    """The values and keys of groups by code (0, 1, and so on).
-
-    Fixed windows also have the time at which each begins.
-    """
+    """The values and keys of groups by code (0, 1, and so on). Fixed windows also have the times when they begin."""
 
     def __init__(self, *, are_keys: bool) -> None:
         self._are_keys = are_keys  # whether the group is the key, so that values and hash need not be kept

@@ -119,8 +119,7 @@ class GroupObjects:
         values: The values of the aggregate.
         most: The number of newest events that derived events list.
         leaves: Whether an event can leave a window before the window ends. Then all events of a window are kept,
-            because
-        the newest ones are not known beforehand.
+        because the newest ones are not known beforehand.
     """
 
     def __init__(self, values: Sequence[AggregateValue], most: int, *, leaves: bool) -> None:

@@ -11,7 +11,7 @@ from aggregates.scalars import Scalar
 
 _FEW = 64  # most listed changes of forgotten groups, in addition to the number of values
 Values: TypeAlias = Sequence[Scalar] | None
-"""The values of a window; None: no event was in it."""
+"""The values of a window, or None if no event was in the window."""
 
 
 class Past:
@@ -44,7 +44,7 @@ class Past:
     def at(self, group: str, time_us: int) -> Values:
         """Return the values that a group had at a time, or None if they are unknown.
 
-        With ``is_exact``, they are known only if a window ended at this very time.
+        With ``is_exact``, they are known only if a window ended at exactly this time.
         """
         past = self._of.get(group, ())
         place = bisect_right(past, time_us, key=_time) - 1

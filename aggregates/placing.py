@@ -154,7 +154,7 @@ class Placing:
         return [KeptEvent(*parts) for parts in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
-        """Return the event with a number when it enters a window. With ``is_kept``, store it until it has left all."""
+        """Return an entering event by its arrival number. If ``is_kept``, store it until it has left all windows."""
         event = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
             self.kept[number] = event

@@ -54,7 +54,7 @@ class RowWindows:
         return self.body.most_rows - sum(run.rows + run.waiting for run in self._runs.values())
 
     def _processed(self, events: EventColumns, begin: int) -> list[Emission]:
-        """Process events, of which the first has number ``begin`` in its batch."""
+        """Process events. The first one has the index ``begin`` in its batch."""
         sizes = np.array([self._size_of(emission) for emission in events.by[-1]], np.int64)
         for size in np.unique(sizes).tolist():
             self._run_of(size)

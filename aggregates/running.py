@@ -185,7 +185,7 @@ class AggregateRun:
     def _fit(self, columns: Sequence[ScalarColumn]) -> None:
         """Adapt the tables to new arguments before they are added.
 
-        Sums get more digits if needed. The tables are rebuilt if extremes need sorted values, or many texts are unused.
+        Sums get more digits. The tables are rebuilt if extremes need sorted values, or if many texts are unused.
         """
         unfit = {self.body.arguments[place] for place in self._tables.unfit(columns)}
         if unfit or self._tables.are_texts_many(len(self._groups)):
@@ -249,7 +249,7 @@ class AggregateRun:
     def _ended(self, codes: NDArray[np.int64], at_us: NDArray[np.int64], events: EventColumns | None) -> list[Emission]:
         """End the windows of the given groups, and return the emitted events.
 
-        A window over all groups ends before the other windows of the same time, because their conditions may read it.
+        A window over all groups ends before other windows of the same time, whose conditions may read its values.
         """
         if not len(codes):
             return []
@@ -338,10 +338,7 @@ class AggregateRun:
         return self._steps.emissions(is_taken, lambda places: self._causes_of(places, events))
 
     def _waiting(self) -> list[tuple[int, str]]:
-        """Return the groups that wait for further events of the newest time.
-
-        Each group has the id of its last event so far.
-        """
+        """Return the codes of groups that wait for more events of the newest time, each with its last event's id."""
         codes = self._tables.steps.codes[: self._tables.waiting].tolist()
         return list(zip(codes, self._causes, strict=True))
 
@@ -354,7 +351,7 @@ class AggregateRun:
         places[:] = [-2 - number if cause else -1 for number, cause in enumerate(self._causes)]
 
     def _causes_of(self, places: NDArray[np.int64], events: EventColumns | None) -> list[str]:
-        """Return the ids of the events that caused steps, with an empty text where passing time was the cause."""
+        """Return the id of the event that caused each step, or an empty text where passing time was the cause."""
         if not len(places):
             return []
         named = iter(values_at(events.ids, places[places >= 0]) if events is not None else ())

@@ -14,10 +14,7 @@ _EXACT = 2**53
 
 
 def canonical(value: object) -> Scalar:
-    """Return a value of an attribute in canonical form.
-
-    Whole numbers are ``int``. NaN, lists and objects are null.
-    """
+    """Return a value of an attribute in canonical form. Whole numbers are ``int``. NaN, lists and objects are null."""
     if isinstance(value, float):
         if isnan(value):
             return None
@@ -26,10 +23,7 @@ def canonical(value: object) -> Scalar:
 
 
 def key_of(value: Scalar) -> object:
-    """Return a canonical value as a dictionary key.
-
-    ``True`` and 1, which are equal in Python, become different keys.
-    """
+    """Return a canonical value as a dictionary key. ``True`` and 1, equal in Python, get different keys."""
     return (value,) if isinstance(value, bool) else value
 
 

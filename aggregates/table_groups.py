@@ -17,9 +17,7 @@ class TableGroups:
 
     Attributes:
         every: The key and the values of each row.
-        found: An index of the groups. The first key is the indexes of the attributes for which a row has values, and
-            the
-        second key is these values.
+        found: The groups by two keys: the indexes of the attributes for which a row has values, and these values.
     """
 
     every: Set[tuple[Scalar, ...]]

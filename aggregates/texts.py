@@ -67,7 +67,7 @@ class TextPool:
 
 
 class KnownTexts(TextPool):
-    """A pool without duplicates, so that the number of a text is its code."""
+    """A pool of texts without duplicates, so that the number of a text is its code."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._codes = {text: code for code, text in enumerate(texts)}

@@ -260,7 +260,7 @@ class WindowTables:
     def slide(self, batch: Events, limits: Sequence[int], loading: int = 0) -> Iterator[int]:
         """Process a batch and advance time. Yield a status whenever the caller must take steps and the log.
 
-        The last status is ``DONE``. Before, it is ``FULL`` or ``TOO_MANY``. If events are still too many after
+        The last status is ``DONE``. Earlier ones are ``FULL`` or ``TOO_MANY``. If events are still too many after
         ``TOO_MANY``, the iteration ends. ``limits`` has the most events (the caller may change this limit), the size of
         the window, and the time to reach.
         """
@@ -445,7 +445,7 @@ class WindowTables:
             self._close_up()
 
     def _close_up(self) -> None:
-        """Remove free nodes, so that the other ones are consecutive. These belong to trees, which keep their shapes."""
+        """Remove free nodes and number the others without gaps. The trees of the nodes keep their shapes."""
         used = np.flatnonzero(self.groups.counts)
         numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last entry is for -1 (no node)
         numbers[used] = np.arange(len(used))
@@ -502,7 +502,7 @@ class WindowTables:
         return Events(times_us, codes, kinds, lows, highs, none, none, ops, serials, links)
 
     def _resize(self, more: int = 0) -> None:
-        """Give the ring room for the events in windows and some spare room: up to a limit, for ``more`` events."""
+        """Give the ring room for the events in windows, and spare room for ``more`` events up to a limit."""
         parts, before = self._slots(), self.ring
         spare = max(_LEAST, self.held // self._spare, min(more, self.held // 2, _MOST_SPARE))
         self.ring = ring = self._moved(parts, self.held + spare)
@@ -564,7 +564,7 @@ def _width(function: int, digits: int) -> int:
 def _replanned(
     words: NDArray[np.int64], before: NDArray[np.int64], plan: NDArray[np.int64], width: int
 ) -> NDArray[np.int64]:
-    """Return the words of groups in the arrangement of ``plan``. ``before`` is the plan by which they are arranged."""
+    """Return the words of groups, moved from the places that the plan ``before`` gives them to those of ``plan``."""
     replanned = np.zeros((len(words), width), np.int64)
     header = before[0, kernel.OFFSET]
     replanned[:, :header] = words[:, :header]

@@ -220,10 +220,7 @@ _METHOD, _PATH = "POST", "/v1/events"
 
 
 def _telemetry_of(tracer_provider: Any) -> TelemetryConfig:
-    """Return the settings of FastAPI's telemetry.
-
-    Only requests that send events are traced. Without a tracer provider, no request is traced.
-    """
+    """Return the settings of FastAPI's telemetry. Only requests that send events are traced."""
     return {
         "tracing": tracer_provider is not None,
         "tracer_provider": tracer_provider,

@@ -133,10 +133,7 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
 
 
 def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
-    """Describe the messages to webhooks.
-
-    For each kind of result, a message has the form of one item in the kind's list.
-    """
+    """Describe the messages to webhooks. A message has the form of one item in the list of its kind of result."""
     schemas, paths = document["components"]["schemas"], document["paths"]
     messages = {}
     for kind in RESULT_KINDS.values():

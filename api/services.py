@@ -35,10 +35,7 @@ from streams import Clock
 
 
 class Services:
-    """The use cases and stores of the request handlers.
-
-    ``context`` returns the ``traceparent`` of the current request.
-    """
+    """The use cases and stores of request handlers. ``context`` returns the ``traceparent`` of the current request."""
 
     def __init__(
         self,

@@ -18,9 +18,6 @@ def watch_stop(app: Starlette, server: uvicorn.Server) -> None:
 
 
 def stop_sign(request: Request) -> Callable[[], bool]:
-    """Return a function that returns whether the request's server is stopping.
-
-    Without a call of ``watch_stop``, the function always returns False.
-    """
+    """Return a function that returns whether the request's server is stopping, or False without ``watch_stop``."""
     is_stopping: Callable[[], bool] = getattr(request.app.state, "is_stopping", lambda: False)
     return is_stopping

@@ -89,10 +89,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """Annotation of a wire member.
-
-    It gives the record's attribute that contains the value, or a path such as ``stats.dead``.
-    """
+    """Annotation of a wire member: the record's attribute that contains the value, or a path such as ``stats.dead``."""
 
     path: str
 

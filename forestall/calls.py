@@ -134,7 +134,7 @@ def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> Strea
 def _followed(
     arguments: CallArguments,
 ) -> tuple[ConstraintSet | None, tuple[WorkflowUse, WorkflowModel] | None, list[str]]:
-    """Return the constraints, joined with those of the model, the model with its use or None, and notices."""
+    """Return the constraints with those of the model, the model and its use (None without a model), and notices."""
     notices: list[str] = []
     constraint_set = constraints_of(arguments.constraints, notices)
     if arguments.workflow is None:

@@ -84,7 +84,7 @@ def is_spark(events: object) -> bool:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Return the table with dictionary columns as plain text."""
+    """Return the table with its dictionary columns decoded."""
     kinds = [
         (field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
         for field in table.schema

@@ -74,10 +74,7 @@ class MatchForm:
         return cls(pa.schema(fields), tuple(returns), tuple(aliases), event, has_rows)
 
     def table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """Return the matches as a table, sorted by end time.
-
-        ``lanes`` are the outputs with the matches, in log order.
-        """
+        """Return the matches in ``lanes``, which are outputs in log order, as a table sorted by end time."""
         return self.coded_table(lanes).cast(self.schema)
 
     def coded_table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
@@ -96,7 +93,7 @@ class MatchForm:
         return pa.table(columns, names=self.schema.names)
 
     def _row(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """Yield the column of rows, if any pattern has FOR EACH ROW. It is null for matches of other patterns."""
+        """Yield the column of table rows, if any pattern has FOR EACH ROW. Other patterns' matches have null there."""
         if self.has_rows and matches.rows is not None:
             yield pc.if_else(pc.equal(matches.rows, ""), pa.scalar(None, pa.string()), matches.rows)
         elif self.has_rows:
@@ -110,10 +107,7 @@ class MatchForm:
             yield typed_column([returned.get(name) for returned in values], self.schema.field(place).type)
 
     def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """Yield a column for each alias: the ids of the events that a match binds to it.
-
-        The value is null if the match binds no event to the alias.
-        """
+        """Yield a column for each alias: the ids of the events that a match binds to the alias, or null without any."""
         places = {alias: place for place, alias in enumerate(self.aliases)}
         widest = max(len(pattern.automaton.aliases) for pattern in matches.patterns)
         table = np.full((len(matches.patterns), widest), -1, np.int32)

@@ -44,12 +44,7 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
 
 
 def _on_spark(rows: Any, query: str, shape: QueryShape, max_steps: int | None) -> Any:
-    """Run a query over a Spark DataFrame. Spark computes the result lazily.
-
-    Raises:
-        FrameRefused: The query has no PARTITION BY, or orders or limits its result.
-        ForestallError: The query does not fit the columns.
-    """
+    """Run a query over a Spark DataFrame. Spark computes the result lazily."""
     if not shape.partition:
         raise FrameRefused("a query over rows of Spark needs PARTITION BY, by which tasks divide them")
     if shape.is_whole:

@@ -75,11 +75,7 @@ def constraints_of(argument: ConstraintsLike | None, notices: list[str]) -> Cons
 
 
 def model_of(argument: ModelLike, mapping: Mapping[str, str] | None = None) -> tuple[WorkflowModel, str]:
-    """Read the model of an argument, and return the model and its name.
-
-    Args:
-        argument: The model, as text, file or value.
-        mapping: Event types by the names of tasks.
+    """Read the model of an argument, and return the model and its name. ``mapping`` has event types by names of tasks.
 
     Raises:
         WorkflowError: The model cannot be read.

@@ -52,7 +52,7 @@ class JoinInput:
     Attributes:
         key: Path of the join key, in the form of a stream's key. None for the stream's correlation key.
         types: Event types that take part. Empty if all do.
-        closing_types: Types whose events finish their key. If such a type is not in ``types``, its events do only this.
+        closing_types: Types whose events finish their key. Events of a type that is not in ``types`` do nothing else.
         retractions: Whether the retractions in a derived stream remove events. Otherwise they are ordinary events.
         retractions_us: How long events can be retracted. A longer window of the input extends the time.
         waits: Whether the join has ``wait: auto``. Then keys are whole numbers in roughly ascending order, and how far
@@ -72,7 +72,7 @@ class JoinInput:
 
     @property
     def revocable_us(self) -> int | None:
-        """How long the input's events can be retracted. None if they can until their key is finished."""
+        """How long the input's events can be retracted. None means until their key is finished."""
         return max(self.retractions_us, self.window.size if self.window.kind == "time" else 0) or None
 
     @property
@@ -134,9 +134,9 @@ class JoinBody:
 
     @property
     def reporting(self) -> tuple[int, ...]:
-        """The inputs whose unjoined events are reported. There are such inputs in a join of two inputs only.
+        """The inputs whose unjoined events are reported, because ``outer`` names the other input.
 
-        An input is one of them if ``outer`` names the other input.
+        In a join of more than two inputs, there are none.
         """
         if len(self.inputs) > _PAIR:
             return ()
@@ -148,7 +148,7 @@ class JoinBody:
 
     @property
     def optional(self) -> tuple[int, ...]:
-        """The inputs that a combination may lack. There are such inputs in a join of more than two inputs only."""
+        """The inputs that a combination may lack. In a join of two inputs, there are none."""
         if len(self.inputs) <= _PAIR:
             return ()
         return tuple(number for number, join_input in enumerate(self.inputs) if join_input.alias in self.outer)
@@ -250,7 +250,7 @@ def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _without_retractions(join_input: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
-    """Return the input with retractions as ordinary events. With ``outer``, more than two inputs require this."""
+    """Return the input with retractions as ordinary events, as joins of more than two inputs with ``outer`` require."""
     if value.get("retractions", "event") != "event":
         raise JoinRefused(
             f"'retractions' of inputs[{number}] is {value['retractions']!r}; a join of more than two inputs with "

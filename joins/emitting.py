@@ -82,7 +82,7 @@ class MemberEvents:
     def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         """Return the bytes of each event's values in the given columns, to limit the size of results.
 
-        All numbers are 0 if no event can exceed ``_LITTLE``.
+        All numbers are 0 if no event can have more than ``_LITTLE`` bytes of values.
         """
         ids, data = (binary_sizes(take(self._distinct)) for take in (self._held.ids, self._held.data))
         sizes = np.full(len(self._distinct), 64 * len(columns), np.int64)
@@ -138,7 +138,7 @@ class DerivedEventBuilder:
     def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
         """Return the bytes of values in the derived event of each combination.
 
-        The bytes are given as 0 if there are few, or if ``is_each`` is false.
+        The bytes are given as 0 if they are few, or if ``is_each`` is false.
         """
         sizes = np.zeros(len(results.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
@@ -154,7 +154,10 @@ class DerivedEventBuilder:
     def of_keys(
         self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any, replaced_id: str = ""
     ) -> EventBatch:
-        """Make one derived event for each of several keys that are over."""
+        """Make the derived event of each key that is over. ``values`` has, for each column, the values of the keys.
+
+        If ``replaced_id`` is given, the event replaces the derived event with this id.
+        """
         contents = json_contents(keys[0])
         end = f'",{json_text(replaced_id)}]' if replaced_id else '"]'
         places = np.arange(len(times_us))

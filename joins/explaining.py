@@ -19,11 +19,7 @@ _CLOSINGS = {
 
 
 def explain(body: JoinBody) -> list[str]:
-    """Describe a join in sentences.
-
-    The sentences are about its algorithm and the reason for it, how long events of each input are kept, and when events
-    are emitted.
-    """
+    """Describe a join in sentences: its algorithm and the reason, how long events are kept, when events are emitted."""
     return [
         _algorithm(body),
         *_memory(body),

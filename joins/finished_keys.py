@@ -50,7 +50,7 @@ class FinishedKeys:
         return own_batch
 
     def are_revocable(self, types: Sequence[str]) -> bool:
-        """Check whether one of the ``types`` is that of events which may be retracted, in an input of this version."""
+        """Check whether any of the ``types`` marks events that may be retracted, in an input of this version."""
         return any(REVOCABLE in name and name in self.numbers for name in types)
 
     def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:
@@ -64,7 +64,7 @@ class FinishedKeys:
             self.note(texts())
 
     def note(self, texts: Mapping[int, str]) -> None:
-        """Remember which of the keys in ``texts`` are whole numbers. ``texts`` has the keys by hash."""
+        """Remember which keys are whole numbers. ``texts`` has the text of each key, by its hash."""
         self.ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
@@ -77,10 +77,10 @@ class FinishedKeys:
         self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
 
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Forget keys that only ranges have finished, and the integers of keys without state, once there are many.
+        """Forget keys that only ranges have finished, and the whole numbers of keys without state, if there are many.
 
-        The state of such a key follows from the ranges. The newest key of a clustered input is kept, because the next
-        key closes it. ``keys`` returns all hashed keys with state.
+        The ranges alone determine the state of such a key. The newest key of a clustered input is kept, because the
+        next key closes it. ``keys`` returns all hashed keys with state.
         """
         if not self.has_ranges:
             return
@@ -135,10 +135,7 @@ class FinishedKeys:
         return batch.lacks_key_text
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """Return a mask (inputs, rows) that says whether a range of the input covers the key of the row.
-
-        The join need not know the key.
-        """
+        """Return a mask (inputs, rows): whether a range of the input covers the row's key, known to the join or not."""
         inputs = range(len(self._body.inputs))
         if not self.has_ranges:
             return np.zeros((len(inputs), len(batch)), np.bool_)

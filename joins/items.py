@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from joins.kernels import tables
 
 UNKEYED = -4
-"""Member of an absent input, in the combination of a single event without a usable key."""
+"""Entry in ``members`` of an absent input, if the combination is a single event without a usable key."""
 
 
 class Item(IntEnum):
@@ -150,7 +150,7 @@ class JoinedColumns:
     cuts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def up_to(self, result: int) -> JoinedColumns:
-        """Return what was found up to and including ``result`` (an index): results, closings, violations and cuts."""
+        """Return the results, closings, violations and cuts up to and including the result with index ``result``."""
         closings = int(np.searchsorted(self.closing_places, result, side="right"))
         violations = int(np.searchsorted(self.violations, self.result_items[result]))
         return replace(self._first(result + 1, closings, violations), cuts=self.cuts[self.cuts < result])
@@ -170,7 +170,7 @@ class JoinedColumns:
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
         """Select results by a mask, and keep all closings and violations.
 
-        The mask must select all results in ``cuts``. It may be longer than there are results.
+        The mask must select all results in ``cuts``. Entries beyond the last result are ignored.
         """
         is_kept = is_kept[: len(self.members)]
         if is_kept.all():

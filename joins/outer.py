@@ -16,7 +16,7 @@ from joins.kernels.paging import SEEN
 from joins.kernels.tables import FINISHED, NIL
 
 ENDED = -3
-"""Absent, in a combination that may lack inputs: the end of the input has finished the key."""
+"""Entry in ``members`` of an absent input that has closed the key only because all input has ended."""
 
 _FOREVER = np.iinfo(np.int64).max
 _WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKEYED: '"no_key"'}

@@ -38,8 +38,7 @@ class JoinOutput:
         (``late: fail``), or at its limits of results.
         late_retractions: Retractions of unknown or forgotten events.
         lost: The reason why the join has stopped for good, such as missing rows on disk. Only the first output after
-            the
-        stop has the reason.
+        the stop has the reason.
         cut: If an event led to too many results, the newest event of the last combination that was reported.
         excess: If the join stops at its limits of results, the newest event of the last result. Otherwise empty.
     """

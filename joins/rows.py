@@ -42,10 +42,7 @@ class JoinRows:
         return [] if self._pager is None else self._pager.disk.names
 
     def verify(self) -> None:
-        """Compare the checksums of the files.
-
-        Raise ``StateLost``, which names the file, if one is missing or damaged.
-        """
+        """Compare the checksums of the files. Raise ``StateLost``, naming the file, if one is missing or damaged."""
         if self._pager is not None:
             self._pager.disk.verify()
 
@@ -63,7 +60,7 @@ class JoinRows:
             self.retractions.change(body, derived)
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Return the indices at which to divide items so that the rows of each part fit into memory.
+        """Return the indices at which to divide items, so that the rows of each part fit into memory.
 
         ``keys`` are the hashed keys of the items.
         """
@@ -131,10 +128,7 @@ class JoinRows:
         self.totals, self.retractions = KeyTotals(self._body), None
 
     def measures(self) -> dict[str, int]:
-        """Return how many events may be retracted, and how many combinations are kept for them.
-
-        Without retractions, return an empty object.
-        """
+        """Return how many events may be retracted, and how many combinations are kept for them, or an empty object."""
         return {} if self.retractions is None else self.retractions.ledger.counts()
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:

@@ -136,7 +136,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
-        """Process the row by which an input finishes a range: the range's known keys are closed in numeric order."""
+        """Process the row by which an input finishes a range of keys. Known keys in it are closed in numeric order."""
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
         if not self.has_stopped and len(self._finished.own_events(batch)):
@@ -170,7 +170,7 @@ class JoinRun:
         return joined_outputs([passed, retracted, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
-        """Restart the keys of an input. All keys of the join are over, and finished ranges are forgotten."""
+        """End all keys of the join and forget finished ranges, because the keys of an input begin again."""
         if self._finished.ranges.are_of(number):  # otherwise another input has already restarted the keys
             yield self._over(is_over=False)
             keys = self.keys()
@@ -226,7 +226,7 @@ class JoinRun:
                 return joined_outputs(outputs)
 
     def _limit(self) -> None:
-        """Tell the join how many combinations to report. Totals need only enough for each event to be in one.
+        """Limit the combinations that the join reports. Totals need only enough for each event to be in one.
 
         But if events may be retracted, or if the join has a condition, totals need all combinations of a key.
         """

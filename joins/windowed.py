@@ -181,7 +181,7 @@ class WindowJoin:
 
     @property
     def most_stored(self) -> int:
-        """A number of events that have been stored at the same time. The true maximum may be larger."""
+        """The largest number of events stored at the same time, as far as known. The true maximum may be larger."""
         return int(self._state.counters[kernel.FRESH_NODES])
 
     @property
@@ -218,7 +218,7 @@ class WindowJoin:
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
     def _take(self, items: ItemColumns, most: int) -> tuple[JoinedColumns, int]:
-        """Process items until the room for results is full. The room grows as long as there are fewer than ``most``."""
+        """Process items until the room for results is full. The room grows as long as it is less than ``most``."""
         kernel_items = Items(items.kinds, items.inputs, items.keys, items.times_us)
         if len(self._output.violations) < len(items):
             self._output = _room(self.inputs, len(self._output.result_times_us), len(items))
@@ -279,10 +279,7 @@ class WindowJoin:
         return bool(is_key_over(self._state, np.uint64(key)))
 
     def _outside(self) -> NDArray[np.int64]:
-        """Return the nodes of stored events outside of their windows, with their inputs, oldest first.
-
-        The result is an array (events, 2).
-        """
+        """Return an array (events, 2) with node and input of each stored event outside its window, oldest first."""
         state, fresh = self._state, int(self._state.counters[kernel.FRESH_NODES])
         nodes = np.flatnonzero(state.nodes["flags"][:fresh] & kernel.ALIVE)
         nodes = nodes[np.argsort(state.nodes["sequence"][nodes])]

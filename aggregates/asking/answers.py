@@ -110,10 +110,7 @@ def _key_of_group(group: Sequence[Scalar]) -> tuple[object, ...]:
 
 
 def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable[Any]) -> None:
-    """Extend the totals in ``columns`` to ``count`` groups, and add the totals in ``entries``.
-
-    Each entry is a tuple: the index of a group, then the totals to add.
-    """
+    """Add totals to those in ``columns``. Each entry is a tuple: the index of a group, then the totals to add."""
     for column, nothing in zip(columns, _NOTHING[function], strict=True):
         column.extend([nothing] * (count - len(column)))
     if function in ("sum", "avg"):

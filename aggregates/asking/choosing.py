@@ -34,7 +34,7 @@ class Choice:
 def candidates(caps: NDArray[np.int64], bits: int, *, is_full: bool) -> NDArray[np.int8]:
     """Return all configurations (rows) with at most ``caps`` bits for each attribute, and at most ``bits`` in total.
 
-    With ``is_full``, only configurations are returned that use all ``bits``, or the full cap of each indexed attribute.
+    With ``is_full``, each returned configuration uses all ``bits``, or the full cap of each attribute that has bits.
     """
     configurations, left = np.zeros((1, 0), np.int8), np.array([bits])
     for place, cap in enumerate(caps.tolist()):
@@ -147,10 +147,7 @@ def _with_equal_bits(problem: Problem) -> Choice:
 
 
 def _moves(configuration: tuple[int, ...], problem: Problem) -> NDArray[np.int8]:
-    """Yield the neighbours of a configuration.
-
-    A neighbour results when bits move from one attribute to another one, come into use, or become unused.
-    """
+    """Return the neighbours of a configuration: bits move between attributes, come into use, or become unused."""
     configurations = []
     givers = [*enumerate(configuration), (-1, problem.bits - sum(configuration))]
     for giver, bits in givers:

@@ -98,7 +98,7 @@ class CostModel:
         return total
 
     def benefits(self, workload: Workload, caps: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
-        """Return an upper bound of what indexing an attribute can save in a unit of time, for each attribute.
+        """Return, for each attribute, an upper bound of the cost that indexing it can save in a unit of time.
 
         An attribute gets at most ``caps`` bits. If its bound is 0 or less, some best configuration does not index it.
         """

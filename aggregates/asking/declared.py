@@ -49,10 +49,7 @@ def held_window(body: AggregateBody) -> HeldWindow:
 
 
 def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.int64], dict[str, Column]]:
-    """Convert events to times and columns, as ``QuestionIndex.insert`` takes them.
-
-    Retractions and ends of transactions are left out.
-    """
+    """Convert events to times and columns for ``QuestionIndex.insert``. Only rows that count as events are included."""
     counting, window = events.counting, held_window(body)
     arguments = dict(zip(body.arguments, counting.arguments, strict=True))
     measures = {name: arguments[name].numbers for name in window.measures}
@@ -90,10 +87,7 @@ def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: in
 
 
 def _values(body: AggregateBody, member: Any) -> dict[str, AskedValue]:
-    """Return the values that a question names or defines.
-
-    If the question has no values, return all values of the aggregate that questions may ask for.
-    """
+    """Return the values that a question names or defines, by default all values for which questions may ask."""
     parts = [member] if isinstance(member, str | Mapping) else member
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Mapping) for part in parts):
         raise QuestionRefused(

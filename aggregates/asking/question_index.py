@@ -115,10 +115,7 @@ class QuestionIndex:
         self._ring.begin_move(tuple(bits.get(name, 0) for name in self._window.attributes))
 
     def explain(self) -> dict[str, Any]:
-        """Describe the index as plain JSON.
-
-        The description has the configuration, the frequencies of questions, costs, and counts of the work so far.
-        """
+        """Describe the index as plain JSON: configuration, frequencies of questions, costs, and counts of its work."""
         workload, names, assessment = self._tuner.workload(len(self)), self._window.attributes, self._tuner.assessment
         shares = workload.requests / (workload.requests.sum() or 1.0)
         kinds = [
@@ -220,10 +217,7 @@ class QuestionIndex:
         return events
 
     def _place(self, events: EventColumns) -> None:
-        """Append events, which are sorted by time, to the ring.
-
-        If the ring has later events, they are taken out and appended again in order.
-        """
+        """Append events that are sorted by time. Later events in the ring are taken out and appended again in order."""
         ring = self._ring
         number = ring.number_after(int(events.times_us[0]))
         if number < ring.end:
@@ -235,7 +229,7 @@ class QuestionIndex:
         ring.append(events)
 
     def _end_us(self, question: Question) -> int | None:
-        """Return the end of a question's window, or None before the first event."""
+        """Return the end of a question's window, or None if the question sets no end and no event has arrived yet."""
         if self._now_us is None or question.until_us is None:
             return question.until_us if self._now_us is None else self._now_us
         return max(self._now_us, question.until_us)
@@ -248,7 +242,7 @@ class QuestionIndex:
         return self._ring.number_after(end_us - window_us)
 
     def _forget_values(self) -> None:
-        """Forget the values of attributes that no stored event has, to free memory.
+        """Free the values of attributes that no stored event has.
 
         An attribute is examined once the number of its values has doubled, or if no events are stored.
         """

@@ -32,7 +32,7 @@ class Question:
         by: Attributes that form groups. If empty, there is one group, even without events.
         where: For some attributes, the value that events must have. As in SQL, null equals nothing.
         window_us: The length of the sub-window, or None for the whole window of the index.
-        until_us: The end of the sub-window, or None for the time of the index. An earlier end than that has no effect.
+        until_us: The end of the sub-window, or None for the time of the index. An end before this time has no effect.
     """
 
     values: Mapping[str, AskedValue]

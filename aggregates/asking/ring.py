@@ -198,10 +198,7 @@ class EventRing:
         return np.concatenate([column[place : place + count], column[: max(0, place + count - self.room)]])
 
     def _resize(self, count: int) -> None:
-        """Give the ring room for ``count`` events and some more.
-
-        Links stay valid, because a link is the distance to another event.
-        """
+        """Give the ring room for ``count`` events and more. Links stay valid, because they are distances to events."""
         room = max(LEAST_ROOM, count + count // _SPARE)
 
         def moved(column: NDArray[Any]) -> NDArray[Any]:
@@ -214,10 +211,7 @@ class EventRing:
 
 
 def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> None:
-    """Write the values of consecutive events into the slots of a ring's column.
-
-    ``number`` is the sequence number of the first of these events.
-    """
+    """Write consecutive events' values into a ring's column. The first event has the sequence number ``number``."""
     place = number % len(column)
     fitting = len(column) - place
     column[place : place + len(values)] = values[:fitting]
@@ -225,7 +219,7 @@ def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> Non
 
 
 def layout_of(bits: tuple[int, ...], *, is_moving: bool = False) -> Layout:
-    """Create the partitions of a configuration, without events. They have heads of chains if ``is_moving``."""
+    """Create the empty partitions of a configuration. If ``is_moving``, they also note their oldest events."""
     widths = np.array(bits, np.int64)
     size = 1 << int(widths.sum())
     return Layout(

@@ -26,7 +26,7 @@ _DIRECT = 65_536  # most combinations of codes for which each has its own place 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """The found events by group: for each group the index of its first event, and for each event the group."""
+    """The groups of found events: the index of each group's first event, and the group of each event."""
 
     firsts: NDArray[np.int64]
     groups: NDArray[np.int32]
@@ -49,10 +49,7 @@ class GroupTotals:
         self._sums: dict[str, tuple[NDArray[Any], ...]] = {}
 
     def groups(self) -> list[tuple[Any, ...]]:
-        """Return the values of each group's attributes.
-
-        Without attributes there is exactly one group, even without events.
-        """
+        """Return the attribute values of each group. Without attributes, there is one group, even without events."""
         if not self._by:
             return [()]
         return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
@@ -79,10 +76,7 @@ class GroupTotals:
         return np.bincount(groups, minlength=self._count)
 
     def _summed(self, measure: str) -> tuple[NDArray[Any], ...]:
-        """Return sums and extremes for each group.
-
-        These are the number of values, their sum and its rounding error, the least and the greatest value.
-        """
+        """Return, by group, the number of values, the sum with its rounding error, and the least and greatest value."""
         if measure not in self._sums:
             counts, sums = np.zeros(self._count, np.int64), np.zeros((self._count, 2))
             extremes = np.full((self._count, 2), (np.inf, -np.inf))
@@ -102,10 +96,7 @@ class GroupTotals:
         return numbers, codes
 
     def _distinct(self, place: int, member: str) -> Totals:
-        """Return the distinct values of the attribute with index ``place`` in each group.
-
-        They are found by grouping by this attribute as well.
-        """
+        """Return the distinct values of the attribute with index ``place`` in each group."""
         pairs = self._groups_of([*self._by, place], member)
         distinct_values: list[list[Any]] = [[] for _ in range(self._count)]
         owners = self._grouped.groups[pairs.firsts].tolist()

@@ -44,10 +44,7 @@ def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int6
 
 @kernel
 def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
-    """Append events to the chains of their partitions.
-
-    The events are the newest ones of the ring. They have the numbers ``first`` up to ``end`` (exclusive).
-    """
+    """Append the newest events of the ring, ``first`` up to ``end`` (exclusive), to the chains of their partitions."""
     lent = borrowed(layout)
     room = rows.shape[0]
     slot = np.int64(first % room)

@@ -27,7 +27,7 @@ def note_waiting(
     at_us: int,
     modes: int,
 ) -> None:
-    """Write again the open step of each group in ``codes``, which waits for further events of the same time."""
+    """Write the open step of each group in ``codes`` again. The step waits for further events of the same time."""
     groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(steps)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])

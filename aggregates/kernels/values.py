@@ -72,7 +72,7 @@ def put_sum(
 def enter_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Enter an event into the nodes of a group's extreme, unless a newer event is at least as great.
+    """Add a node for an event to a group's least or greatest value, unless a newer event is at least as great.
 
     Older events that are less are freed, and so are equal ones with an earlier time. For a minimum, the caller negates
     the numbers.
@@ -361,7 +361,7 @@ def clear_values(
 
 @inlined
 def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64], code: np.int64) -> bool:
-    """Check whether the condition of a group may be true, because counts and sums of integers are in their bounds."""
+    """Check by counts and sums of integers alone whether the condition of a group may be true."""
     words = groups.words
     for row in range(bounds.shape[0]):
         value = np.int64(bounds[row, tables.VALUE])

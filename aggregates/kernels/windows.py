@@ -95,10 +95,7 @@ def copy_event(held: Events, slot: np.int64, source: Events, row: np.int64) -> N
 
 @inlined
 def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np.int64) -> None:
-    """Link two consecutive events of a group, ``older`` and ``slot``.
-
-    The number -1 instead of an event marks an end.
-    """
+    """Link two consecutive events of a group, ``older`` and ``slot``. One of them may be -1, which marks an end."""
     if older >= 0:
         held.links[older, 1] = slot
     else:
@@ -209,10 +206,7 @@ def slot_of(
     at_us: np.int64,
     modes: np.int64,
 ) -> np.int64:
-    """Return the slot of the event with a time and serial number, or -1.
-
-    The result is -1 if the event is not in the ring, or if its window is over.
-    """
+    """Return the slot of the event with a time and serial number, or -1 if it is unknown or its window is over."""
     room, begin, low, high = held.codes.shape[0], state[tables.FIRST], np.int64(0), state[tables.SPAN]
     while low < high:
         middle = (low + high) >> 1

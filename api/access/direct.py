@@ -27,10 +27,7 @@ class DirectRoute(APIRoute):
     """
 
     async def answer(self, request: Request) -> Response | None:
-        """Answer a usual request.
-
-        For an unusual or faulty request, return None: the framework then processes the request.
-        """
+        """Answer a usual request. Return None for an unusual or faulty one, which the framework then processes."""
         caller, body, headers = caller_of(request), await request.body(), request.headers
         is_usual = caller.streams is None and caller.may("read") and not request.scope["query_string"]
         if not is_usual or not 0 < len(body) <= SMALL:

@@ -168,7 +168,7 @@ def _address(scope: Scope) -> str:
 
 @lru_cache(maxsize=1_024)
 def _limited(host: str) -> str:
-    """Return the address to which rate limits apply: for IPv6 the host's /64 network, otherwise the host."""
+    """Return the address to which rate limits apply: for IPv6 the /64 network, because one client can use all of it."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -185,10 +185,7 @@ def _require_allowance(allowance: Allowance, what: str) -> None:
 
 
 def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
-    """Return the rate-limit header fields of an answer (draft-ietf-httpapi-ratelimit-headers).
-
-    Without an allowance, the answer has no such fields.
-    """
+    """Return the rate-limit header fields of an answer (draft-ietf-httpapi-ratelimit-headers)."""
     if allowance is None:
         return {}
     return {
@@ -198,10 +195,7 @@ def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
 
 
 def _require_own_page(headers: Headers) -> None:
-    """Refuse a request that a page of another site sends through a browser on this machine.
-
-    Such a request has a Host or Origin header with another host.
-    """
+    """Refuse a request with a foreign Host or Origin, which a page of another site sends through a local browser."""
     for name, url in (("Host", f"//{headers.get('host', '')}"), ("Origin", headers.get("origin", ""))):
         if url not in ("", "//") and not _is_here(url):
             raise ForeignPage(

@@ -122,10 +122,7 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
 def _named_in_body(
     services: Services, caller: Caller, route: APIRoute, resource: str, body: bytes
 ) -> Iterator[str | None]:
-    """Yield the streams that a body with a declared model names.
-
-    Yields None if the body selects all streams, a file or a workflow.
-    """
+    """Yield the streams that a body names, and None if it selects all streams, a file or a workflow."""
     members = _members(route)
     if not members or not body:
         return
@@ -154,10 +151,7 @@ def _members(route: APIRoute) -> frozenset[str]:
 
 
 def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]) -> Iterator[str]:
-    """Yield the names of registered patterns in a body.
-
-    In a backtest, a string is the text of a pattern, not a name.
-    """
+    """Yield the names of registered patterns in a body. In a backtest, a string is a pattern's text, not its name."""
     for member in ("pattern", "against", *more):
         value = document.get(member)
         if isinstance(value, dict):
@@ -188,10 +182,7 @@ def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
 
 
 def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
-    """Return the stream of a resource. Raise ``NotFound`` unless the caller may access the stream.
-
-    ``place`` is the collection and the path parameter, such as ``("patterns", "name")``.
-    """
+    """Return the stream of a resource that the caller may access. ``place`` is as in ``_exists``."""
     owner, missing = _OWNERS[place]
     try:
         stream = owner(services, value)
@@ -205,8 +196,8 @@ def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str],
 def _require_filter_in_reach(services: Services, caller: Caller, name: str) -> None:
     """Check that an operator by which results are filtered is within the caller's reach.
 
-    Several operators of different kinds may share the name, so one within reach is enough: the results are also
-    filtered by a stream within reach.
+    Operators of several kinds may share the name. One within reach suffices, because results are also filtered by a
+    stream within reach.
     """
     try:
         operators = services.stores.registry.named(name)
@@ -224,10 +215,7 @@ def _operator_stream_in_reach(services: Services, caller: Caller, kind: str, nam
 
 
 def _is_list_within_reach(method: str, path: str, services: Services) -> bool:
-    """Return whether an operation is a list without pages.
-
-    Such a list shows only resources within the caller's reach.
-    """
+    """Return whether an operation is a list without pages, which shows only resources within the caller's reach."""
     resource = path.removeprefix("/")
     return method == "GET" and (resource in _LISTS_WITHIN_REACH or services.operators.kind_of(resource) is not None)
 

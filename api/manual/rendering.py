@@ -75,10 +75,7 @@ def rendered(path: Path, sections: Sequence[Section]) -> str:
 
 
 def sections_of(path: Path) -> list[Section]:
-    """Split a document into sections, line by line.
-
-    A full parse of all documents would make each search take seconds.
-    """
+    """Split a document into sections, line by line, because a full parse would make each search take seconds."""
     sections: list[Section] = []
     anchors: Counter[str] = Counter()
     is_code = False

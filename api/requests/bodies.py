@@ -67,10 +67,7 @@ class BodyLimit:
     async def _read_checked(
         self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None = None
     ) -> bytes | None:
-        """Read a body, into ``file`` if given.
-
-        Return None if the request was refused or the client has disconnected.
-        """
+        """Read a body, into ``file`` if given. Return None if the request was refused or the client disconnected."""
         headers = Headers(scope=scope)
         try:
             _require_one_length(headers)
@@ -115,10 +112,7 @@ def _require_one_length(headers: Headers) -> None:
 
 
 async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
-    """Return the next chunk of a body, and whether more chunks follow.
-
-    Raises ``ClientDisconnect``, or ``BodyTooSlow`` if the chunk does not arrive in time.
-    """
+    """Return the next chunk of a body, and whether more chunks follow."""
     try:
         async with asyncio.timeout(max(0.0, timeout_s)):
             message = await receive()
@@ -147,10 +141,7 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def media_type(request: Request) -> str:
-    """Return the body's media type in lower case, without parameters.
-
-    Refuse bodies that are compressed or not UTF-8.
-    """
+    """Return the body's media type in lower case, without parameters. Refuse bodies compressed or not in UTF-8."""
     kind, *parameters = request.headers.get("content-type", "").lower().split(";")
     charset = next((part.partition("=")[2].strip(' "') for part in parameters if "charset=" in part), "utf-8")
     if charset not in ("utf-8", "utf8", "us-ascii"):

@@ -50,28 +50,19 @@ def known_pattern(
     services: Served,
     pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
 ) -> str | None:
-    """Return the pattern in the query, by which alerts are filtered.
-
-    The pattern must be registered, or still have alerts.
-    """
+    """Return the pattern in the query, by which alerts are filtered. It must be registered, or still have alerts."""
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).items:
         services.stores.registry.named(pattern)
     return pattern
 
 
 def reachable(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
-    """Return the items of a list that the caller may access.
-
-    If ``stream`` is given, return only items of this stream.
-    """
+    """Return the items of a list that the caller may access, or only those of ``stream`` if given."""
     return [item for item in items if caller.may_touch(item.stream) and stream in (None, item.stream)]
 
 
 def of_stream(stream: str | None) -> dict[str, str]:
-    """Return the arguments that restrict a list's counters to ``stream``.
-
-    None selects all streams, so it needs no arguments.
-    """
+    """Return the arguments that restrict a list's counters to ``stream``, or no arguments if ``stream`` is None."""
     return {} if stream is None else {"stream": stream}
 
 

@@ -28,9 +28,7 @@ SMALL = 16_384  # bytes; for a body this small, a thread would cost more than pa
 
 
 async def require_form(request: Request, body: bytes) -> None:
-    """Refuse a request that does not have its operation's form.
-
-    The operation's model checks the content of the body later.
+    """Refuse a request that does not have its operation's form. The operation's model checks the body's content later.
 
     A body must be declared as JSON. If an optional body is missing, no declaration is needed.
     """

@@ -111,10 +111,7 @@ def _idempotent_request(request: Request, body: bytes, idempotency_key: str) -> 
 
 
 def _settle(request: Request, response: Response | None, secrets: frozenset[str]) -> None:
-    """Store a successful answer to an idempotent request, without secrets.
-
-    After a failure, allow the client to repeat the request.
-    """
+    """Store a successful answer to an idempotent request, without secrets. After a failure, permit a repetition."""
     attempt: IdempotentRequest = request.state.asked
     services: Services = request.state.services
     answers = services.stores.answers

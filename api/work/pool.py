@@ -133,8 +133,7 @@ class _Worker:
     def ask(self, job: Job) -> Answer | None:
         """Answer a request in this process. If a limit of memory or time kills the process, the answer names the limit.
 
-        Returns None if the process has exited before the request, so that another process can answer it. Raises
-        ``WorkFailed`` if the process failed for another reason.
+        Returns None if the process has exited before the request, so that another process can answer it.
         """
         try:
             self.connection.send(job)

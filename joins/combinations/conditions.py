@@ -68,10 +68,7 @@ class Conditional:
 
     @classmethod
     def of(cls, body: JoinBody, conditions: Conditions, before: Conditional | None = None) -> Conditional | None:
-        """Return the condition of a join with the counts of its previous version.
-
-        Return None for a join without a condition.
-        """
+        """Return the condition of a join with its previous version's counts, or None for a join without a condition."""
         condition = conditions(body)
         if condition is None:
             return None

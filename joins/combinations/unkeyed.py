@@ -16,7 +16,7 @@ from joins.document import JoinBody
 from joins.items import UNKEYED, Cause, ItemColumns, JoinedColumns, Why, are_events, are_unkeyed
 
 COUNT = "without_key"
-"""Name of the counter of these events; for a single input, the part after its alias and ``FIGURE``."""
+"""Name of the counter of events without a usable key. For a single input, its alias and ``FIGURE`` come first."""
 FIGURE = ":"
 """Separator of an input's alias and the rest of a counter's name; no other counter name contains this character."""
 

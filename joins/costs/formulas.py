@@ -25,10 +25,7 @@ def stay_case(life: float, lag: float, window: float) -> int:
 
 
 def mean_stay_us(life: float, lag: float, window: float) -> float:
-    """Return the mean stay of an event by Eq. 6.1, in the unit of the arguments.
-
-    Raise ``ValueError`` if the stay is infinite.
-    """
+    """Return the mean stay of an event by Eq. 6.1, in the arguments' unit. Raise ``ValueError`` if it is infinite."""
     if life < 0 or window < 0:
         raise ValueError(f"a life and a window are not negative, got {life} and {window}")
     if math.isinf(lag) and lag > 0:

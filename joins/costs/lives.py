@@ -56,8 +56,8 @@ class SeenKey:
     def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
         """Yield the record of the key for each input that has events of the key, with the number of the input.
 
-        ``windows`` are in microseconds, or infinite. If an input is ``optional``, events do not become useless because
-        it has no event in its window.
+        ``windows`` are in microseconds, or infinite. An ``optional`` input without an event in its window does not make
+        events useless.
         """
         inputs = range(len(windows))
         for number in inputs:

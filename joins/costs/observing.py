@@ -31,7 +31,7 @@ _S = 1_000_000
 class StateObserver:
     """Observes a running join: the rates of its inputs, and how long the events of sampled keys remain useful.
 
-    If an input is ``optional``, events do not become useless because it has no partner for them.
+    An ``optional`` input without a partner for an event does not make the event useless.
     """
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:

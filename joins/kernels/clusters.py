@@ -82,7 +82,7 @@ def stored(lent: JoinState, cluster: np.int64) -> np.int64:
 
 @inlined
 def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
-    """Check whether there is room for two closed keys, a violation, and ``results`` results. Note the latter number."""
+    """Check whether there is room for two closed keys, a violation and ``results`` results. Note this number."""
     lent.counters[NEEDED] = results
     has: bool = (
         out.filled[0] + results <= out.result_times_us.shape[0]
@@ -100,10 +100,7 @@ def touch(lent: JoinState, cluster: np.int64) -> None:
 
 @inlined
 def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
-    """Return the time at which the next event leaves its window of time, and the event's input.
-
-    Without such an event, return ``_FOREVER`` and NIL.
-    """
+    """Return when the next event leaves its window of time, and its input. Without an event: ``_FOREVER`` and NIL."""
     due, due_input = _FOREVER, np.int64(NIL)
     for number in range(rules.spans_us.shape[0]):
         first = lent.sides[number]["first"]
@@ -288,7 +285,7 @@ def purge_list(
 ) -> np.int64:
     """Remove all events of a key in one input, and return their number.
 
-    If the window counts events, the nodes remain as places.
+    If the window counts events, the nodes remain as placeholders.
     """
     cluster, number = key
     node = np.int64(lent.lists[cluster, number]["head"])

@@ -88,10 +88,7 @@ def live_inputs(lent: JoinState, cluster: np.int64) -> np.uint64:
 
 @inlined
 def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
-    """Check whether a key has no further combinations.
-
-    This is so once a required input has closed the key and stores no event of it.
-    """
+    """Check whether a key has no more combinations: a required input has closed the key and stores no event of it."""
     closed: np.uint64 = lent.keyed[cluster]["closed"]
     over: bool = closed & rules.required[0] & ~live_inputs(lent, cluster) != _NONE
     return over
@@ -99,9 +96,9 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """Return how many result rows the combinations of a key may need. They have an event of each input with any.
+    """Return how many result rows the combinations of a key may need.
 
-    The events of input ``number`` are not counted, unless ``number`` is NIL.
+    Each combination has one event of every input that stores any. Input ``number`` is left out, unless it is NIL.
     """
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
@@ -112,7 +109,7 @@ def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int6
 
 @inlined
 def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int64) -> np.int64:
-    """Return the member of an input in a combination: the sequence of ``node``. Without a node, NIL or FINISHED."""
+    """Return the entry of an input in a combination: the sequence of ``node``. Without a node, FINISHED or NIL."""
     if node != NIL:
         return np.int64(lent.nodes[node]["sequence"])
     return np.int64(FINISHED if has_closed(lent, cluster, number) else NIL)
@@ -184,9 +181,10 @@ def cover_combinations(
     origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
-    """Write combinations until each event is in one or more of them. Return the index after the last one.
+    """Write combinations until each event is in one or more of them. Return the index after the last combination.
 
-    This suffices, because if an event is in any maximal combination, it is in one with the newest events of the others.
+    This suffices: an event that is in any maximal combination is in a maximal one with the newest events of other
+    inputs.
     """
     (cluster, number, _), cursors, place = key, out.cursors, out.filled[0]
     for other in range(lent.lists.shape[1]):

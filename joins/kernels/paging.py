@@ -79,7 +79,7 @@ def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) 
 
 @routine
 def move_node(lent: JoinState, number: np.int64, node: np.int64, before: np.int64) -> None:
-    """Move the last node of an input's list behind the node ``before``, or to the front if ``before`` is NIL."""
+    """Move the last node of an input's list to the place after ``before``, or to the front if ``before`` is NIL."""
     last_but_one = lent.nodes[node]["input_before"]
     if last_but_one == before:
         return

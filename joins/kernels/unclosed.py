@@ -78,7 +78,7 @@ def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
 
 @inlined
 def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, count: np.int64) -> np.int64:
-    """Return how many rows to keep free for ``count`` combinations that have an event of an input, or of any if NIL."""
+    """Return how many rows to keep free for ``count`` combinations of an event of input ``number`` (NIL: any input)."""
     if not rules.covers[0]:
         return np.int64(min(count, rules.most[0]) + 1)
     rows = np.int64(1)
@@ -116,8 +116,8 @@ def write_cover(
 ) -> None:
     """Write combinations of the new event until each stored event of the key is in one or more of them.
 
-    In the order of all combinations, those are written that are the first with some event. In each input, the events
-    without a combination are the newest ones. So if its newest event is in a combination, all of its events are.
+    A combination is written if some event occurs in no earlier combination. The events of an input without a
+    combination are its newest ones, so the input is done once its newest event is written.
     """
     inputs, cursors, place = lent.lists.shape[1], out.cursors, out.filled[0]
     for other in range(inputs):

@@ -427,8 +427,8 @@ def let_leave(
     """Remove stored events that are outside of windows because the windows were made smaller.
 
     ``leaving`` (events, 2) has nodes and their inputs, for each key and input the older ones first. A node is skipped
-    if it was removed with its key before. As no event is stored meanwhile, its place has no other event. Return a
-    status and the index of the first unprocessed row of ``leaving``.
+    if it was removed with its key before. It has not been reused, because no event is stored meanwhile. Return a status
+    and the index of the first unprocessed row of ``leaving``.
     """
     for place in range(first, leaving.shape[0]):
         event = lacks, leaving[place, 1], leaving[place, 0]

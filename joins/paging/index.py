@@ -181,10 +181,7 @@ class KeysOnDisk:
             yield rows_in(content, _ranges(block_keys["first"], block_keys["rows"]))
 
     def verify(self) -> None:
-        """Compare the checksums of all files.
-
-        Raise ``StateLost``, which names the file, if one is missing or damaged.
-        """
+        """Compare the checksums of all files. Raise ``StateLost``, naming the file, if one is missing or damaged."""
         for block in self._blocks.values():
             self._files.read(block.name, block.size_bytes)
 

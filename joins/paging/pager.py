@@ -43,7 +43,7 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Return the indices at which to divide items so that the rows of each part fit into memory.
+        """Return the indices at which to divide items, so that the rows of each part fit into memory.
 
         ``keys`` are the hashed keys of the items.
         """

@@ -85,7 +85,7 @@ class KeyState:
 
     @staticmethod
     def _part(retractions: Retractions, key: int, written: NDArray[np.int64], held: HeldEvents) -> Any:
-        """Remove a key's part of the ledger and return it, with the needed events that no written row has."""
+        """Remove a key's part of the ledger and return it, with the key's needed events that ``written`` lacks."""
         ledger = retractions.ledger
         part = ledger.part_of(key)
         if part is None:

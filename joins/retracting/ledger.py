@@ -1,6 +1,6 @@
 """The ledger of a join, which has the reported results whose events may still be retracted.
 
-An event may be retracted for the time that its input declares. Without such a time, until its key is finished.
+An event may be retracted for the time that its input declares, by default until its key is finished.
 """
 
 from __future__ import annotations
@@ -167,10 +167,7 @@ class Ledger:
         return [] if event is None or self._spans_us[event.number] is not None else self._forget(sequence)
 
     def find(self, number: int, key: int, identity: str) -> int | None:
-        """Return the sequence number of an event that may be retracted.
-
-        Return None if the event is unknown or can no longer be retracted.
-        """
+        """Return the sequence number of an event, or None if it is unknown or can no longer be retracted."""
         return self._by_id.get((number, key, identity))
 
     def take_back(self, sequence: int) -> list[tuple[Life, ReportedCombination]]:
@@ -189,7 +186,7 @@ class Ledger:
         return removed
 
     def others(self, key: int) -> set[int]:
-        """Return the sequence numbers of all events in the combinations of a key, or -1 where an input is absent."""
+        """Return the sequence numbers of all events in a key's combinations, and -1 if one of them lacks an input."""
         return {
             member
             for life in self._lives.get(key, ())
@@ -245,7 +242,7 @@ class Ledger:
         }
 
     def add_part(self, key: int, saved: Mapping[str, Any]) -> None:
-        """Add the result of ``part_of`` for a key that the ledger lacks. ``JoinStateError`` if it is damaged."""
+        """Add the result of ``part_of`` for a key that the ledger lacks. Raise ``JoinStateError`` if it is damaged."""
         try:
             for sequence, number, identity, came_us, numbers in saved["events"]:
                 self.add_event(sequence, Revocable(number, key, identity, came_us, set(numbers)))

@@ -183,7 +183,7 @@ class Retractions:
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether marks in ``held`` mean joined for good. With totals, they mean counted."""
+        """Whether marks in ``held`` mean that an event joined for good. With totals, they mean that it was counted."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:

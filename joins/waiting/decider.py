@@ -18,7 +18,7 @@ from streams import GREATEST_NUMBER, LEAST_NUMBER, ClosedKeys, KeysClosed
 BLOCK_EVENTS = 256
 BLOCKS = 8
 ENOUGH_EVENTS = 1_024
-"""Least number of events before the first decision, and of consecutive events of finished keys that reopen keys."""
+"""Least number of events before the first decision. As many consecutive events of finished keys reopen the keys."""
 
 _HEADROOM = (5, 4)  # the assumed distance is the measured one times this fraction
 _WORTH = 4  # a closing key rises by at least the distance divided by this number
@@ -55,7 +55,7 @@ class InputKeys:
         self._reached_us: int | None = None
 
     def measured_anew(self) -> InputKeys:
-        """Return observations that begin again, with the last closing key, which may still apply."""
+        """Return observations without measurements, but with the last closing key, which may still apply."""
         input_keys = InputKeys(self.reading)
         input_keys._closing_key, input_keys._closed_us = self._closing_key, self._closed_us
         return input_keys
@@ -130,10 +130,7 @@ class InputKeys:
         return [chunk for block in (*self._blocks, self._open) for chunk in block.chunks]
 
     def _settled(self) -> int | None:
-        """Return the highest key of the events that a whole block of later events has followed.
-
-        Return None if there are no such events.
-        """
+        """Return the highest key of the events that a block of later events has followed, or None if there are none."""
         later_events, highest = 0, None
         for chunk in sorted(self._chunks(), key=attrgetter("last_us"), reverse=True):
             if later_events >= BLOCK_EVENTS:
@@ -208,7 +205,7 @@ class WaitDecider:
             self._input(name, reading).observe(chunks, max(reached, default=None))
 
     def _input(self, name: str, reading: str) -> InputKeys:
-        """Return the observations of an input. They begin again if they are about another reading.
+        """Return the observations of an input. If it was read in another way before, they begin again.
 
         Saved observations of earlier releases have no reading.
         """
@@ -219,10 +216,7 @@ class WaitDecider:
         return input_keys
 
     def decide(self) -> KeysClosed | None:
-        """Return the keys that inputs have newly finished, and whether the join must stop.
-
-        Return None if nothing has changed.
-        """
+        """Return the newly finished keys and whether the join must stop, or None if nothing has changed."""
         decisions = (self._inputs[name].decide(name) for name in sorted(self._inputs))
         closed = tuple(closed_keys for closed_keys in decisions if closed_keys is not None)
         refused = self._excess()

@@ -35,10 +35,7 @@ class KeyFigures:
 
 
 def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """Estimate the highest key of each input at one time: the latest time that all inputs have reached.
-
-    Return None if too little is known.
-    """
+    """Estimate the highest key of each input at the latest time that all inputs have reached, or None if unknown."""
     reached = [figures.reached_us for figures in inputs.values() if figures.reached_us is not None]
     highest_keys = {}
     for name, figures in inputs.items():

@@ -263,10 +263,7 @@ class Following:
             raise UnexpectedAnswer(f"GET {answer.url} answers with {form or 'nothing'} and not with server-sent events")
 
     def take(self, event: ServerSentEvent) -> LiveEvent[Any] | None:
-        """Convert an event for the caller, and advance the cursor.
-
-        If the event has no data or reports a gap, return None.
-        """
+        """Convert an event for the caller, and advance the cursor. Return None if it has no data or reports a gap."""
         self._after = event.id or self._after
         if event.retry is not None:
             self.pause_s = min(event.retry / 1_000, _LONGEST_PAUSE_S)
