@@ -115,7 +115,7 @@ class EmbeddedServer:
 
     @property
     def exit_status(self) -> int | None:
-        """The exit status of the server that this object started, or None if it runs or another process started it."""
+        """The exit status of the server that this object started; None while it runs or if it did not start one."""
         return None if self._process is None else self._process.poll()
 
     @property
