@@ -283,6 +283,7 @@ def test_a_trimmed_log_is_known_after_a_restart_of_the_server(own_server):
     reader = reader_of(own_server)
     with pytest.raises(LogDamaged, match=r"shard 0 .* 2 of its 5 entries are gone"):
         all_limit(reader, reader.initialOffset())
+    reader.stop()
 
 
 def test_only_the_first_look_asks_for_the_beginning(server, ten_entries):
@@ -309,6 +310,7 @@ def test_a_server_that_comes_back_is_waited_for(own_server):
     assert all_limit(reader, start) == end
     back.join()
     assert len(read_all(reader, start, end)) == 6
+    reader.stop()
 
 
 def test_a_server_that_stays_away_is_an_error(own_server):
