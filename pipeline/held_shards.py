@@ -214,6 +214,11 @@ class HeldShards:
         """Wait until all states are stored. If a write failed, the next step raises its error."""
         wait(() if self._storing is None else (self._storing,))
 
+    def close(self) -> None:
+        """Wait until all states are stored, and close the connection."""
+        self.settle()
+        self._server.close()
+
     def state_at(self, shard: int, position: str) -> ShardState:
         """Remove a shard's state at a position from this process, and return the state for the caller to change."""
         state = self._held_at(shard, position).state

@@ -28,10 +28,9 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
     """
     new = replace(options.log, shards=shards, generation=shards)
     forget_states(new)
-    server = connect(new)
+    server, held = connect(new), HeldShards(options)
     try:
         store, index = open_snapshots(new.snapshots, server, new.generation), SnapshotIndex(server, new.generation)
-        held = HeldShards(options)
         before, spilled = SpilledStates(options.log, options.kinds), SpilledStates(new, options.kinds)
         for name, position in log_ends(options.log).items():
             for part in held.state_at(int(name), position).split(options.log.shards, shards):
@@ -41,6 +40,7 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
                 index.enter(part.shard, part.position, len(body), new.snapshots)
                 yield from stats_row(part, Work(part.position), len(body))
     finally:
+        held.close()
         server.close()
 
 

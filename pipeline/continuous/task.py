@@ -107,8 +107,8 @@ class ShardTask:
         return True
 
     def end(self) -> None:
-        """Stop the heartbeat thread, leave the job and close the connection, so that other tasks take the shards."""
-        self._shards.settle()
+        """Stop the heartbeat thread, leave the job and close the connections, so that other tasks take the shards."""
+        self._shards.close()
         self._beats.end()
         with suppress(redis.RedisError):
             self._leases.leave()

@@ -32,3 +32,4 @@ def match_log(options: JobOptions, sink: Callable[[Sequence[OutputRow], int], No
     reader.commit(end)
     reader.stop()
     server.close()
+    held.close()

@@ -139,6 +139,7 @@ def test_the_error_of_a_state_that_is_stored_aside_is_raised_by_the_next_step(mo
     held.settle()
     with pytest.raises(OSError, match="no space left"):
         advance(held, log, 2, 4)
+    held.close()
 
 
 def test_a_state_that_is_stored_aside_may_be_removed_by_the_process_that_has_taken_the_shard(monkeypatch, log, options):
