@@ -30,10 +30,10 @@ Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """A node in a tree of pattern states, which decides whether a state of the automaton can complete.
+    """A node in a tree of pattern states, which shows whether a state of the automaton can complete.
 
-    The node can complete if its own pattern state can, and each choice has an alternative that can. If the query has
-    partitions, each node belongs to a partition.
+    A node can complete only if its pattern state can. In addition, each choice must have at least one alternative that
+    can complete. In a query with partitions, each node belongs to a partition.
 
     Attributes:
         state: The pattern state of the partition, or None if all of the partition's own atoms are bound.
@@ -54,11 +54,11 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class GuardView:
-    """The states of a pattern's automaton, expressed as pattern states that a guard can judge.
+    """A table that maps each state of a pattern's automaton to the pattern states about which guards are asked.
 
     Attributes:
-        pattern_states: For each state of the automaton, the represented pattern states. A pattern state with all atoms
-            bound is included only if its term has a trailing NOT.
+        pattern_states: For each state of the automaton, its pattern states. If all atoms of a pattern state are bound,
+            it is included only if its term has a trailing NOT.
         free_terms: For each state of the automaton, its terms that have all atoms bound and no trailing NOT. No guard
             can rule them out.
         remaining: The pattern states that each state of the automaton still needs to complete. It is empty unless the
@@ -124,11 +124,11 @@ class GuardView:
         return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
 
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
-        """Return a pattern state to report as the reason why an event killed an automaton state.
+        """Return the pattern state to report as the reason why an event killed an automaton state.
 
         ``before`` and ``after`` are a guard's answers before and after the event, in the order of ``query.states``. The
-        result is the first pattern state that died at this event. Bit tables may detect dead states late. Therefore, if
-        none died at this event, the result is the first dead pattern state.
+        result is the first pattern state that died at this event. Bit tables may detect dead states late. If no pattern
+        state died at this event, the result is the first dead pattern state.
         """
         dead = [pattern_state for pattern_state in self.pattern_states[state] if not after[self._places[pattern_state]]]
         return next((pattern_state for pattern_state in dead if before[self._places[pattern_state]]), dead[0])

@@ -13,7 +13,7 @@ MAX_REASONED = 100  # number of steps, with repetitions written out
 
 
 def count_steps(node: Node) -> int:
-    """Return the number of required steps of a part of a pattern, counting each iteration and each alternative."""
+    """Return the number of required steps in a part of a pattern. Each iteration and each alternative counts."""
     match node:
         case Atom():
             return 1
@@ -29,8 +29,8 @@ def is_coarse(event: Node) -> bool:
 
 
 def reasoned(node: Repeat, *, coarse: bool) -> range:
-    """Return the numbers of the iterations of a repetition that a guard considers, counted from 0.
+    """Return the range of iterations that guards consider in a repetition, counted from 0.
 
-    These are all required iterations, or only the last if ``coarse``.
+    The range has all required iterations. If ``coarse``, it has only the last required iteration.
     """
     return range(max(node.min - 1, 0) if coarse else 0, node.min)

@@ -24,10 +24,10 @@ _Way = tuple[tuple[int, bool], ...]
 
 
 def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
-    """Return the query of a pattern that has too many terms: partitions replace the terms.
+    """Build the query of a pattern that has too many terms. The query has partitions instead.
 
-    Each partition is judged together with the partitions around it. If this needs more than ``max_states`` states, each
-    partition is judged alone. A pattern that needs more states even then is refused.
+    At first, each partition is judged together with the partitions that enclose it. If this needs more than
+    ``max_states`` states, each partition is judged alone. If even this needs more, the pattern is refused.
     """
     reader = _Reader.over(pattern, None)
     for has_around in (True, False):
@@ -41,9 +41,9 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """The atoms that a partial match has bound, and the partitions that its choice of alternatives has ruled out.
+    """The progress of a partial match: its bound atoms, and the partitions that its choices at ORs have ruled out.
 
-    All alternatives of a finished OR count as bound.
+    Once an OR is finished, the atoms of all its alternatives count as bound.
     """
 
     bound: frozenset[AtomKey]
@@ -142,7 +142,7 @@ class _Reader:
         return len(self.drafts) - 1
 
     def terms(self, *, has_around: bool) -> tuple[Term, ...]:
-        """With ``has_around``, the term of a partition also has the atoms of the partitions around it."""
+        """If ``has_around``, the term of a partition also has the atoms of the partitions that enclose it."""
         terms = []
         for number in range(len(self.drafts)):
             leaves = sorted(self._leaves(number, has_around=has_around), key=lambda leaf: leaf.way)

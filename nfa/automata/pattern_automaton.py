@@ -27,12 +27,12 @@ _ROOT = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A transition between two states that binds one event. ``step`` has the details of the binding.
+    """A transition between two states, which binds one event as ``step`` describes.
 
     Attributes:
-        slot: The gap before the event, or -1 if no event is bound before.
-        resets: Slots that the transition reopens.
-        leaves: Slots of GREEDY repetitions that the transition ends or skips.
+        slot: Slot of the gap before the event, or -1 if no event is bound before.
+        resets: Slots of the gaps that start at the event.
+        leaves: Slots of the GREEDY repetitions that the transition ends or skips.
     """
 
     source: int
@@ -50,7 +50,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Conditions after a match: no event may match a NOT, or extend a GREEDY repetition at one of the slots."""
+    """Trailing conditions of a match: no later event may match a NOT, or extend a GREEDY repetition at a slot."""
 
     negations: tuple[Negation, ...]
     slots: frozenset[int]
@@ -103,7 +103,7 @@ class PatternAutomaton:
 
     @property
     def is_trailing(self) -> bool:
-        """Whether a match can have trailing conditions, so that its last event may not decide the match."""
+        """Whether a match can have trailing conditions, which are decided only after its last event."""
         return any(finish.negations or finish.slots for finishes in self.finishes for finish in finishes)
 
     @property
@@ -169,7 +169,7 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
-    """Rows that bind the same atom after the same gap share a slot. Rows of one source with different NOTs do not."""
+    """Rows that bind the same atom after the same gap share a slot, except rows of one source with different NOTs."""
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []
@@ -251,11 +251,11 @@ def _may_repeat(node: Node, *, is_repeated: bool) -> bool:
 
 
 def is_shareable(automaton: PatternAutomaton) -> bool:
-    """Return whether the shared-node engine can run the pattern, because partial matches need no memory of their own.
+    """Return whether the shared-node engine can run the pattern of an automaton.
 
-    In such a pattern all gaps are ANY, or it is a plain sequence of atoms under NEXT. Each condition reads a single
-    event. There are no gap limits, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or
-    timeouts.
+    Partial matches of such a pattern need no memory of their own. Either all gaps are ANY, or the pattern is a plain
+    sequence of atoms under NEXT. Each condition reads a single event. The number of aliases is limited. The pattern has
+    no gap limits, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or timeouts.
     """
     pattern = automaton.pattern
     if pattern.where is not None or any(split_condition(atom)[1] is not None for atom in automaton.atoms):

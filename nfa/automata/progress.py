@@ -32,10 +32,10 @@ Greed: TypeAlias = tuple[int, bool]  # number of a GREEDY repetition, and whethe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negation:
-    """A NOT as it applies to one gap.
+    """A NOT in one gap of a pattern, which forbids events for a time.
 
-    A NOT forbids events until ``within_us`` after the start of the gap, or in the whole gap if ``within_us`` is None. A
-    strict NOT forbids only the event directly after the start of the gap, and only within this time.
+    The time starts with the gap. It lasts for ``within_us``, or for the whole gap if ``within_us`` is None. A strict
+    NOT forbids only the event directly after the start of the gap, and only within this time.
     """
 
     number: int
@@ -45,11 +45,11 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Conditions on the gap after a part.
+    """Conditions on the gap after a part of a pattern.
 
     Attributes:
         negations: The NOTs after the last bound step of the part, in the order of the text.
-        greeds: The GREEDY repetitions that must not be able to bind one more element.
+        greeds: The GREEDY repetitions that must not be able to bind another element.
     """
 
     negations: tuple[Negation, ...] = ()
@@ -72,11 +72,11 @@ class Edge:
     """The gap before a bound event.
 
     Attributes:
-        place: Number that identifies the node of the gap, or None if no event is bound before.
-        within_us: Limit from the previous event to this event, or None without a limit.
-        outer_us: Limit of the gap before an AND that the event starts. This limit holds in addition to ``within_us``.
+        place: Number of the pattern's node that has the gap, or None if no event is bound before.
+        within_us: Maximum time from the previous event to this event, or None without a limit.
+        outer_us: If the event starts an AND, the limit of the gap before it, in addition to ``within_us``.
         negations: NOTs in force. If no event is bound before, these are leading NOTs.
-        is_measured: Whether the gap starts at the first event of a leading AND. Such a gap does not order events.
+        is_measured: Whether the gap starts at the first event of a leading AND. Such a gap imposes no order.
     """
 
     place: int | None = None
@@ -91,7 +91,7 @@ class Edge:
         return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
 
     def behind(self, part_exit: Exit) -> Edge:
-        """Return this edge with the NOTs of the part before the gap added to its own."""
+        """Return this edge with the NOTs of ``part_exit`` added, which is the exit of the part before the gap."""
         return replace(self, negations=self.negations + part_exit.negations) if part_exit.negations else self
 
 
@@ -197,9 +197,9 @@ class Outline:
                 return self.is_final(children[progress[0]], progress[1])
 
     def exits(self, number: int, progress: Progress) -> tuple[Exit, ...]:
-        """Return the alternative conditions on the gap after a part, one of which must hold.
+        """Return the alternative conditions on the gap after a part of the pattern. One alternative must hold.
 
-        The part ends at ``progress``, or is omitted if ``progress`` is None.
+        The part ends at ``progress``. If ``progress`` is None, the part is omitted.
         """
         node, children = self.nodes[number], self.children[number]
         match node:
@@ -227,7 +227,7 @@ class Outline:
                 return self.exits(children[progress[0]], progress[1])
 
     def _item_exits(self, number: int, node: Sequence, place: int) -> tuple[Exit, ...]:
-        """Return the exits of an item of a sequence that binds no event, because the item is a NOT or is skipped."""
+        """Return the exits of an item that binds no event in a sequence: a NOT, or a part that is skipped."""
         child = self.children[number][place]
         if child < 0:
             return (Exit((self._negation(number, place, node.items[place]),)),)
@@ -341,7 +341,7 @@ class Outline:
                 )
 
     def _is_overlapping(self, number: int) -> bool:
-        """Return whether a part of the pattern could end before an optional branch of an AND in this part starts."""
+        """Return whether a part contains an AND with an optional branch, which might start after the part could end."""
         node, children = self.nodes[number], [child for child in self.children[number] if child >= 0]
         if isinstance(node, Conjunction) and any(self.is_final(child, None) for child in children):
             return True

@@ -21,11 +21,10 @@ AtomKey = tuple[int, tuple[int, ...], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """A forbidden event between bound events, from a NOT without condition.
+    """A stretch of a trace in which a NOT without condition forbids the events of ``atom``.
 
-    No event of ``atom`` lies between the last event of ``after`` and the first event of ``before``, which are sets of
-    indices of atoms. If ``after`` is empty, the absence starts with the trace. If ``before`` is empty, it lasts until
-    the trace ends.
+    ``after`` and ``before`` are sets of indices of atoms. The stretch begins after the last event of ``after``, or with
+    the trace if ``after`` is empty. It ends at the first event of ``before``, or with the trace if ``before`` is empty.
     """
 
     atom: Atom
@@ -41,7 +40,7 @@ class Term:
         atoms: Atoms of one type each, in the order of the text. The other members refer to an atom by its index here.
         before: ``before[i]`` has the atoms that must be bound before atom ``i`` (transitively closed).
         keys: For each atom of the term, its origin in the pattern. Terms are compared without ``keys``.
-        absences: Forbidden events between atoms, as far as the NOTs of the pattern imply them.
+        absences: The events that NOTs of the pattern forbid between atoms.
     """
 
     atoms: tuple[Atom, ...]
@@ -69,7 +68,7 @@ class Term:
 
     @property
     def is_trailing(self) -> bool:
-        """Whether some event is forbidden from the binding of the last atom until the trace ends."""
+        """Whether some event is forbidden until the trace ends, even after all atoms are bound."""
         return any(not absence.before for absence in self.absences)
 
 
@@ -86,14 +85,14 @@ class PatternState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A whole pattern or one alternative of an OR, without its inner ORs.
+    """A whole pattern or one alternative of an OR, without the alternatives of its inner ORs.
 
-    The alternatives of the inner ORs are further partitions. The partition's term may also have the atoms of the
-    partitions around it (see ``build_partitions``).
+    These alternatives are partitions, too. The term of a partition may also have the atoms of the partitions that
+    enclose it (see ``build_partitions``).
 
     Attributes:
-        own: Indices of the partition's own atoms in its term, without atoms of the partitions around it.
-        choices: For each OR directly within the partition, the numbers of the alternative partitions.
+        own: Indices, in the term, of the atoms that belong to the partition itself.
+        choices: For each OR directly in the partition, the numbers of its alternatives. They are partitions.
     """
 
     own: frozenset[int]
@@ -106,11 +105,11 @@ class Query:
 
     Attributes:
         terms: The alternatives, or one term for each partition if there are partitions.
-        states: The states of all terms, ordered by term, number of bound atoms, then bound atoms. A guard's answers are
-            in this order. The complete state of a term is left out, unless the term is trailing, because a forbidden
-            event may then still occur. A partition has only states in which one of its own atoms is missing.
-        partitions: The partitions that replace the alternatives if there are too many. Otherwise empty. The first
-            partition is the whole pattern.
+        states: The states of all terms, sorted by term, then by number of bound atoms, then by bound atoms. A guard's
+            answers are in this order. The complete state of a term is present only if the term is trailing. A partition
+            has only states in which one of its own atoms is missing.
+        partitions: The partitions, if the alternatives would be too many or have too many states. Otherwise empty. The
+            first partition is the whole pattern.
     """
 
     pattern: Pattern

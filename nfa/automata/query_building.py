@@ -20,10 +20,10 @@ MAX_STATES = 4_096
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
-    """Build the query graph of a checked pattern. It has partitions if there are too many terms or states.
+    """Build the query of a checked pattern. It has partitions if there would be too many terms or states.
 
     ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states. A pattern is refused (``too-large``) if even
-    its partitions have more than ``max_states`` states, or if its repetitions, written out, have too many steps.
+    its partitions have more than ``max_states`` states. It is also refused if its repetitions require too many steps.
     """
     pattern = over_events(pattern)
     if count_steps(pattern.event) > max(max_states, MAX_STATES):
@@ -68,13 +68,13 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """One alternative of a part.
+    """One alternative of a part of the pattern.
 
     Attributes:
-        first: A set of atoms, the earliest of which is the part's first event, or None if another event may be first.
-        last: A set of atoms, the latest of which is the part's last event, or None if another event may be last.
-        leading: NOTs in force on the gap before the part.
-        trailing: NOTs in force on the gap after the part.
+        first: Indices of atoms. The part's first event is the earliest event of these atoms, or any event if None.
+        last: Indices of atoms. The part's last event is the latest event of these atoms, or any event if None.
+        leading: NOTs in force in the gap before the part.
+        trailing: NOTs in force in the gap after the part.
     """
 
     term: Term
@@ -91,7 +91,7 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """Leading and trailing NOTs become absences, unless the pattern has a window, which limits these NOTs."""
+    """Leading and trailing NOTs become absences only if no window limits them."""
     outer: list[Absence] = []
     if not pattern.has_window and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]

@@ -25,7 +25,7 @@ from streams import zeros_of
 
 
 class RowTables(Protocol):
-    """The interface of the tables that number rows of liveness, monitors and lists of kills."""
+    """The interface to the numbered rows of liveness, monitors and lists of kills in a guard's tables."""
 
     @property
     def live(self) -> NDArray[np.uint32]:
@@ -46,7 +46,7 @@ class RowTables(Protocol):
 
 
 class BitFallback:
-    """The bit tables of one lane: the traces under bit tables, and their row monitors.
+    """The bit tables of one lane, the traces under these tables, and a monitor number for each row of liveness.
 
     Arrays are replaced as they grow, so fetch them again before each call of a kernel.
     """
@@ -70,14 +70,13 @@ class BitFallback:
         when_broken: Mapping[int, int],
         is_pruning: Mapping[int, bool],
     ) -> None:
-        """Compile the tables for other patterns, guards or types.
+        """Compile the tables for new patterns, guards or event types.
 
-        Call ``restart`` afterwards, because all row monitors are dropped. The mappings have an entry for each guard
-        version.
+        All row monitors are dropped, so call ``restart`` afterwards. Each mapping has an entry for each guard version.
 
         Args:
             guards: The guards with bit tables, including all versions in use.
-            layout: Views, state range and negation range of ``GuardLayout``.
+            layout: Views, state range and negation range, as in ``GuardLayout``.
             classes: The event classes by number.
             when_broken: The monitor number after a violation, or ``IGNORED``.
             is_pruning: Whether the guard prunes.
@@ -113,7 +112,7 @@ class BitFallback:
 
     @property
     def entered(self) -> int:
-        """Number of traces so far that changed from the monitor's tables to bit tables."""
+        """Number of traces so far that have changed from monitor states to bit tables."""
         return int(self.arena.arrays.counters[ENTERED])
 
     def versions_in_use(self) -> frozenset[int]:
@@ -125,10 +124,10 @@ class BitFallback:
         return version in self._versions
 
     def open_from(self, monitor: int, version: int, state: MonitorState) -> None:
-        """Prepare the tables so that traces can move from a monitor state to bit tables.
+        """Prepare the tables so that traces can change from a monitor state to bit tables.
 
-        This is needed when the next monitor state would exceed the cap. The names that the monitor state has seen
-        become the names of each trace that moves.
+        A trace changes when its next monitor state would exceed the cap. Under bit tables, the trace starts with the
+        names that the monitor state has seen.
         """
         place = self._versions.index(version)
         self._reach_monitor(monitor)
@@ -192,18 +191,18 @@ class BitFallback:
             self._index.add_pair(before, after, tables.kills_between(before, after))
 
     def state_of(self, trace: int) -> tuple[int, MonitorState] | None:
-        """Return the guard version of a trace and the names it has seen, or None if it is not under bit tables.
+        """Return the guard version and the monitor state of a trace, or None if the trace is not under bit tables.
 
-        The states of the guard's rules are not known in such a trace.
+        The monitor state has only the names seen in the trace. The states of the guard's rules are not known.
         """
         slot = int(self.arena.arrays.slot_of[trace]) if trace < len(self.arena.arrays.slot_of) else NIL
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """Return, by index of the visit, the guard version and the state before each noted visit.
+        """Return, for each noted visit of the batch, the guard version and the monitor state before the visit.
 
-        The kernel notes visits that kill a column or break a constraint. ``before`` has the monitor numbers before all
-        visits of the batch.
+        The keys are indices of visits. The kernel notes visits that kill a column or break a constraint. ``before`` has
+        the monitor numbers before all visits of the batch.
         """
         count = int(self.arena.arrays.counters[NOTED])
         visits = self.notes.visit[:count].tolist()
@@ -213,7 +212,7 @@ class BitFallback:
         }
 
     def after(self, version: int, state: MonitorState, event: EventClass) -> MonitorState:
-        """Return ``state`` with the names of one more event added."""
+        """Return the monitor state that follows ``state`` at an event: the names of the event are added."""
         guard = self._guards[self._versions.index(version)]
         return MonitorState(seen=state.seen | guard.names(guard.names_in(event)))
 

@@ -26,10 +26,10 @@ Words: TypeAlias = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """The rule by which one column of a row of liveness is computed. Its value is a bit set of live terms.
+    """The rule that computes one column of a row of liveness, as a bit set of live terms.
 
-    The bits of ``base`` are always set. For each (goal, bits) in ``choices``, the bits are set while the goal is alive.
-    A goal is an index into the goals of all questions, in order.
+    The bits of ``base`` are always set. Each pair (goal, bits) in ``choices`` sets its bits while the goal is alive.
+    Goals are numbered in the order of the questions.
     """
 
     base: int = 0
@@ -39,8 +39,8 @@ class BitColumn:
 def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
     """Return the rules of the columns of a pattern's automaton, one for each state.
 
-    The columns get the bits of ``GuardView.live_terms``. ``first`` is the index of the pattern's first goal. If a state
-    needs several partitions, only the first is tested, so more states may remain alive than with the exact answer.
+    The bits are those of ``GuardView.live_terms``. ``first`` is the number of the pattern's first goal. If a state
+    needs several partitions, only the first is tested. So the rule may keep more states alive than the exact answer.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:
@@ -61,9 +61,9 @@ def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
 def bit_layout(
     views: Sequence[GuardView | None], state_range: NDArray[np.int32], negation_range: NDArray[np.int32]
 ) -> tuple[list[Question], list[BitColumn]]:
-    """Return the questions that guards are asked, and the rules of all columns in the layout of ``GuardLayout``.
+    """Return the questions to ask guards, and the rules of all columns in the layout of ``GuardLayout``.
 
-    The columns of patterns without a view have all bits set.
+    If a pattern has no view, its columns have all bits set.
     """
     questions: list[Question] = []
     columns = [BitColumn(base=EVERY_TERM)] * int(negation_range[-1])
@@ -83,7 +83,7 @@ def bit_layout(
 
 
 def _ways(remaining: Remaining) -> list[PatternState]:
-    """Return pattern states, at least one of which must be able to complete. The list is empty if none is tested."""
+    """Return pattern states, at least one of which must be able to complete. An empty list means no test."""
     if remaining.state is not None:
         return [remaining.state]
     if not remaining.choices:

@@ -97,7 +97,7 @@ class MonitorState:
 
     Attributes:
         seen: Names of the types and symbols that have occurred and matter to the guard.
-        settled: The names seen before the newest time, or None unless ties are simultaneous.
+        settled: If ties are simultaneous, the names seen before the time of the newest event. Otherwise None.
         places: The states of the guard's rule automata.
     """
 
@@ -108,7 +108,7 @@ class MonitorState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitGoal:
-    """What must hold for a pattern state or step to be reached, as bit sets of names (types and symbols).
+    """The conditions for reaching a pattern state or a step, as bit sets of names (types and symbols).
 
     Attributes:
         needs: Names of events that must still occur. The goal is dead if such a name is blocked.
@@ -149,10 +149,10 @@ class BitGuard(Protocol):
     def rules(self) -> BitRules: ...
 
     def goals(self, question: Question) -> tuple[BitGoal, ...]:
-        """Return what must hold for the answer to a question to be yes.
+        """Return the goals of a question, which decide the guard's answer.
 
-        For a query, the result has one goal for each of its states, in order. For a step, it has alternative goals, one
-        of which must be alive.
+        A query has one goal for each of its states, in order. A step has alternative goals, at least one of which must
+        be alive.
         """
         ...
 

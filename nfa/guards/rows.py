@@ -66,7 +66,7 @@ class KillLists:
 
     @property
     def columns(self) -> NDArray[np.int32]:
-        """The columns of all lists, ascending within each list. The array has spare capacity."""
+        """The columns of all lists, sorted within each list. The array has spare capacity."""
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:

@@ -50,10 +50,10 @@ _POLICIES = {Prune.STATE: EVICT, Prune.QUERY: BY_QUERY, Prune.SHADOW: SHADOW, Pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardLayout:
-    """The meaning of the tables' columns.
+    """The meaning of the columns of ``GuardTables``.
 
-    If ties are simultaneous, every event class has two columns. The second column is for events later than the newest
-    time of their trace.
+    If ties are simultaneous, every event class has two columns. The second column is for events that are later than all
+    earlier events of their trace.
 
     Attributes:
         types: Event types by code. One more code, ``len(types)``, represents every other type.
@@ -73,10 +73,10 @@ class GuardLayout:
 
 
 class GuardTables:
-    """The numbered monitor states of all guard versions, and a row of answers for each.
+    """The numbered monitor states of all guard versions, and the guards' answers for each state.
 
-    Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
-    its guard's policy allows continues under the bit tables ``bits``. If the guard has no bit tables, the trace becomes
+    Numbers below ``RESERVED`` are fixed, and are not states of a guard. If a trace needs more monitor states than its
+    guard's policy allows, it continues under the bit tables ``bits``. If the guard has no bit tables, the trace becomes
     unguarded and is counted in ``refused``.
     """
 
@@ -127,7 +127,7 @@ class GuardTables:
         return self._numbers[interned]
 
     def class_number(self, event_class: EventClass) -> int:
-        """Return the number of an event class. A class without symbols has the code of its type."""
+        """Return the number of an event class. For a class without symbols, this is the code of its type."""
         number = self._class_numbers.get(event_class)
         if number is None:
             number = self._class_numbers[event_class] = len(self._classes)
@@ -172,7 +172,7 @@ class GuardTables:
     def follow(self, other: GuardTables) -> None:
         """Copy the monitor states that ``other`` has and these tables lack, under the same numbers.
 
-        Rows of traces under bit tables are not copied, so every pattern counts as able to complete in these traces.
+        Rows for bit tables are not copied. In traces under bit tables, every pattern counts as able to complete.
         """
         for state in other.states[len(self.states) :]:
             self.states.append(state)
@@ -221,7 +221,7 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Beyond the cap, the number is ``BITS`` or ``UNGUARDED``. After a violation, it depends on the policy."""
+        """At the cap, the next monitor number is ``BITS`` or ``UNGUARDED``. After a violation, the policy decides."""
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
         is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states
@@ -254,7 +254,7 @@ class GuardTables:
         return number
 
     def type_of(self, code: int) -> str:
-        """Return the event type of a code. The code of all types that no guard and no pattern uses gives ``OTHER``."""
+        """Return the event type of a code, or ``OTHER`` for the code of all types that no guard and no pattern uses."""
         return self._classes[code].type
 
     def event_class(self, column: int) -> EventClass:

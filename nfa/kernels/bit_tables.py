@@ -97,8 +97,8 @@ class BitTraces(NamedTuple):
 class BitLinks(NamedTuple):
     """Tables that connect traces under bit tables with the other tables of a guard.
 
-    They give the names of an event class, the monitor number of a row of liveness, and the list of columns that die
-    between two monitor numbers.
+    They map event classes to names, rows of liveness to monitor numbers, and pairs of monitor numbers to lists of
+    kills.
     """
 
     shown: NDArray[np.uint64]  # (guards, event classes, words): the names of an event
@@ -185,7 +185,7 @@ def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Word
 def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
     """Apply a clause to the state of a trace, and return whether the state changes.
 
-    A clause says that a set of names implies a name, or that the names of the set cannot all occur.
+    A clause has a set of names. Either the set implies another name, or the names of the set cannot all occur.
     """
     body, head = program.body[clause], program.head[clause]
     last, at, missing = NOTHING, 0, 0
@@ -319,7 +319,7 @@ def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np
 
 @routine
 def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
-    """Add row ``number`` of ``live``, which must be new, to the index."""
+    """Add row ``number`` of ``live`` to the index. The row must be new."""
     mask = np.uint64(index.shape[0] - 1)
     slot = hash_row(live[number]) & mask
     while index[np.int64(slot)] != 0:
@@ -429,9 +429,9 @@ def advance_trace(
 ) -> tuple[Int, Int, Int]:
     """Advance a trace under bit tables by an event.
 
-    If the trace has no slot yet, a slot is assigned first. Returns (status, monitor number after the event, list of
-    kills or ``IGNORED``). If the status is not ``DONE``, the caller must supply the missing slots, row or list, and
-    repeat the call.
+    A trace without a slot gets one first. Returns (status, monitor number after the event, list of kills). The list is
+    ``IGNORED`` if the event is skipped. If the status is not ``DONE``, the caller must supply the missing slots, row or
+    list, and repeat the call.
     """
     program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters

@@ -40,7 +40,7 @@ def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: N
 
 @kernel
 def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
-    """Add row ``number`` of ``live``, which must be new, to the index."""
+    """Add row ``number`` of ``live`` to the index. The row must be new."""
     bit_tables.index_row(borrowed(index), borrowed(live), number)
 
 

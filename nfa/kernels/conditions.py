@@ -117,10 +117,10 @@ def evaluate_condition(
 ) -> Int:
     """Return the truth of a condition on the events of a run.
 
-    The condition is the program from the word ``start`` to the word before ``end``. ``head`` is the newest node of the
-    run. ``current`` is the row of the event about to be bound. Both may be NIL. ``own_begins`` has a bit for each
-    repetition of which this event would start an iteration. The result is ``TRUE``, ``FALSE``, or ``UNKNOWN`` for null
-    and for values that are not booleans. The kind and bits of the value are then at the bottom of the stack.
+    The condition's program extends from the word ``start`` to the word before ``end``. ``head`` is the newest node of
+    the run, or NIL. ``current`` is the row of the event to bind, or NIL. ``own_begins`` has a bit for each repetition
+    in which this event would start an iteration. The result is ``TRUE``, ``FALSE`` or ``UNKNOWN``. Null, and values
+    that are not booleans, give ``UNKNOWN``. The kind and bits of the value remain at the bottom of the stack.
     """
     kinds, values, floats, chain = stack.kinds, stack.values, stack.floats, stack.chain
     parents, events, atoms = bindings.node_parent, bindings.node_event, bindings.node_atom
@@ -178,8 +178,8 @@ def newest(
 ) -> Int:
     """Return the row of the newest event that is bound to one of ``atoms``, or NIL if there is none.
 
-    ``atoms`` are step numbers, as bits. Only events of the current iteration of ``repetition`` count, or all bound
-    events if ``repetition`` is NIL.
+    ``atoms`` are step numbers, as bits. If ``repetition`` is NIL, all bound events count. Otherwise only events of the
+    repetition's current iteration count.
     """
     own_bit = np.uint64(0)
     if repetition != NIL:
@@ -284,7 +284,7 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Add the value above ``top`` to the aggregate at ``top``. Return false if the aggregate rejects the value."""
+    """Add the value at ``top + 1`` to the aggregate at ``top``. Return false if the aggregate rejects the value."""
     item = top + 1
     if function == COUNT:
         return True
@@ -534,9 +534,9 @@ def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) 
 def search(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Evaluate IN: replace the topmost value by a truth value, which says whether it equals one of the constants.
+    """Evaluate IN: replace the topmost value by a truth value, true if the value equals one of the constants.
 
-    The truth is unknown if no constant equals the value, but a comparison with a constant is unknown.
+    If no constant equals the value, but some comparison is unknown, the truth is unknown.
     """
     truth = FALSE
     for index in range(code[place + 1]):

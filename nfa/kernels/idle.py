@@ -165,8 +165,8 @@ def advance(
 ) -> tuple[Int, Int]:
     """Process the rows of a batch from row ``first`` on: note their times, and end idle traces.
 
-    Each row needs room for a new trace and a due time. Returns (row, newest event time). The row is the number of rows,
-    or the row at which to resume because ``ends`` is full.
+    For each row, there must be room for a new trace and a due time. Returns (row, newest event time). The row is the
+    number of rows. If ``ends`` is full, it is the row at which to resume.
     """
     s, ends, keys, times, is_last = borrowed(s), borrowed(ends), borrowed(keys), borrowed(times), borrowed(is_last)
     for row in range(first, keys.shape[0]):

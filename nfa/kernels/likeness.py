@@ -25,8 +25,8 @@ AGAIN = -2
 def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
     """Return whether the text ``data[start:end]`` matches a LIKE pattern.
 
-    The pattern is ``size`` tokens, followed by their failure links. The time is linear in the length of the text. Only
-    a segment with ``_`` between two ``%`` multiplies the time by the segment's length.
+    The pattern is ``size`` tokens, followed by their failure links. The time is linear in the length of the text. There
+    is one exception: a segment with ``_`` between two ``%`` multiplies the time by the segment's length.
     """
     at, token = start, np.int64(0)
     retry, wildcard = start, np.int64(NIL)

@@ -40,9 +40,9 @@ def note(
 ) -> Int:
     """Update the times and event counts of traces by the visits (relevant rows) of a batch.
 
-    ``visits`` has row, trace number, and whether the trace ends. Rows of the type ``mark`` are not events. ``names``
-    has the type number of each row, including rows of unknown types. Visits with the first known event of their trace
-    are written to ``opened``. Returns the number of these visits.
+    ``visits`` has, for each visit, the row, the trace number, and whether the trace ends. Rows of the type ``mark`` are
+    not events. ``names`` has the type number of each row, even if the type is unknown. Visits with the first known
+    event of their trace are written to ``opened``. Returns the number of these visits.
     """
     open_times, types, times, opened = borrowed(open_times), borrowed(types), borrowed(times), borrowed(opened)
     rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])

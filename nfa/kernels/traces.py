@@ -69,9 +69,9 @@ FINDS = 8  # events in certain cells of the filter index
 
 
 class Wants(NamedTuple):
-    """The rows whose trace must be looked up, because some pattern or guard needs them.
+    """The conditions under which a row's trace must be looked up, because a pattern or guard needs the row.
 
-    They are given by event type, predicate, and cell of the filter index.
+    The conditions are given by event type, predicate, and cell of the filter index.
     """
 
     of_type: NDArray[np.uint8]  # (types,) bits
@@ -122,7 +122,7 @@ class Columns(NamedTuple):
 
 
 class VisitColumns(NamedTuple):
-    """The rows that some pattern or guard needs, ascending. The arrays have the length of the batch."""
+    """The visits of a batch: the rows that some pattern or guard needs, in order. Arrays have the batch's length."""
 
     rows: NDArray[np.int32]
     traces: NDArray[np.int32]
@@ -161,9 +161,9 @@ def wants_row(
     event_type: Int,
     row: Int,
 ) -> tuple[bool, bool]:
-    """Return whether some step may accept an event, and whether such a step lets the event open a trace.
+    """Return whether some step may accept an event, and whether such a step may open a trace for the event.
 
-    Only steps that listen to the event's type are asked, and their predicates decide.
+    Only steps that listen to the event's type are tested. Their predicates decide.
     """
     is_wanted, is_opening = False, False
     for place in range(ask_from[event_type], ask_from[event_type + 1]):
@@ -175,7 +175,7 @@ def wants_row(
 
 @inlined
 def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
-    """Return the result of ``wants_row`` for steps that listen to the cells of an event instead of its type."""
+    """Return the same as ``wants_row``, but for the steps that listen to an event's cells instead of its type."""
     is_wanted, is_opening = False, False
     for slot in range(columns.cells.shape[0]):
         cell = columns.cells[slot, row]
@@ -252,7 +252,7 @@ def reach_trace(
 ) -> np.uint64:
     """Return the number plus one of the trace at a slot, or 0 if numbers are exhausted.
 
-    ``known`` is the result if the trace is open. If ``known`` is 0, the trace is opened.
+    ``known`` is the number plus one of an open trace. If ``known`` is 0, a trace is opened.
     """
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 

@@ -28,9 +28,9 @@ _Progress: TypeAlias = tuple[int, Furthest]
 class CaseReading:
     """Answers to queries about open traces, read from several lanes.
 
-    ``main`` is the lane of the correlation key, ``others`` are the lanes of finer keys. Draining versions of patterns
-    do not count. A query costs one pass over the arrays of all open traces and partial matches, and the details of at
-    most ``limit`` traces.
+    ``main`` is the lane of the correlation key. ``others`` are the lanes of finer keys. Draining versions of patterns
+    do not count. A query reads the arrays of all open traces and partial matches once. It reads the details of at most
+    ``limit`` traces.
     """
 
     def __init__(self, main: LaneView, others: Sequence[LaneView], patterns: Mapping[str, RunningPattern]) -> None:
@@ -70,7 +70,7 @@ class CaseReading:
         return is_selected
 
     def _holding(self, pattern: str | None, waits_for: str | None) -> NDArray[np.uint64]:
-        """Return the hashed keys of traces, selected by partial matches. None means any pattern, or any type."""
+        """Return the hashed keys of traces in which a match of ``pattern`` waits for ``waits_for``. None means any."""
         keys = [np.zeros(0, np.uint64)]
         for view, held in self._held:
             is_wanted = np.array([pattern in (None, candidate.name) for candidate in view.patterns], np.bool_)[

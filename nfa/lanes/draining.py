@@ -18,11 +18,11 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draining:
-    """A draining version of a pattern.
+    """A draining version of a pattern, which finishes its partial matches after the next version has started.
 
     The version runs as before, but emits only results whose first event has a sequence number (in its lane) below
-    ``border``. Its early terminations are not emitted, because they concern whole traces and the next version reports
-    them. After ``until_us`` no partial match can complete. Without WITHIN, ``until_us`` is None.
+    ``border``. Its early terminations are not emitted: they concern whole traces, and the next version reports them.
+    After ``until_us``, no partial match can complete. Without WITHIN, ``until_us`` is None.
     """
 
     pattern: RunningPattern
@@ -46,7 +46,7 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
 def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
     """Return the output without the results that belong to the next version of a draining pattern.
 
-    These are early terminations, and results whose first event is at the border or later.
+    These are the draining version's early terminations, and its results that begin at the border or later.
     """
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):

@@ -21,7 +21,7 @@ from nfa.traces.table import Visits
 class SymbolsOfType:
     """The symbols of all guards for events of one type.
 
-    ``names`` are ascending. ``rows`` has the row of each symbol's condition in ``Layout.predicates``.
+    ``names`` are sorted. ``rows`` has, for each symbol, the row of its condition in ``Layout.predicates``.
     """
 
     type: str
@@ -55,8 +55,8 @@ def classes_of(
 ) -> NDArray[np.int32]:
     """Return the number of the event class of each row.
 
-    The class number is the type code, unless guards distinguish events of the type by their symbols. In this case
-    ``guards`` assigns a number. ``passed`` (conditions, rows) has the truth of the layout's conditions.
+    If guards have symbols for the row's type, ``guards`` assigns the number. Otherwise it is the type code. ``passed``
+    (conditions, rows) has the truth of the layout's conditions.
     """
     classes = types
     for group in symbols:
@@ -79,9 +79,9 @@ def monitors_named(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
     """Return the monitor states to report with early terminations and deviations.
 
-    The first array has the numbers of the states before the events of ``ended`` and then ``broken``. The second has the
-    numbers after the events of ``ended``. The mapping has the state of each number. ``ended`` are the indices of visits
-    with early terminations, ``broken`` the indices of visits at which a trace deviated. States of traces under bit
+    ``ended`` are the indices of visits with early terminations. ``broken`` are the indices of visits at which a trace
+    deviated. The first array has the states' numbers before the visits of ``ended``, followed by ``broken``. The second
+    has the numbers after the visits of ``ended``. The mapping has the state of each number. States of traces under bit
     tables get extra, negative numbers.
     """
     places = np.concatenate([ended, broken])

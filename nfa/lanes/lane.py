@@ -37,10 +37,10 @@ _MANY_ROWS = 4_096  # for batches with more rows, only events that some partial 
 
 
 class Lane:
-    """A per-key matcher, which runs patterns over batches whose rows have the lane's key.
+    """A matcher for patterns with the same key. It runs them over batches whose rows have this key.
 
-    The key may be finer than the correlation key. ``LaneState`` has the data that must survive a batch. ``configure``
-    derives everything else from patterns and guards, and must be called before the first batch.
+    The key may be finer than the correlation key. ``LaneState`` has the data that must survive a batch. All other data
+    are derived from patterns and guards by ``configure``, which must be called before the first batch.
     """
 
     def __init__(self, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> None:
@@ -69,7 +69,7 @@ class Lane:
         return self._state.table.newest_us
 
     def drained_by(self, pattern: RunningPattern) -> int | None:
-        """Return when all windows of a pattern's present partial matches have ended, or None if one does not end."""
+        """Return when all windows of a pattern's partial matches will have ended, or None if one does not end."""
         declared = pattern.query.pattern
         if declared.within_business is None:
             return None if declared.within_us is None else self.newest_us + declared.within_us
@@ -167,7 +167,7 @@ class Lane:
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
     def _wants_of_followers(self, layout: Layout) -> list[Want]:
-        """All events of open traces must become visits if the traces follow the monitors of another lane."""
+        """If the traces follow the monitors of another lane, all events of open traces must become visits."""
         if self._state.home is None or not self._state.guards.guards:
             return []
         return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
@@ -199,9 +199,9 @@ class Lane:
         )
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match those rows of a batch that have all finer keys of the lane. All rows of the batch advance time.
+        """Match the rows of a batch that have all finer keys of the lane. All rows of the batch advance time.
 
-        When the trace of a correlation key ends, all finer traces of the key end.
+        When the trace of a correlation key ends, all its finer traces end.
         """
         finer, homes, rows = self._finer_rows(batch, keys)
         self._note_finer(homes, finer.key_hashes)
@@ -224,7 +224,7 @@ class Lane:
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """The arrays have, for each returned row, the hashed correlation key and the index in ``batch``."""
+        """The arrays have the hashed correlation key and the index in ``batch`` of each returned row."""
         return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
@@ -256,11 +256,11 @@ class Lane:
         return self._end_at(keys, time_us)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Remove the traces whose correlation key ``is_kept`` does not choose, as if they had had no events.
+        """Remove the traces whose correlation key ``is_kept`` rejects, as if they had had no events.
 
-        Nothing is emitted. These traces end like any other trace, so that no engine retains data for them. The lane's
-        time does not change. ``is_kept`` returns a mask of the hashed keys to keep. Without ``has_counts``, counters
-        restart from 0.
+        Nothing is emitted. Removed traces end like any other trace, so engines retain no data for them. The lane's time
+        does not change. ``is_kept`` returns a mask of the hashed keys to keep. Unless ``has_counts``, counters restart
+        from 0.
         """
         is_home = is_kept(self._state.finer.pairs[:, 0])
         if self._is_finer:
@@ -276,7 +276,7 @@ class Lane:
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
     def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
-        """Counters do not change. ``is_kept`` is a mask of ``FinerTraces.pairs``, and the other pairs are removed."""
+        """Counters do not change. ``is_kept`` is a mask of the ``FinerTraces.pairs`` to keep."""
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
         if state.idle is not None:
@@ -333,9 +333,9 @@ class Lane:
     ) -> LaneOutput:
         """``is_end`` marks the rows that end their traces, including rows inserted for the ends of idle traces.
 
-        ``passed_us`` is the newest time at each row, including events of other lanes, or None without other lanes.
-        ``places`` has the index of each row in the lane's input, and ``NIL`` for an inserted row. None means that no
-        row has an index.
+        ``passed_us`` has, for each row, the newest time so far, including events of other lanes. It is None if there
+        are no other lanes. ``places`` has the index of each row in the lane's input, and ``NIL`` for an inserted row.
+        If ``places`` is None, no row has an index.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
@@ -425,7 +425,7 @@ class Lane:
 
 
 def _is_named(layout: Layout) -> NDArray[np.bool_]:
-    """Return a mask by type code, which is true if some step may bind an event of the type."""
+    """Return, for each type code, whether some step may bind an event of the type."""
     atoms = [atom for pattern in layout.patterns for atom in pattern.automaton.atoms]
     is_bound_type = np.full(len(layout.types) + 1, any(atom.is_any_type for atom in atoms))
     codes = layout.codes

@@ -28,16 +28,15 @@ class Layout:
     """The patterns of a lane, compiled together.
 
     Attributes:
-        patterns: The patterns by number. All tables use these numbers.
-        is_shared: By pattern, whether the shared-node engine runs it.
+        patterns: The patterns. All tables use their indices as numbers.
+        is_shared: For each pattern, whether the shared-node engine runs it.
         types: The relevant event types by code. One more code, ``len(types)``, represents every other type.
             ``TRACE_END`` is always included.
         codes: The code of each type.
         listening: The filter index, and the steps that listen only to events with certain attribute values.
-        predicates: The distinct unary conditions of steps and of guards' symbols, without conditions that the index of
-            ``listening`` implies.
-        transitions: The transitions of each pattern for the shared-node engine, which are empty for patterns of the run
-            engine.
+        predicates: The distinct unary conditions of steps and of guards' symbols. Conditions that the filter index
+            implies are left out.
+        transitions: For each pattern, its transitions for the shared-node engine. Empty for patterns of the run engine.
         state_range: (patterns + 1,): the first column of each pattern's states in a guard's tables, then the end.
         negation_range: (patterns + 1,): the first column of each pattern's trailing NOTs, then the end. These columns
             follow the columns of all states.
@@ -78,7 +77,7 @@ class Layout:
         return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
 
     def wants(self) -> list[Want]:
-        """Return the steps of the shared-node engine's patterns as the trace table needs them."""
+        """Return the steps of the shared-node engine's patterns in the form that the trace table needs."""
         return [
             Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0, cell=step.cell)
             for transitions in self.transitions
@@ -139,7 +138,7 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """Patterns of the run engine that events of any type can affect are left out of the filter index."""
+    """The filter index leaves out a pattern of the run engine if events of any type can affect the pattern."""
     for number, (pattern, is_shared) in enumerate(engines):
         if not is_shared and listened_types(pattern.automaton) is None:
             continue

@@ -32,7 +32,7 @@ class BatchFindings:
     """The engines' results for one batch, as ``LaneReport`` needs them.
 
     Attributes:
-        clocks: By row, the newest time of all traces so far.
+        clocks: For each row, the newest time so far in all traces.
         runs: The run engine's results of the rows, then the results that passing time decided.
     """
 
@@ -73,7 +73,7 @@ class LaneReport:
     def _output(
         self, state: LaneState, matches: MatchTable, runs: Sequence[RunOutput], batch: BatchFindings | None
     ) -> tuple[NDArray[np.int64], LaneOutput]:
-        """The first result has the run engine's early terminations, which are not in the output yet."""
+        """Return the early terminations of the run engine, and the output, which does not contain them yet."""
         endings, lost, timeouts = self._of_runs(state, runs)
         is_deviating, is_lost = self._of_deviating(state, matches, batch)
         return endings, LaneOutput(
@@ -99,8 +99,8 @@ class LaneReport:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return masks of the matches of traces that had deviated, and of the matches that eviction would have lost.
 
-        A match that time alone decides counts as decided before the first later event of any trace. So the match is not
-        marked if its own trace deviates only at this event or later.
+        A match that time alone decides counts as decided before the first later event of any trace. If its own trace
+        deviates only at this event or later, the match is not marked.
         """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not state.guards.guards or not len(matches):
@@ -173,7 +173,7 @@ class LaneReport:
 
 
 def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
-    """Return an array (patterns, atoms), with the index of each atom's alias among the aliases of its pattern."""
+    """Return an array (patterns, atoms): the index of each atom's alias in the list of its pattern's aliases."""
     rows = [[automaton.aliases.index(atom.alias) for atom in automaton.atoms] for automaton in automata]
     width = max(map(len, rows), default=1)
     return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)
@@ -184,12 +184,12 @@ def _guarded(
 ) -> LaneOutput:
     """Return the output of a batch with early terminations and deviations added.
 
-    ``endings`` are the engines' early terminations, in any order: row, pattern, two unused columns, column of the
-    pattern's state in the tables. ``state_range`` has the first state column by pattern. Call this before the batch's
-    closed traces are released.
+    ``endings`` are the engines' early terminations, in any order. The columns are row, pattern, two unused columns, and
+    the column of the pattern's state in the guard's tables. ``state_range`` has the first state column of each pattern.
+    Call this before the batch's closed traces are released.
 
-    If the traces follow the monitors of another lane, this other lane reports the deviations. A pattern without partial
-    matches in a trace is then not reported as terminated early.
+    If the traces follow the monitors of another lane, the other lane reports the deviations. In this case, early
+    terminations of patterns without partial matches in the trace are not reported.
     """
     guards, table = state.guards, state.table
     if not guards.guards:

@@ -37,7 +37,7 @@ _PAIRS_AT_ONCE = 1 << 20
 
 
 class RowLane(Lane):
-    """A per-key matcher for patterns with FOR EACH ROW. A correlation key has one trace for each row of a table."""
+    """A lane for patterns with FOR EACH ROW. Each correlation key has one trace for each row of a table."""
 
     def __init__(self, options: LaneOptions, read: RowsRead, home: LaneState) -> None:
         self._read = read
@@ -60,9 +60,9 @@ class RowLane(Lane):
         self._paths = list(dict.fromkeys(path for path in sources if isinstance(path, tuple) and path))
 
     def read_tables(self, tables: Tables) -> None:
-        """Take over the current versions of the tables, and drop the partial matches of rows that no longer exist.
+        """Take over the current versions of the tables, and drop the partial matches of removed rows.
 
-        A row counts as a new row if a column that patterns read has a changed value.
+        If a column that patterns read has changed in a row, the row counts as removed and added again.
         """
         versions = tables.versions.get(self._read.table, ())
         if versions is not self._versions:
@@ -89,7 +89,7 @@ class RowLane(Lane):
             self._keep_pairs(is_kept)
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match a batch. It is split into parts if its events concern many rows."""
+        """Match a batch, in parts if its events concern many rows or a table version takes effect within the batch."""
         outputs: list[LaneOutput] = []
         self._moves, begin = self._following(), 0
         while begin < len(batch) or not begin:
@@ -115,7 +115,7 @@ class RowLane(Lane):
         return super().view()
 
     def _following(self) -> Moves | None:
-        """Return the correlation key's monitor transitions, each with the list of this lane's states that it kills."""
+        """Return the correlation key's monitor transitions, each with the list of states that it kills in this lane."""
         moves, guards = self._home.moves, self._state.guards
         if moves is None:
             return None
@@ -146,7 +146,7 @@ class RowLane(Lane):
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """Return each event once for every table row that it concerns, as a batch with the columns of these rows."""
+        """Return a batch of all pairs of an event and a table row that it concerns, with the columns of both."""
         reader = BatchColumns(batch)
         concerned = self._concerned(batch, reader)
         homes = batch.key_hashes[concerned.events]

@@ -89,7 +89,7 @@ class ShadowLedger:
             self._moves = self._moves[~np.isin(self._moves["trace"], traces)]
 
     def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
-        """Return whether eviction would have lost a match, by dropping a partial match that leads to this match.
+        """Return whether eviction would have lost a match by dropping one of its partial matches.
 
         ``bound`` are the bound events of the match. Only matches of guarded patterns can be lost.
         """
@@ -169,7 +169,7 @@ class ShadowLedger:
         history: _History,
         sequence: int,
     ) -> set[int]:
-        """Return those of ``states`` from which the pattern could still complete just before the event ``sequence``."""
+        """Return the ``states`` from which the pattern could still complete just before the event ``sequence``."""
         reached = int(np.searchsorted(history.sequences[:-1], sequence))
         live = self._live_states(pattern, guards, history.version, history.states[reached])
         return {state for state in states if live[state]}

@@ -67,14 +67,14 @@ class LaneOptions:
 
 @dataclass(kw_only=True)
 class SavedMembers:
-    """The saved values of a lane except arrays.
+    """The saved values of a lane, except arrays.
 
     Monitor states are saved as values, because loading assigns new numbers to them.
 
     Attributes:
-        monitors: Monitor states by number, starting with ``RESERVED``.
-        bit_monitors: States of traces under bit tables, numbered after ``monitors``.
-        shadow_monitors: States in the shadow ledger, by their numbers in the ledger.
+        monitors: Monitor states in the order of their numbers, which start at ``RESERVED``.
+        bit_monitors: States of traces under bit tables. Their numbers follow those of ``monitors``.
+        shadow_monitors: States in the shadow ledger, in the order of their numbers there.
     """
 
     sequence: int
@@ -157,7 +157,7 @@ class LaneState:
         return UNGUARDED if version is None else self.guards.intern(version, self.guards.guards[version].start)
 
     def forget_unused_guards(self) -> None:
-        """Drop the monitor states that no open or new trace can have, and the guard versions that none follows."""
+        """Drop the monitor states that no trace can have any more, and the guard versions that no trace follows."""
         if self.home is not None:  # a following lane reads the monitor states of its home lane with each batch
             self.guards = GuardTables(self.home.guards.guards)
             return
@@ -180,7 +180,7 @@ class LaneState:
             self.table.forget_idle(held, None if self.home else int(self.guards.tables.start[0]))
 
     def held_sequences(self) -> NDArray[np.int64]:
-        """Return the sequence numbers of bound events, ascending."""
+        """Return the sequence numbers of bound events, sorted."""
         return distinct(np.concatenate([self.shared.held_sequences(), self.runs.held_sequences()]))
 
     def id_of(self, sequence: int) -> str:
@@ -319,10 +319,10 @@ class LaneState:
     def _stable_monitors(
         self, monitors: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], Sequence[Interned], Sequence[Interned]]:
-        """Return dense numbers of the monitor states of open traces, and two lists of the states by number.
+        """Return dense numbers of the monitor states of open traces, and two lists of the numbered states.
 
-        The first list has the states of the guards' tables, numbered from ``RESERVED`` on. The second list has the
-        states of traces under bit tables, whose numbers follow.
+        The first list has the states of the guards' tables, whose numbers start at ``RESERVED``. The second list has
+        the states of traces under bit tables, whose numbers follow.
         """
         used = [number for number in distinct(monitors).tolist() if number >= RESERVED]
         states = {number: interned for number in used if (interned := self.guards.states[number]) is not None}

@@ -50,12 +50,12 @@ class ListedTraces:
 
 @dataclass(frozen=True, slots=True)
 class HeldMatches:
-    """Partial matches by trace and pattern, as arrays of equal length.
+    """The partial matches in a lane as arrays of equal length, with one entry for each trace and pattern.
 
     Attributes:
         homes: Hashed correlation keys.
         engines: The engine that retains the partial matches.
-        states: The furthest state that a partial match has reached in the pattern's automaton.
+        states: The furthest state of the pattern's automaton that a partial match has reached.
         nodes: The engine's node of the newest event in the furthest state.
     """
 
@@ -140,7 +140,7 @@ class LaneView:
         return furthest
 
     def guard_of(self, trace: int, monitor: int) -> tuple[Keeping, Interned | None]:
-        """Return the status of a trace under its guard, and its monitor state if it has kept all constraints.
+        """Return the status of a trace under its guard, and the trace's monitor state if the status is ``kept``.
 
         The status is ``kept``, ``deviating``, or ``none`` if the trace has no guard.
         """
@@ -177,7 +177,7 @@ class LaneView:
         return None if pattern.within_us is None else min(step.time_us for step in bound) + pattern.within_us
 
     def _chain(self, held: HeldMatches, place: int) -> Iterator[tuple[str, int]]:
-        """Yield (alias, sequence number) of each event of the furthest partial match at the index ``place``."""
+        """Yield the events of the furthest partial match at the index ``place``, each as (alias, sequence number)."""
         node, number = int(held.nodes[place]), int(held.patterns[place])
         automaton = self.patterns[number].automaton
         if held.engines[place] == _SHARED:

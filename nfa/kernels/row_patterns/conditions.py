@@ -68,8 +68,8 @@ from streams.kernels.compiling import inlined, routine
 def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int) -> None:
     """Store the data of a match up to a row, for conditions that read other rows of the match.
 
-    The data are the first and last row of each set of labels, and the aggregates. ``label`` is the label of the row.
-    ``base`` is the first row of the partition, ``begin`` the first row of the attempt.
+    The data are the aggregates, and the first and last row of each set of labels. ``label`` is the label of the row.
+    ``base`` is the first row of the partition. ``begin`` is the first row of the attempt.
     """
     place = row - base
     for label_set in range(plan.members.shape[0]):
@@ -90,7 +90,7 @@ def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base:
 
 @inlined
 def carry(search: Search, aggregate: Int, place: Int, has_before: bool) -> None:
-    """Start an aggregate at a row with its value at the row before, or with zero at the first row of an attempt."""
+    """Set an aggregate at a row to its value at the row before. At the first row of an attempt, set it to zero."""
     search.counts[aggregate, place] = search.counts[aggregate, place - 1] if has_before else 0
     search.sums[aggregate, place] = search.sums[aggregate, place - 1] if has_before else 0
     search.totals[aggregate, place] = search.totals[aggregate, place - 1] if has_before else 0.0
@@ -206,7 +206,7 @@ def push_leaf(
 
 @inlined
 def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin: Int) -> np.int64:
-    """Return the row that a leaf (column reference) selects before PREV or NEXT moves it, or NIL if there is none."""
+    """Return the row to which a leaf (column reference) refers, or NIL. PREV and NEXT are not applied yet."""
     labels, offset = plan.leaves[leaf, SET], plan.leaves[leaf, OFFSET]
     if labels == NIL:
         target = begin + offset if plan.leaves[leaf, IS_FIRST] != 0 else row - offset

@@ -88,7 +88,7 @@ def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: In
 
 @inlined
 def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
-    """Return whether the search has reached a branch at this row before, and mark the branch as reached there.
+    """Return whether the search was at this branch and row before, and mark them as reached.
 
     If the search keeps no marks, return false.
     """
@@ -118,7 +118,7 @@ def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64
 
 @inlined
 def moved(plan: Plan, search: Search, place: Int, row: Int, base: Int, end: Int) -> Int:
-    """Return the instruction that follows a jump, an anchor, or a check that an iteration is not empty.
+    """Return the next instruction after a jump, an anchor, or a check for an empty iteration.
 
     If an anchor fails at this row, return NIL.
     """

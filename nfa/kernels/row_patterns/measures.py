@@ -19,8 +19,8 @@ def fold_integers(
 ) -> None:
     """Replace the value of each line by a running aggregate. A line is a row of a match.
 
-    The aggregate of a line is over the ``chosen`` lines of its match up to this line. ``counts`` receives the number of
-    these lines. ``firsts`` has, by line, the first line of its match. Sums wrap beyond 64 bits.
+    The aggregate is over the ``chosen`` lines from the first line of the match to this line. ``counts`` receives the
+    number of these lines. ``firsts`` has, for each line, the first line of its match. Sums wrap beyond 64 bits.
     """
     for line in range(values.shape[0]):
         is_first = line == firsts[line]

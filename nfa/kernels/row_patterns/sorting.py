@@ -12,10 +12,10 @@ from streams.kernels.compiling import kernel
 def group_rows(
     codes: NDArray[np.int32], rows: NDArray[np.int64], ends: NDArray[np.int64], grouped: NDArray[np.int64]
 ) -> None:
-    """Write the rows partition by partition to ``grouped``. Within a partition they keep the order of ``rows``.
+    """Write ``rows`` to ``grouped``, grouped by partition. Within a partition, rows keep their order.
 
     ``codes`` has the partition number of each row. ``ends`` has, for each partition, the offset in ``grouped`` at which
-    its rows begin. The call replaces this offset by the one at which they end.
+    its rows begin. The call replaces this offset by the offset after its rows.
     """
     for place in range(rows.shape[0]):
         row = rows[place]

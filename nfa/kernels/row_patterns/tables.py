@@ -101,7 +101,7 @@ class Search(NamedTuple):
     """The state of the search.
 
     Arrays by row have the length of the longest partition. The entry of a row describes the current attempt up to this
-    row. So backtracking need not restore earlier entries.
+    row. Therefore, earlier entries stay valid when the search backtracks.
     """
 
     state: NDArray[np.int64]  # (PLACES,)
@@ -120,7 +120,7 @@ class Search(NamedTuple):
 
 
 class RowMatches(NamedTuple):
-    """Matches and unmatched rows in the order of the output, and the labels of the rows of all matches."""
+    """The output of the search: matches and unmatched rows in order, and the labels of the rows of all matches."""
 
     records: NDArray[np.int64]  # (records, 4)
     labels: NDArray[np.int32]

@@ -96,9 +96,9 @@ PASSES, FORBIDDEN, TOO_EARLY, BINDABLE = range(4)
 
 @routine
 def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
-    """Set the earliest event of the new run ``grown``, which decides when its window ends.
+    """Set the event at which the window of the new run ``grown`` begins.
 
-    It is the earliest event of ``run``, or the current event if this is earlier.
+    This is the current event, or the earliest event of ``run`` if ``run`` begins earlier.
     """
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
     s.run_end[grown] = window_end(p, s, s.now[PATTERN], s.now[EVENT])
@@ -147,7 +147,7 @@ def complete(
     lead: Int,
     limit: Int,
 ) -> None:
-    """Emit the match of a complete chain, or retain the match until its trailing conditions are decided."""
+    """Emit or retain the match whose chain ends at ``node``, unless a condition of the match fails."""
     pattern = s.now[PATTERN]
     if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
         return
@@ -246,10 +246,10 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Record that a GREEDY repetition could bind the event. Return the repetition's slot, or 0.
+    """Return the slot of a GREEDY repetition that could bind the current event, or 0.
 
-    While its slot is recorded, the run must not leave the repetition. The result is 0 if an event of another time was
-    bound after the gap started.
+    If nothing was bound since the gap started, the slot is recorded in the run. The run then must not leave the
+    repetition. The result is 0 if the first event bound since has another time.
     """
     node = first_behind(p, s, s.run_node[run], p.slot[step])
     if node == NIL:
@@ -261,7 +261,7 @@ def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
 
 @routine
 def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
-    """Close each gap of a run whose mode does not allow the current event in the gap.
+    """Close the gaps of a run that, by their modes, must not contain the current event.
 
     ``s.scratch`` has the result of ``test_step`` for each step.
     """
@@ -373,9 +373,9 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: Ru
 
 @routine
 def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Process the current event for a decided match. If the trace broke a constraint, the event may retract the match.
+    """Process the current event for a match that is already decided.
 
-    Returns false if the run can be released.
+    If a trailing NOT matches the event, the match is dropped or retracted. Returns false if the run can be released.
     """
     kind = s.run_kind[run]
     if kind == DECIDED:
@@ -419,9 +419,9 @@ def process_pair(
 
 @routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
-    """Return the time of the newest earlier event that matches a leading NOT of ``step``.
+    """Return the time of the newest earlier event that matches a leading NOT of ``step``, or EARLIEST.
 
-    Events of the current time do not count. If there is no such event, return EARLIEST.
+    If ties are simultaneous, events of the current time do not count.
     """
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
@@ -449,9 +449,9 @@ def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int
 def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: Int) -> bool:
     """Return whether the guard allows a match of a pattern to start with the current event.
 
-    A match may start if it could complete from the monitor state before the event. If the event breaks a constraint,
-    the state after the event counts, because the trace is no longer pruned. If the guard drops only whole patterns, a
-    match may also start while any partial match of the pair could complete, and after a match was emitted.
+    The match must be able to complete from the monitor state before the event. If the event breaks a constraint, the
+    state after the event counts instead, because the trace is no longer pruned. A guard that drops only whole patterns
+    also allows the start while some partial match of the pair could complete, and after the pair has emitted a match.
     """
     monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
     start, gates = p.column[p.state_from[pattern]], x.gates

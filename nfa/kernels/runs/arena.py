@@ -229,7 +229,7 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
 
 @routine
 def place_event(s: RunState, x: RunBatch) -> None:
-    """Copy the current event into the arena. After the row, the event is released unless a node binds it."""
+    """Copy the current event into the arena. The copy is released after the row, unless a node binds the event."""
     event = np.int32(s.counters[EVENT_FREE])
     s.counters[EVENT_FREE] = s.event_next[event]
     s.counters[EVENTS] += 1

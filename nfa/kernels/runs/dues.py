@@ -101,7 +101,7 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_reported(s: RunState, pair: Int, filled: Int) -> None:
-    """Mark a pair that has emitted a result, for guards whose policy asks for the mark.
+    """Record that a pair has emitted a result, if the guard's policy needs this record.
 
     ``filled`` is the number of results before the pair was processed.
     """
@@ -111,9 +111,9 @@ def note_reported(s: RunState, pair: Int, filled: Int) -> None:
 
 @routine
 def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
-    """Advance the time of a pair whose matches need no ranking: drop expired runs, and decide matches that are due.
+    """Advance the time of a pair: drop expired runs, and decide the matches that are due.
 
-    All events before ``time`` must have been processed.
+    The matches must need no ranking. All events before ``time`` must have been processed.
     """
     pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
@@ -149,10 +149,10 @@ def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) ->
 def pass_time(
     p: RunProgram, s: RunState, out: RunMatches, pairs: NDArray[np.int32], first: Int, watermark: Int
 ) -> tuple[Int, Int]:
-    """Advance the time of due pairs to the watermark. ``first`` is the index in ``pairs`` at which to start.
+    """Advance the time of the due ``pairs`` to the watermark, from the index ``first`` on.
 
-    Returns (status, index). The status is ``DONE``, ``NO_ROOM`` at a pair, or ``FLUSH`` at a pair whose matches must be
-    ranked.
+    Returns (status, index). If the status is not ``DONE``, the call stopped at the pair with this index. ``NO_ROOM``
+    means that the results are full. ``FLUSH`` means that matches of the pair must be ranked.
     """
     for place in range(first, pairs.shape[0]):
         pair = pairs[place]

@@ -50,14 +50,14 @@ def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint6
 def count_conditions(s: RunState, c: Conditions, before: Int) -> None:
     """Add the work of conditions to the work of the current event.
 
-    ``before`` is the value of their counter before they ran.
+    ``before`` is the value of the conditions' work counter before they ran.
     """
     s.now[STEPS] += (c.stack.values[WORK] - before) // READ_FOR_ONE
 
 
 @routine
 def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """Return the node after whose event a gap starts: the newest node that reopened the gap's slot."""
+    """Return the node at whose event a gap starts, which is the newest node that reopened the gap's slot."""
     node = head
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         node = s.node_parent[node]
@@ -107,7 +107,7 @@ def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int)
 
 @routine
 def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> bool:
-    """Return whether an event at ``time`` respects the limits of a step's gap and of the spans that it continues."""
+    """Return whether an event at ``time`` is within the limits of a step's gap and of the spans already under way."""
     if p.limit[step] != LATEST and p.slot[step] != NOTHING:
         node = anchor(p, s, head, p.slot[step])
         if node != NIL and time - s.event_time[s.node_event[node]] >= p.limit[step]:
@@ -160,7 +160,7 @@ def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
 
 @routine
 def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
-    """Return whether a NOT of a gap matches the current event. The event must be later than the start of the gap."""
+    """Return whether a NOT of a gap matches the current event, which must be later than the start of the gap."""
     if not x.taken[p.watch_symbol[watch], s.now[ROW]]:
         return False
     if p.watch_within[watch] != LATEST:
@@ -174,7 +174,7 @@ def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, wa
 def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> bool:
     """Return whether a STRICT NOT in a step's gap forbids the step with the current event.
 
-    Such a NOT forbids the step if it matches the current event or a simultaneous event.
+    The NOT does so if it matches the current event, or has matched a simultaneous event.
     """
     state = p.source[step]
     if not p.has_nots[step] or (s.run_bits[run, PASSED] & p.slot[step]) != NOTHING:
@@ -190,9 +190,9 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Return whether the current event contradicts a step that the run took at the same time.
+    """Return whether the current event refutes a step that the run took at the same time.
 
-    The event contradicts the step if it matches a STRICT NOT in the step's gap.
+    The event refutes the step if a STRICT NOT in the step's gap matches the event.
     """
     node = s.run_node[run]
     while node != NIL and s.event_order[s.node_event[node]] == s.now[ORDER]:
@@ -209,9 +209,9 @@ def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) 
 
 @routine
 def settle(s: RunState, run: Int) -> None:
-    """Apply the waiting bits of a run, such as closed gaps.
+    """Apply the pending bits of a run, such as closed gaps.
 
-    They wait until the current event is later than the events that set them.
+    This has an effect only if the current event is later than the events that set the bits.
     """
     bits = s.run_bits
     if s.run_bits_order[run] < s.now[ORDER]:
@@ -226,8 +226,8 @@ def settle(s: RunState, run: Int) -> None:
 def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
     """Mark the gaps with STRICT NOTs in which the current event lies.
 
-    A STRICT NOT concerns only the first event after the start of its gap. With the mark, it ignores events of later
-    times.
+    A STRICT NOT forbids only the first event after the start of its gap. Because of the mark, the NOT ignores events of
+    later times.
     """
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
@@ -240,10 +240,10 @@ def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
 def close_gaps(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, slots: np.uint64, ignored: np.uint64
 ) -> None:
-    """Close the gaps of a run that the current event ends, and the repetitions whose UNTIL it satisfies.
+    """Close the gaps of a run whose NOT matches the current event, and the repetitions whose UNTIL matches the event.
 
-    ``slots`` are the slots whose gap started before the event. ``ignored`` are the repetitions that do not contain the
-    event.
+    ``slots`` are the slots of gaps that started before the event. ``ignored`` are the repetitions that do not contain
+    the event. Only these are tested.
     """
     state, head = s.run_state[run], s.run_node[run]
     bits = s.run_bits

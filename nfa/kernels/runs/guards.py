@@ -170,7 +170,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair: Int) -> None:
     """Update the deadlines of a pair's waiting matches, and decide the matches that are due.
 
-    The monitor state after the event says which NOTs no longer delay a match.
+    The monitor state after the event shows which NOTs can no longer fail. These NOTs no longer delay a match.
     """
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
@@ -194,10 +194,10 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair:
 
 @routine
 def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
-    """Advance the time of a pair to the current event. This is done even if the pair then skips the event.
+    """Advance the time of a pair to the current event, even if the pair then skips the event.
 
-    Returns ``DONE``. If nothing could be done, returns ``NO_ROOM``, or ``FLUSH`` with the pair in
-    ``counters[STOP_PAIR]``.
+    Returns ``DONE``, or the reason why nothing was done. ``NO_ROOM`` means that the results are full. ``FLUSH`` means
+    that the matches of the pair ``counters[STOP_PAIR]`` must be ranked.
     """
     if s.counters[FILLED] + s.pair_count[pair] > out.node.shape[0]:
         s.counters[NEEDED] = s.pair_count[pair]
@@ -215,9 +215,9 @@ def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
 def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
     """Advance the time of all pairs of the trace before an event that is out of order.
 
-    Otherwise results would depend on the division into batches, because an old event could change decisions that were
-    made at the end of a batch. Returns the status of ``catch_up``. The call may be repeated after some patterns have
-    processed the event, and then changes nothing.
+    Decisions are also made at the end of each batch, and an old event must not change them. Otherwise results would
+    depend on the division into batches. Returns the status of ``catch_up``. If some patterns have already processed the
+    event, the call does nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
         return DONE
@@ -234,7 +234,7 @@ def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 
 @routine
 def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended, number: Int) -> Int:
-    """Process a guard's list of kills: first NOTs whose event can no longer occur, then dead pattern states.
+    """Process a guard's list of kills: first the NOTs whose event can no longer occur, then the dead pattern states.
 
     Returns the status of ``catch_up``. A repeated call resumes at ``counters[KILLED]``.
     """

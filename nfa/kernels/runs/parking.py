@@ -44,7 +44,7 @@ def hash_of_value(kind: Int, bits: Int) -> np.uint64:
 
 @routine
 def home_of(pair: Int, state: Int, value: np.uint64) -> np.uint64:
-    """Return the hash by which parked runs of a pair with a state and a value are put in a bucket."""
+    """Return the hash of a pair, a state and a value. Parked runs with equal hashes are in the same bucket."""
     return mixed(mixed(value, np.uint64(pair) + ONE), np.uint64(state))
 
 

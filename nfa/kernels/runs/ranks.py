@@ -96,9 +96,9 @@ def compare_alias(p: RunProgram, s: RunState, run: Int, other: Int, alias: Int) 
 
 @routine
 def compare(p: RunProgram, s: RunState, run: Int, other: Int) -> Int:
-    """Return -1 or 1 for the emission order of two matches, or 0 if their bindings are equal.
+    """Return -1 or 1 for the order in which two matches are emitted, or 0 if their bindings are equal.
 
-    The same event must complete both.
+    The same event must complete both matches.
     """
     if s.run_start[run] != s.run_start[other]:
         return np.int64(-1) if s.run_start[run] < s.run_start[other] else np.int64(1)
@@ -196,9 +196,9 @@ def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
 
 @routine
 def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) -> bool:
-    """Return whether an emitted match excludes another run by its after-match rule. ``other`` may be a partial match.
+    """Return whether the after-match rule of an emitted match excludes another run.
 
-    ``kept`` is the emitted match, and ``target`` is its ``skip_target``.
+    ``kept`` is the emitted match, and ``target`` is its ``skip_target``. ``other`` is a match or a partial match.
     """
     rule, first = p.rule[s.now[PATTERN]], s.run_first[other]
     if rule == ONCE_PER_KEY:
@@ -212,9 +212,9 @@ def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) ->
 
 @routine
 def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> None:
-    """Exclude all runs that an emitted match rules out by its after-match rule.
+    """Exclude the runs that an emitted match rules out by its after-match rule.
 
-    These may be any runs of the pair, and the matches from ``following`` on in the list of runs to rank.
+    Two lists are searched: the runs of the pair, and the matches to rank, from ``following`` on.
     """
     pattern = s.now[PATTERN]
     target = skip_target(p, s, kept) if p.rule[pattern] >= SKIP_TO_FIRST else np.int64(NIL)
@@ -258,7 +258,7 @@ def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
 
 @routine
 def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Release a match after it was ranked. It is retained as spent if the search for timeouts still needs it."""
+    """Release a match after ranking. If the search for timeouts still needs the match, retain it as a spent run."""
     if run == NIL:
         return
     if (p.flags[s.now[PATTERN]] & TIMEOUTS) == 0:
@@ -300,7 +300,7 @@ def emit_ready(p: RunProgram, s: RunState, out: RunMatches, pair: Int, limit: In
 
 @routine
 def has_to_rank(p: RunProgram, s: RunState, pair: Int) -> bool:
-    """Return whether a pair has matches that must be ranked outside the kernel when time passes or the trace ends."""
+    """Return whether a pair has matches to rank outside the kernel before the pair's time can advance."""
     if p.flags[s.pair_pattern[pair]] == 0:
         return False
     run = s.pair_runs[pair]

@@ -104,8 +104,8 @@ def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool
 def finish_pair(p: RunProgram, s: RunState, out: RunMatches, pair: Int, ended: Int, last: Int) -> None:
     """Decide the waiting matches of a pair whose trace has ended.
 
-    ``ended`` is the time of the end event, which decides all conditions. If ``ended`` is ``LATEST``, the input has
-    ended, and conditions without a deadline are decided at ``last``, the time of the trace's last event.
+    If an event ended the trace, ``ended`` is the time of this event, which decides all conditions. If the input has
+    ended, ``ended`` is ``LATEST``. Conditions without a deadline are decided at ``last``, the time of the last event.
     """
     s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
     s.now[WRITTEN] = 0
@@ -144,9 +144,9 @@ def meet_pair(
 ) -> Int:
     """Process the current event for a pattern in the event's trace.
 
-    Returns ``DONE``. If nothing was changed yet, returns ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``. If
-    the pattern was given up after it processed the event, returns ``GIVEN_UP`` with the pair in ``STOP_PAIR``. A
-    repeated call then does nothing.
+    Returns ``DONE``, or ``NO_ROOM`` or ``FLUSH`` if nothing was changed yet. Returns ``GIVEN_UP`` if the pair was given
+    up after it processed the event. A repeated call then does nothing. ``FLUSH`` and ``GIVEN_UP`` leave the pair in
+    ``STOP_PAIR``.
     """
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -183,8 +183,8 @@ def meet_pair(
 def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
     """Park runs of a pair whose state allows parking, and from time to time release expired parked runs.
 
-    Releasing takes a scan, which is due once enough events have arrived since the last scan to amortize its cost. If
-    the pair is close to its limit of runs, a scan is due at every event.
+    The release scans all parked runs. To amortize this cost, the scan waits until enough events have arrived since the
+    last scan. If the pair is close to its limit of runs, every event causes a scan.
     """
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)
@@ -197,7 +197,7 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 @routine
 def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
-    """Return the work that a pattern may still take in all traces, including the allowance for the events so far."""
+    """Return the work that a pattern may still take in all traces. Each event since its last work adds an allowance."""
     allowance, work = p.allowance[pattern], p.worked[pattern]
     events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
     if allowance > 0 and events > work // allowance:
@@ -209,8 +209,8 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
     """Drop the matches that the current event completed.
 
-    This is done when the work limit left some runs unprocessed, because these matches would depend on the order of the
-    runs.
+    This is done if the work limit was reached before all runs were processed. Otherwise, the matches would depend on
+    the order of the runs.
     """
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):
@@ -234,8 +234,8 @@ def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
 def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
     """Add the work of the current event, less an allowance, to the work of the pair and of the pattern.
 
-    If either limit is exceeded, the pair is given up. Returns the work for which the pair is given up, or 0. Runs that
-    had ended or were decided by time before the event are not counted, so the counts depend on the events alone.
+    If a limit is exceeded, the pair is given up. Returns the work for which the pair is given up, or 0. Runs that ended
+    or were decided before the event do not count. Therefore, the counts depend on the events alone.
     """
     pattern = s.pair_pattern[pair]
     work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
@@ -355,8 +355,8 @@ def match_rows(
 ) -> tuple[Int, Int]:
     """Process visits from ``first`` on, until the wrapper must make room or rank matches.
 
-    Returns (status, visit). The status is ``DONE``, or the reason why the kernel stopped. In the latter case
-    ``counters[LISTENER]`` is the position among the visit's listeners.
+    Returns (status, visit). The status is ``DONE``, or the reason why the kernel stopped at the visit. If it stopped,
+    ``counters[LISTENER]`` is the place among the visit's listeners at which to resume.
     """
     p, s, x, c, out, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(out), borrowed(ended)
     patterns = p.flags.shape[0]
@@ -399,8 +399,7 @@ def unroll(
 ) -> None:
     """Write the events of chains to arrays, oldest first. ``nodes`` has the last node of each chain.
 
-    ``ends`` has, for each chain, the offset after its last event. With ``releases``, one reference to each chain is
-    dropped.
+    The events of each chain end before its offset in ``ends``. If ``releases``, one reference to each chain is dropped.
     """
     s = borrowed(s)
     for place in range(nodes.shape[0]):

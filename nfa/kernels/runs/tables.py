@@ -266,9 +266,9 @@ class Limits(NamedTuple):
     """Limits of the kernel.
 
     Attributes:
-        matches: Maximum number of matches emitted per event and pair.
-        runs: Maximum number of runs per pair.
-        width: Upper bound of the number of results of an event in one run (see ``CompiledRuns``).
+        matches: Maximum number of matches that an event may emit in a pair.
+        runs: Maximum number of runs in a pair.
+        width: Upper bound of the number of results that an event can have in one run (see ``CompiledRuns``).
     """
 
     matches: int
@@ -277,10 +277,10 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Tables of early terminations (``rows``) and losses (``lost``). ``filled`` has the number of rows of each.
+    """Tables of early terminations (``rows``) and losses (``lost``). ``filled`` has the number of rows in each.
 
-    Columns of ``rows``: visit, pattern, monitor state before and after, pattern state. Columns of ``lost``: visit,
-    pattern, matches, runs, work for which the pair was given up, and reason of a suspension (0: none).
+    ``rows`` has visit, pattern, monitor state before, monitor state after, pattern state. ``lost`` has visit, pattern,
+    number of matches, number of runs, work for which the pair was given up, and reason of a suspension (0: none).
     """
 
     rows: NDArray[np.int64]

@@ -48,13 +48,13 @@ from streams.kernels.compiling import apart, routine
 
 @routine
 def alias_of(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """Return the number of a node's alias, which is below 64: its rank by name among the aliases of the pattern."""
+    """Return the rank of a node's alias among the aliases of the pattern, sorted by name. The rank is below 64."""
     return np.uint64(p.alias_rank[p.alias_from[s.now[PATTERN]] + s.node_atom[node]])
 
 
 @routine
 def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """Return a hash of a node's alias, and of all events that are bound to this alias up to the node."""
+    """Return a hash of a node's alias, and of the events that the chain up to the node binds to this alias."""
     alias = alias_of(p, s, node)
     key = mixed(ONE, alias)
     while node != NIL:
@@ -85,8 +85,8 @@ def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool
 def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) -> None:
     """Rule out the candidates that the chain up to a node extends.
 
-    With ``goes_on``, the chain continues after the node or became a match. Candidates that are equal to the chain up to
-    the node are then ruled out, too.
+    If ``goes_on``, the chain continues after the node or became a match. In this case, candidates that are equal to the
+    chain up to the node are ruled out, too.
     """
     key = key_of_list(p, s, node)
     run = s.buckets[key & np.uint64(s.buckets.shape[0] - 1)]
@@ -116,7 +116,7 @@ def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Return whether a run could still take a step just before its window ended. The run becomes spent."""
+    """Mark a run as spent, and return whether it could still take a step just before its window ended."""
     last = s.run_end[run] - 1
     order = last if p.is_simultaneous[0] else LATEST
     if s.run_bits_order[run] < order:

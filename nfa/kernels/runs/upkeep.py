@@ -24,9 +24,9 @@ PASS_TIME, FILL_BUCKETS, FORGET, DEADLINE, FINISH, TIME_OUT = range(6)
 
 @kernel
 def arrange(s: RunState, what: Int, number: Int) -> None:
-    """Apply the operation ``what`` to the run or pair ``number``.
+    """Apply the operation ``what``, which reads no patterns, to the run or pair ``number``.
 
-    The operations of this kernel need no tables of patterns.
+    ``REBUILD_INDEX`` and ``UNPARK_ALL`` apply to all pairs.
     """
     s = borrowed(s)
     if what == REBUILD_INDEX:
@@ -45,10 +45,10 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 def attend(
     p: RunProgram, s: RunState, out: RunMatches, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
 ) -> tuple[Int, Int]:
-    """Apply the operation ``what`` to the run or pair ``numbers[place]``.
+    """Apply the operation ``what`` to the run or pair ``numbers[place]``. The operation reads the time or the patterns.
 
-    The operations of this kernel need the time or tables of patterns. ``PASS_TIME`` applies to all pairs from ``place``
-    on, and returns the result of ``pass_time``. Other operations return ``DONE``. ``DEADLINE`` returns a time as well.
+    ``PASS_TIME`` applies to ``numbers[place:]``, and returns the result of ``pass_time``. ``FILL_BUCKETS`` applies to
+    all pairs. Other operations return ``DONE``. ``DEADLINE`` returns a time as well.
     """
     p, s, out = borrowed(p), borrowed(s), borrowed(out)
     if what == PASS_TIME:

@@ -23,7 +23,7 @@ def is_open(s: RunState, run: Int, now: Int) -> bool:
 
 @routine
 def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> bool:
-    """Return whether a run has made more progress than another run. If both have made the same, newer events count."""
+    """Return whether a run has made more progress than another run. If the progress is equal, newer events decide."""
     depth, than = depths[s.run_state[run]], depths[s.run_state[other]]
     if depth != than:
         return bool(depth > than)
@@ -40,9 +40,9 @@ def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> 
 
 @kernel
 def held_pairs(p: RunProgram, s: RunState, depths: NDArray[np.int32], now: Int, entries: NDArray[np.int64]) -> Int:
-    """List the (trace, pattern) pairs with partial matches that have not expired, and return the number of pairs.
+    """List the (trace, pattern) pairs that have unexpired partial matches, and return the number of pairs.
 
-    ``entries`` receives (trace, pattern, state of the furthest run, newest node of this run, number of runs).
+    For each pair, ``entries`` receives (trace, pattern, furthest run's state, its newest node, number of runs).
     """
     p, s, depths, entries = borrowed(p), borrowed(s), borrowed(depths), borrowed(entries)
     count = np.int64(0)

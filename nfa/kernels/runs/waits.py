@@ -50,7 +50,7 @@ from streams.kernels.compiling import routine
 def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
     """Return whether a column of the guard's tables is alive in a monitor state.
 
-    The column is a state that can complete, or the event of a NOT that can occur.
+    An alive column means that its pattern state can complete, or that the event of its NOT can occur.
     """
     return bool(x.gates.live[x.gates.gate[monitor], column] != 0)
 
@@ -101,8 +101,8 @@ def own_deadline(p: RunProgram, s: RunState, node: Int, trail: Int) -> np.int64:
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
     """Return the time at which the last of a match's trailing conditions is decided.
 
-    ``at_end`` is the time of conditions without a deadline, which the end of the trace decides. ``greedy`` has the
-    slots of GREEDY repetitions to include.
+    Conditions without a deadline are decided at the end of the trace, ``at_end``. ``greedy`` has the slots of the
+    GREEDY repetitions to include.
     """
     whole = s.run_end[run]
     latest = np.int64(EARLIEST)
@@ -119,7 +119,7 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
     """Return the latest deadline of the trailing conditions of a match that are still undecided.
 
-    In contrast to ``deadline``, NOTs whose event can no longer occur do not count. If no condition is undecided, return
+    In contrast to ``deadline``, a NOT is ignored if its event can no longer occur. If no condition is undecided, return
     ``EARLIEST``.
     """
     whole = s.run_end[run]
@@ -170,7 +170,7 @@ def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
 def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -> bool:
     """Update the deadline of a waiting match, and decide the match if it is due.
 
-    NOTs whose event can no longer occur do not count. If the current event decides a match under STRICT, the match
+    A NOT is ignored if its event can no longer occur. If the current event closed a GREEDY gap under STRICT, the match
     waits for other events of the same time. Returns whether the run is retained.
     """
     if s.run_lead[run] != EARLIEST:
@@ -190,8 +190,8 @@ def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -
 def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
     """Return whether all trailing conditions of a complete run are decided at ``time``.
 
-    A deadline decides once it is reached. A gap that an event closed under STRICT is decided only when no more events
-    of this event's time can arrive. ``is_later`` is whether the current event is later than such an event.
+    A deadline decides once it is reached. If an event closed a gap under STRICT, the gap is decided once no more events
+    of this event's time can arrive. ``is_later`` is whether the current event is later than this event.
     """
     if s.run_lead[run] != EARLIEST:
         return bool(time > s.run_due[run] or is_later)

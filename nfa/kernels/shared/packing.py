@@ -164,8 +164,8 @@ def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, bef
 def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], node: Int, most_tied: Int) -> bool:
     """Return whether the links of a node are invalid.
 
-    Links are invalid if they are out of range, lead to later events, or lead to more than ``most_tied`` nodes below the
-    node that bind the same event.
+    Links are invalid if they are out of range or lead to later events. They are also invalid if more than ``most_tied``
+    nodes below the node bind the node's event.
     """
     count, event = words.shape[0], words[node, 0] >> EVENT_BITS
     below, before, sibling = packed_links[node, 0], packed_links[node, 1], packed_links[node, 2]

@@ -62,8 +62,8 @@ def count_paths(state: SharedState, output: Output, head: Int, now: Int, within:
 def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, last: Int) -> tuple[Int, Int]:
     """Write the bound events of a match to the output.
 
-    The events are ``first``, then ``level`` events of the path, then ``last``. If ``level`` is ``NIL``, the only event
-    is ``last``. Returns (status, offset of the next match's events).
+    The events are ``first``, then ``level`` events of the path, then ``last``. If ``level`` is ``NIL``, ``last`` is the
+    only event. Returns (status, offset of the next match's events).
     """
     words, bound_alias, bound_sequence = output.words, output.bound_alias, output.bound_sequence
     if record >= output.match_end.shape[0]:
@@ -97,7 +97,7 @@ def write_single(output: Output, event: Int) -> tuple[Int, Int]:
 def is_within(state: SharedState, before: Int, latest: Int, earliest: Int, within: Int) -> bool:
     """Return whether a match fits the window if its earlier events come from the stack ``before``.
 
-    The times of the events chosen so far extend from ``earliest`` to ``latest``.
+    The events chosen so far have times from ``earliest`` to ``latest``.
     """
     return bool(latest < earliest + within and (before == NIL or state.nodes[before, MEASURE] > latest))
 
@@ -108,9 +108,9 @@ def write_paths(
 ) -> tuple[Int, Int]:
     """Write at most ``budget`` of the matches that an event completes, newest events first.
 
-    ``head`` is the stack of partial matches that the event completes. Under WITHIN, the window of a match must still be
-    open at ``clock``, the newest event time so far. Returns (status, number of matches written). If the status is not
-    ``DONE``, an array was full and the call must be repeated.
+    ``head`` is the stack of the partial matches that the event completes. ``clock`` is the newest event time so far.
+    Under WITHIN, a match is left out if its window has ended at ``clock``. Returns (status, number of matches written).
+    If the status is not ``DONE``, an array is full, and the call must be repeated.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled

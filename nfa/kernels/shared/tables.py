@@ -64,7 +64,7 @@ LARGE = 8_192  # prefetching pays if there is room for more nodes
 class Program(NamedTuple):
     """The compiled patterns.
 
-    Transitions are grouped by event type or filter index cell, then by pattern. State 0 is the start of a pattern.
+    Transitions are grouped by the type or index cell to which they listen, then by pattern. State 0 is the start.
     """
 
     listen: NDArray[np.int32]  # (types + 1,) ranges of the transitions that listen to all events of a type

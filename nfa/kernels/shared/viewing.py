@@ -25,9 +25,9 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def held_pairs(program: Program, state: SharedState, output: Output, now: Int, entries: NDArray[np.int64]) -> Int:
-    """List the (trace, pattern) pairs with partial matches that have not expired, and return the number of pairs.
+    """List the (trace, pattern) pairs that have unexpired partial matches, and return the number of pairs.
 
-    ``entries`` receives (trace, pattern, furthest state, newest node of this state, number of partial matches).
+    For each pair, ``entries`` receives (trace, pattern, furthest state, its newest node, number of partial matches).
     ``output.memo`` is scratch memory, which must have room for all nodes if some pattern has a window.
     """
     program, state, lent, entries = borrowed(program), borrowed(state), borrowed(output), borrowed(entries)

@@ -66,10 +66,10 @@ from streams.kernels.compiling import apart, inlined, kernel
 
 @inlined
 def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Release the stacks of one pattern's dead states, which are listed in ``tables.kills`` from index ``place`` on.
+    """Release the stacks of one pattern's dead states.
 
-    Returns (index of the next pattern's kills, furthest dead state). Only the start state and states with a stack
-    count.
+    ``tables.kills`` lists the dead states from the index ``place`` on. Returns (index of the next pattern's kills,
+    furthest dead state). For the furthest state, only the start state and states with a stack count.
     """
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
@@ -89,9 +89,9 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
 
 @inlined
 def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
-    """Return, as bits, the terms of a pattern that a pair can still complete.
+    """Return the terms of a pattern that can still complete in a pair, as bits.
 
-    Under BY_QUERY, the terms that have matched are included.
+    Under BY_QUERY, terms that have already matched are included.
     """
     blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
@@ -194,8 +194,8 @@ def measure_of(
 ) -> tuple[Int, Int]:
     """Return the measure of a new node on the stack ``below``, which extends the partial matches in ``before``.
 
-    The measure is the number of partial matches in the new stack. Under WITHIN, it is the time at which the last of
-    them expires. Returns (measure, below). An expired ``below`` is released and replaced by NIL.
+    Without WITHIN, the measure is the number of partial matches in the new stack. Under WITHIN, it is the time at which
+    the last of them expires. Returns (measure, below). An expired ``below`` is released and replaced by NIL.
     """
     nodes = state.nodes
     if within == 0:
@@ -216,8 +216,8 @@ def push(
 ) -> np.int32:
     """Push a new node onto the stack ``below``, and return the node.
 
-    The node extends every partial match in ``before`` by the event. The node takes over the caller's references to both
-    stacks.
+    The node extends every partial match in ``before`` by the event. The caller passes its references to both stacks to
+    the node.
     """
     nodes, links, counters = state.nodes, state.links, state.counters
     measure, below = measure_of(state, lent, below, before, now, clock, within)
@@ -248,9 +248,9 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
 
 @inlined
 def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
-    """Empty the stacks that the taken transitions extend, because no event may be skipped under NEXT.
+    """Empty the stacks that the taken transitions extend, and pass the references to these stacks to the caller.
 
-    The caller takes over the references to the stacks.
+    This is necessary under NEXT, because no event may be skipped.
     """
     blocks, sources, transitions = matching.state.blocks, matching.program.source, matching.output.taken
     for place in range(n_taken):
@@ -468,10 +468,10 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 @inlined
 def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
-    """Return the range of transitions that listen to an event by its type or by one of its cells.
+    """Return the range of the transitions that listen to an event, either by its type or by one of its cells.
 
-    If ``part`` is -1, transitions listen by type. Otherwise ``part`` is a dimension of the filter index, and
-    transitions listen by the event's cell in this dimension. The ranges of successive parts ascend.
+    If ``part`` is -1, the transitions listen by type. Otherwise they listen by the event's cell in dimension ``part``
+    of the filter index. The range of each part begins after the ranges of all lower parts.
     """
     program = matching.program
     if part < 0:
@@ -544,13 +544,13 @@ def match_visits(
 ) -> tuple[Int, Int, Int]:
     """Process visits (relevant rows) from ``first_visit`` on.
 
-    If ``first_transition`` is not NIL, the first visit resumes at this transition. Returns (status, visit, transition):
-    ``DONE``, or the status of a full array and the place at which to resume. The kernel stops *before* a group of
-    transitions that needs room, so that the wrapper can enlarge the array and call again. ``picked`` is scratch memory
-    for ``BLOCK`` visits.
+    If ``first_transition`` is not NIL, the first visit resumes at this transition. Returns (status, visit, transition).
+    If the status is not ``DONE``, an array is full, and visit and transition are the place at which to resume. The
+    kernel stops *before* a group of transitions that needs room. The wrapper can then enlarge the array and call again.
+    ``picked`` is scratch memory for ``BLOCK`` visits.
 
-    The same tables have two names. The compiler keeps ``matching`` in registers, because only inlined functions read
-    it. ``lent`` is in memory for functions that are called.
+    The same tables have two names. Only inlined functions read ``matching``, so the compiler keeps it in registers.
+    Called functions read ``lent``, which is in memory.
     """
     matching, lent, picked = borrowed(arrays), borrowed(arrays), borrowed(picked)
     program, visited = matching.program, matching.visited
