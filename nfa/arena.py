@@ -50,7 +50,8 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Number the distinct rows in ascending order.
 
-    The result has the index of the first occurrence of each distinct row, and the number for each row of ``rows``.
+    The first result has, for each distinct row, the index of its first occurrence in ``rows``. The second has the
+    number of each row of ``rows``.
     """
     if len(rows) > _FEW_ROWS:
         _, firsts, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)

@@ -28,7 +28,7 @@ _OF_JOIN = "\0"  # precedes the name of a function that only joins have; no attr
 class Read(NamedTuple):
     """A value that an expression reads from an alias.
 
-    If ``function`` is ``value``, the value is the attribute ``path``. Otherwise it is the result of the function.
+    The function ``value`` reads the attribute ``path``. Any other function computes the value.
     """
 
     alias: str
@@ -42,9 +42,10 @@ Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
 
 @dataclass(frozen=True, slots=True)
 class CombinedExpression:
-    """An expression over combinations of events. A combination has one event, or totals of several, for each alias.
+    """An expression over combinations of events, with one value for each combination.
 
-    ``null_comparisons`` has a sentence for each comparison that is always null.
+    For each alias, a combination has either one event or totals of several events. ``null_comparisons`` has a sentence
+    for each comparison that is always null.
     """
 
     _leaves: Mapping[Path | Elements, Read]
@@ -81,9 +82,9 @@ class CombinedExpression:
 
 
 def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = False) -> CombinedExpression:
-    """Parse an expression in which every reference begins with an alias, as in WHERE of a pattern.
+    """Parse an expression over combinations of events. Every reference must begin with an alias.
 
-    If ``takes_totals``, an alias has several events, and aggregates of them are allowed.
+    With ``takes_totals``, an alias has several events, and the expression may use aggregates of these events.
 
     Raises:
         PatternRefused: The text is not valid. The error has its position and advice.
@@ -103,7 +104,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """``distinct`` and ``decided_by``, which only joins have, become attributes with special names; see ``_leaf``."""
+    """Calls of ``distinct`` and ``decided_by`` become attributes with special names, which ``_leaf`` reads."""
     function = "distinct" if takes_totals else "decided_by"
 
     def change(part: Expression) -> Expression | None:
@@ -143,7 +144,7 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
-    """Each value of an alias becomes an attribute of one row. ``leaves`` receives the attribute with its value."""
+    """Replace each value of an alias by an attribute. ``leaves`` receives the attribute and the value's ``Read``."""
 
     def change(part: Expression) -> Expression | None:
         match part:

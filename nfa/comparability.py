@@ -29,10 +29,10 @@ KindsRead: TypeAlias = dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
 
 
 def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None = None) -> Iterator[Notice]:
-    """Yield a notice for each comparison in a pattern that is null for all values in ``events``.
+    """Yield a notice for each comparison in a pattern that is null for all given events.
 
-    For each set of types, at most 100,000 events are read. Callers that check several patterns can pass the same
-    ``known``: it caches the kinds of values that were read.
+    At most 100,000 events are read for each set of types. ``known`` caches the kinds of values that were read. Callers
+    that check several patterns can pass the same cache.
     """
     atoms = [atom for atom, _ in all_atoms_of(pattern.event)]
     reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {} if known is None else known)

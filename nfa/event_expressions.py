@@ -81,8 +81,8 @@ class EventExpression:
     def holds_of(self, columns: Mapping[str, Any], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
         """Return a mask of ``size`` rows for which the expression is true.
 
-        The names in the expression refer to ``columns``, not to attributes of events. A column has plain JSON values,
-        or kinds, integers and floats as in ``Values``. Lookups read ``tables``.
+        The names in the expression refer to ``columns``, not to attributes of events. A column is a list of plain JSON
+        values, or a tuple (kinds, integers, floats) as in ``Values``. Lookups read ``tables``.
         """
         source_values: dict[Leaf, Values] = {
             leaf: Values.of_columns(columns[".".join(leaf)])
@@ -95,7 +95,7 @@ class EventExpression:
     def bounds(self) -> Iterator[tuple[str, float, float]]:
         """Yield attributes, each with the least and the greatest number for which the expression can be true.
 
-        These bounds are necessary: the expression is not true if an attribute is outside its bounds or is no number.
+        If an attribute is outside its bounds or is not a number, the expression is not true.
         """
         whole = self._expression
         for conjunct in whole.operands if isinstance(whole, Both) else (whole,):

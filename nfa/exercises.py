@@ -41,7 +41,7 @@ _LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
 
 
 def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
-    """Return the features of a matcher that runs the given patterns. The feature for saved state is not included.
+    """Return the features of a matcher that runs the given patterns, except the feature for saved state.
 
     ``is_idling`` says whether the matcher has an idle timeout.
     """
@@ -51,19 +51,19 @@ def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idli
 
 
 def matching_exercise(features: Collection[str]) -> str:
-    """Return the name of the exercise for the kernels of a matcher that has these features and no guard."""
+    """Return the name of the exercise that calls the kernels of a matcher with these features and no guard."""
     return f"{__name__}:matching:{','.join(feature for feature in MATCHER_FEATURES if feature in features)}"
 
 
 def matching(features: str) -> int:
-    """Run a few patterns without a guard, as ``play`` does."""
+    """Run the exercise ``play`` for features that are separated by commas, without a guard."""
     return play(features.split(","))
 
 
 def play(features: Collection[str], guard: Guard | None = None) -> int:
-    """Run a few patterns on a few traces, which calls all kernels of a matcher, and count the matches.
+    """Run a few patterns on a few traces, and count the matches. This calls all kernels of a matcher.
 
-    After the traces, time passes, a trace is ended, and the input ends.
+    At the end, the exercise advances time, ends a trace and ends the input.
     """
     _look_up()
     guards = {} if guard is None else {1: guard}

@@ -11,16 +11,16 @@ _KEY: Path = ("key",)
 
 
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
-    """Check whether a pattern's keys are empty or contain the correlation key of the events.
+    """Check whether a pattern's keys contain the correlation key of the events. A pattern without keys passes, too.
 
-    If so, all events of a match have the same correlation key. ``key_paths`` are further names that ``WHERE [..]`` may
-    use for the correlation key, besides ``key``.
+    A pattern that passes has the same correlation key in all events of a match. ``key_paths`` are the names that
+    ``WHERE [..]`` may use for the correlation key, besides ``key``.
     """
     return not pattern.keys or not {_KEY, *key_paths}.isdisjoint(pattern.keys)
 
 
 def require_own_key(pattern: Pattern, key_paths: Collection[Path]) -> None:
-    """Refuse a pattern that combines FOR EACH ROW with finer keys. ``key_paths`` has all names of the events' key."""
+    """Refuse a pattern with FOR EACH ROW and keys other than ``key_paths``, the names of the correlation key."""
     finer = [".".join(path) for path in pattern.keys if path not in key_paths]
     if pattern.rows is not None and finer:
         raise KeyMismatch(
@@ -31,10 +31,10 @@ def require_own_key(pattern: Pattern, key_paths: Collection[Path]) -> None:
 
 
 def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "") -> None:
-    """Raise ``KeyMismatch`` if a pattern's keys lack the correlation key, or if FOR EACH ROW has finer keys.
+    """Raise ``KeyMismatch`` if a pattern fails the check of ``has_key`` or ``require_own_key``.
 
-    ``key_paths`` are as in ``has_key``. Messages call the key by the shortest of these. ``advice`` is appended to the
-    message, for example to name other corrections.
+    ``key_paths`` are as in ``has_key``. Messages call the correlation key by the shortest of these names. ``advice`` is
+    appended to the message, for example to name other corrections.
     """
     if has_key(pattern, key_paths):
         require_own_key(pattern, {_KEY, *key_paths})

@@ -38,19 +38,18 @@ _STREAM_KEY: tuple[Path, ...] = ()
 class Matcher:
     """Runs patterns over the batches of one stream.
 
-    Callers must pass every event of the stream, including events to which no pattern listens. This is because a guard
-    judges whole traces, and the newest event determines how far time has advanced. If an exception interrupts a batch,
-    the state is incomplete and all methods raise ``RuntimeError``. Callers then continue with ``load`` from saved
-    state.
+    Callers must pass every event of the stream, even if no pattern listens to the event. A guard judges whole traces,
+    and the newest event determines how far time has advanced. If an exception interrupts a batch, the state is
+    incomplete and all methods raise ``RuntimeError``. Callers then continue with ``load`` from saved state.
 
     Args:
         end_events: Types that end a trace. A later event of the key opens a new trace.
         match_limit: Maximum number of matches reported per trace, pattern and event. Further matches are counted as
             overflow.
         ties: Whether events with equal timestamps are ordered as in the log (``log``) or not at all (``simultaneous``).
-        key_paths: Paths that mean the stream's correlation key, besides ``key``. If a pattern's keys name other paths
-            as well, its traces are finer: their events agree in these attributes, too. A pattern whose keys do not
-            contain the correlation key is refused.
+        key_paths: Names of the stream's correlation key, besides ``key``. The keys of a pattern must contain the
+            correlation key. If they contain other paths as well, the traces of the pattern are finer: their events
+            agree in these attributes, too.
         tracks: The traces that the matcher tracks. ``bound`` tracks only traces with bound events, so ``set_guard`` may
             not be called. ``all`` tracks every open trace. ``listed`` also stores the key, times and number of events
             of every open trace (28 bytes and the key), so ``open_cases`` may be called.
@@ -91,18 +90,15 @@ class Matcher:
         self._is_midway = False
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
-        """Replace the types that end a trace.
-
-        Open traces are not ended now, but by the next event of one of these types.
-        """
+        """Replace the types that end a trace. An open trace ends at its next event of one of these types."""
         if self._set(replace(self._options, end_events=frozenset(end_events))):
             self._is_stale = True
 
     def set_idle_timeout(self, timeout_us: int | None) -> MatchOutput:
         """Set the idle timeout of traces, or remove it with None.
 
-        The timeout also applies to open traces: a trace that has been idle for longer ends now. If there was no timeout
-        before, open traces count as idle since the newest time.
+        The timeout also applies to open traces. A trace that has been idle for longer ends now. If the matcher had no
+        timeout before, open traces count as idle since the newest time.
         """
         self._check_whole()
         newest_us = self.newest_us
@@ -151,9 +147,9 @@ class Matcher:
             version: Version of the pattern.
             is_guarded: Whether guards may end its partial matches. Must be false for a pattern that looks for
                 violations of the guard's constraints.
-            drains: Whether the replaced version finishes its current partial matches, until its WITHIN has passed or
-                another version is added. All its results count in the stats and towards its limits, but only results
-                that began before the replacement are emitted.
+            drains: Whether the replaced version may finish its current partial matches. It runs until its WITHIN has
+                passed or another version is added. All its results count in the stats and towards its limits. Only
+                results that began before the replacement are emitted.
             budget: The work limit of the pattern. A pattern that exceeds it is given up in the trace. After repeated
                 excesses it is suspended: it gets no events until it is added again.
 
@@ -288,10 +284,10 @@ class Matcher:
         return self._without_later(outputs)
 
     def pass_time(self, watermark_us: int) -> MatchOutput:
-        """Advance time to the watermark and decide the matches that wait for it, for example under a trailing NOT.
+        """Advance time to the watermark, and decide the matches that waited for this time.
 
-        All events before the watermark must have been processed. ``process`` itself advances time to the newest event.
-        The watermark counts as the newest time, as if it were the time of an event.
+        All events before the watermark must have been processed. The watermark counts as the newest time, as if it were
+        the time of an event. ``process`` advances time to the newest event by itself.
         """
         self._check_whole()
         self._compile()
@@ -306,8 +302,8 @@ class Matcher:
         """End the open traces of the given correlation keys at ``time_us``, without an event.
 
         A later event of such a key opens a new trace. Matches that wait for the end of their trace are decided. Guards
-        do not see this end, so an open obligation is not a deviation: the trace is only incomplete. Keys without an
-        open trace are ignored. ``time_us`` may not be after the newest time, which is the default.
+        do not see this end, so a constraint that still requires an event is not broken. Keys without an open trace are
+        ignored. By default, or if ``time_us`` is after the newest time, the traces end at the newest time.
         """
         self._check_whole()
         self._compile()
@@ -351,7 +347,7 @@ class Matcher:
         return MatchOutput(tuple(self._without_later([lane.finish() for lane in self._lanes.values()])))
 
     def dump(self) -> bytes:
-        """Return the whole state as bytes, from which ``load`` makes a matcher that continues where this one stands."""
+        """Return the whole state as bytes. ``load`` returns a matcher that continues from this state."""
         self._check_whole()
         self._compile()
         options = self._options
@@ -385,9 +381,9 @@ class Matcher:
     def load(cls, body: bytes, guards: Mapping[int, Guard], *, lists_open_traces: bool = False) -> Matcher:
         """Return a matcher that continues from the bytes of ``dump``.
 
-        ``guards`` must have at least the versions in ``guard_versions_in_use`` of the saved matcher. If the saved
-        matcher listed its open traces, the new matcher lists them too. Otherwise ``lists_open_traces`` decides. In that
-        case, the keys of the saved traces remain unknown.
+        ``guards`` must have all ``guard_versions_in_use`` of the saved matcher. If the saved matcher listed its open
+        traces, the new matcher lists them too. Otherwise it lists them only with ``lists_open_traces``. The keys of the
+        saved traces then remain unknown.
 
         Raises:
             StateFormatError: The bytes are damaged, of another version, or name a guard that ``guards`` lacks.
@@ -430,7 +426,7 @@ class Matcher:
             self.read_tables(self._tables)
 
     def _arrange_lanes(self) -> None:
-        """Each set of keys in use has one lane (per-key matcher). The lane of the correlation key always exists."""
+        """Keep one lane (per-key matcher) for each set of keys in use, and always one for the correlation key."""
         patterns_by_lane = self._patterns_by_lane()
         self._lanes = {
             keys: self._lanes.get(keys) or _new_lane(keys, self._options, self._main.state) for keys in patterns_by_lane
@@ -456,7 +452,7 @@ class Matcher:
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _without_later(self, outputs: list[LaneOutput]) -> list[LaneOutput]:
-        """Results are removed if a draining version began them after it was replaced."""
+        """Remove the results that draining versions began after they were replaced."""
         borders = {draining.pattern: draining.border for draining in self._draining.values()}
         return [without_later(output, borders) for output in outputs] if borders else outputs
 

@@ -34,7 +34,7 @@ _COMPILED: WeakValueDictionary[str, _Compiled] = WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunningPattern:
-    """A pattern that a matcher runs. It has the name in its text.
+    """A pattern that a matcher runs, under the name in its text.
 
     If ``is_guarded``, guards may end its partial matches early.
     """

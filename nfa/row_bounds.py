@@ -34,7 +34,7 @@ def row_notices(pattern: Pattern) -> Iterator[Notice]:
 
 
 def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
-    """Describe in words the rows that an event concerns at each step of a pattern with FOR EACH ROW."""
+    """Describe, for each step of a pattern with FOR EACH ROW, the rows that an event concerns."""
     if pattern.rows is None:
         return []
     descriptions = []
@@ -77,9 +77,9 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
 
 
 def key_notices(pattern: Pattern, tables: Tables) -> Iterator[Notice]:
-    """Yield a warning for each comparison with a key column whose texts all look like numbers.
+    """Yield a warning for each comparison with a key column of texts that all look like whole numbers.
 
-    A key column without a declared type has texts. They never equal an attribute that is a number.
+    A key column has texts, unless another type is declared. A text never equals an attribute that is a number.
     """
     table_versions = tables.versions.get("" if pattern.rows is None else pattern.rows.table, ())
     if pattern.rows is None or not table_versions:

@@ -44,7 +44,7 @@ def _of_call(call: Call, alias: str) -> Iterator[Notice]:
 
 
 def _of_elements(call: Call, items: Attribute, inner: Expression) -> Iterator[Notice]:
-    """Names in ``inner`` are members of an element, so a name with the path of the list is probably a mistake."""
+    """Names in ``inner`` are members of an element. A name that repeats the path of the list is probably a mistake."""
     for attribute in attributes_of(inner):
         if len(attribute.path) > len(items.path) and attribute.path[: len(items.path)] == items.path:
             name, path = ".".join(attribute.path[len(items.path) :]), ".".join(items.path)
@@ -64,7 +64,7 @@ def _of_comparison(expression: Expression, alias: str) -> Iterator[Notice]:
 
 
 def _is_word(name: Attribute, other: Attribute) -> bool:
-    """A name is probably a text without quotes if it begins with a capital letter and ``other`` does not."""
+    """Check whether a name is probably an unquoted text: it has a capital letter first, and ``other`` has not."""
     return (
         len(name.path) == 1 and name.of == other.of and name.path[0][:1].isupper() and not other.path[-1][:1].isupper()
     )

@@ -202,10 +202,10 @@ def attributes_of(expression: Expression) -> Iterator[Attribute]:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A gap between two neighbours: its mode and its limit, from the prefix of a step or of ``EACH``.
+    """A gap between two neighbouring parts. Its mode and its limit are written before a step or ``EACH``.
 
-    If ``mode`` is None, the mode of the pattern applies. ``within_us`` is the exclusive limit from the last event
-    before the gap to the first event after it.
+    If ``mode`` is None, the mode of the pattern applies. ``within_us`` is the exclusive limit of the time from the last
+    event before the gap to the first event after the gap.
     """
 
     mode: Mode | None = None

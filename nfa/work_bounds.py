@@ -60,10 +60,10 @@ class TraceEnds:
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
-    """Return the growth of a pattern: the exponent in the bound of the partial matches that one event may meet.
+    """Return the growth of a pattern, which bounds the number of partial matches that one event may meet.
 
-    Zero means that a window or the pattern's length bounds their number. Infinite means that each subset of the events
-    may be a partial match.
+    The bound is a power of the length of the trace, and the growth is its exponent. Zero means that a window or the
+    length of the pattern bounds the number. Infinity means that each subset of the events may be a partial match.
     """
     if pattern.has_window or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
         return 0.0

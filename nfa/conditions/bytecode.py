@@ -114,11 +114,11 @@ class ConditionScope:
 
     Attributes:
         own: Alias of the current event, or None in WHERE.
-        atoms: The positive atoms of each alias, as bits. An alias that is missing is unbound. For NOT and UNTIL the own
-            alias has no atoms.
-        repetitions: For each alias, the innermost repetition that surrounds both the alias and the condition, as a
-            number below 64. A plain reference reads the event of the same iteration. Without such a repetition the
-            alias is missing, or has ``NIL``.
+        atoms: For each alias, its positive atoms as bits. A missing alias is unbound. In NOT and UNTIL, the own alias
+            has no atoms.
+        repetitions: For each alias, the number (below 64) of the innermost repetition that contains both the alias and
+            the condition. A plain reference reads the event of the same iteration. If there is no such repetition, the
+            alias is missing or has ``NIL``.
     """
 
     own: str | None = None
@@ -162,7 +162,7 @@ class ConditionCompiler:
 
     @property
     def literal_texts(self) -> NDArray[np.int64]:
-        """The numbers of the texts that the programs contain, ascending, without duplicates."""
+        """The numbers of the texts that the programs contain, sorted and without duplicates."""
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
@@ -272,9 +272,9 @@ class ConditionCompiler:
         return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
 
     def _write_function(self, call: Call, scope: ConditionScope | _EventScope) -> int:
-        """A call of constants is evaluated here, and its result is written.
+        """A call with only constant arguments is evaluated now, and its result is written.
 
-        Calls that read one event never get here, because they are columns.
+        Calls that read one event do not occur here, because they are columns.
         """
         if event_of(call) == ():
             (value,) = evaluate(call, {}, 1).to_list()
@@ -318,7 +318,7 @@ class ConditionCompiler:
         return 1
 
     def _write_newest(self, leaf: Leaf, scope: ConditionScope | _EventScope) -> int:
-        """WHERE has no current event, so the instruction then reads the newest event of the match."""
+        """In WHERE, the instruction reads the newest event of the match. Elsewhere, it reads the current event."""
         if isinstance(scope, _EventScope) or scope.own is not None:
             self._append(kernel.OWN, self._columns.number(leaf))
         else:
@@ -346,10 +346,10 @@ class ConditionCompiler:
 
 
 def new_stack(depth: int, nodes: int) -> Stack:
-    """Allocate the memory in which kernels run programs.
+    """Allocate the memory in which kernels run the programs of conditions.
 
     ``depth`` is the largest stack depth of the programs. ``nodes`` is at least the length of the longest chain of bound
-    events. The last entry of ``values`` counts the values that conditions read.
+    events. An extra last entry of ``values`` counts the values that conditions read.
     """
     values = np.zeros(depth + 1, np.int64)
     return Stack(
@@ -404,11 +404,11 @@ def _like_bytes(pattern: str) -> list[int]:
 
 
 def _links_of(tokens: Sequence[int]) -> list[int]:
-    """Return the token at which matching continues after a mismatch, for each token of a LIKE and for its end.
+    """Return, for each token of a LIKE and for its end, the token at which matching continues after a mismatch.
 
-    Within a segment (tokens between two ``%``) this is the failure function of D. Knuth, J. Morris and V. Pratt (1977).
-    The first token of a segment has ``NIL``: the search advances by a byte in the text. ``AGAIN`` means that the
-    segment has ``_`` and is tried again one character later.
+    The tokens between two ``%`` are a segment. Within a segment, the result is the failure function of D. Knuth, J.
+    Morris and V. Pratt (1977). The first token of a segment has ``NIL``: the search advances by a byte in the text.
+    ``AGAIN`` marks a segment with ``_``, which is tried again one character later.
     """
     links: list[int] = []
     borders = [*(place for place, token in enumerate(tokens) if token == likeness.ANY_TEXT), len(tokens)]

@@ -23,9 +23,9 @@ _KNOWN: Mapping[Kind, Callable[[Values], NDArray[np.bool_]]] = {
 
 
 def times_of(values: Values) -> Any:
-    """Return times as an int64 array of microseconds.
+    """Return times as an int64 array of microseconds, or as a list if some times are texts.
 
-    If any time is a text, the result is a list with the microseconds and the texts.
+    The list has the texts unchanged, and the other times in microseconds.
     """
     large = np.clip(values.floats, -_LARGE_US, _LARGE_US).astype(np.int64)
     times = np.where(values.kinds == INTEGER, values.integers, large)

@@ -28,7 +28,7 @@ NO_CELL = 0
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Texts have lower cells than numbers, and the cells of bounds ascend."""
+    """The cells of an event type in a dimension, in ascending order of the constants. Texts come before numbers."""
 
     dimension: Dimension
     first: int
@@ -82,7 +82,7 @@ class _Cells:
 
 
 class FilterIndex:
-    """An index over filters, which finds the cells of events. A filter is a (type code, dimension, constants)."""
+    """An index of filters (type code, dimension, constants), which finds the cell of an event in each dimension."""
 
     def __init__(self, filters: Iterable[tuple[int, Dimension, Iterable[Constant]]] = ()) -> None:
         gathered: dict[int, dict[Dimension, set[Constant]]] = {}
@@ -103,7 +103,7 @@ class FilterIndex:
 
     @property
     def slots(self) -> int:
-        """The number of rows in the result of ``place``: the largest number of dimensions that a type has."""
+        """The number of rows in the result of ``place``, which is the largest number of dimensions of a type."""
         return max(map(len, self._cells.values()), default=0)
 
     @property
@@ -112,16 +112,17 @@ class FilterIndex:
         return len(self._starts)
 
     def slot(self, code: int, dimension: Dimension) -> int:
-        """Return the row of ``place``'s result that has the cells of a type in a dimension."""
+        """Return the number of the row in the result of ``place`` that has the cells for a type and a dimension."""
         return [cells.dimension for cells in self._cells[code]].index(dimension)
 
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return, for each cell, the range (begin, end) of the table rows that concern an event in this cell.
+        """Return two arrays: for each cell, the begin and the end of a range of table rows.
 
-        ``cells`` has the cell of each table row, ascending. Rows with ``NO_CELL`` are in no range.
+        The rows in this range concern the events in the cell. ``cells`` has the cell of each table row, and is sorted.
+        Rows with ``NO_CELL`` are in no range.
         """
         numbers = np.arange(len(self._starts), dtype=np.int32)
         begin = np.searchsorted(cells, self._starts, side="left").astype(np.int32)
@@ -130,7 +131,7 @@ class FilterIndex:
         return begin, end
 
     def place(self, batch: EventBatch, types: NDArray[np.int32], reader: BatchColumns) -> NDArray[np.int32]:
-        """Return the cells of events as int32, shape (``slots``, rows). ``types`` has the type code of each row."""
+        """Return the cells of events as an int32 array (``slots``, rows). ``types`` has the type code of each row."""
         event_cells = np.zeros((self.slots, len(types)), np.int32)
         for code, dimensions in self._cells.items():
             rows = np.flatnonzero(types == code)

@@ -27,24 +27,24 @@ _EXACT_BELOW = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of an index: the column of events that filters compare, and the relation to the constant."""
+    """A dimension of a filter index: a column of events, and the relation by which filters compare this column."""
 
     leaf: Leaf
     relation: Relation
 
     @property
     def sign(self) -> float:
-        """The factor (1 or -1) for values and constants that turns every bound into a lower bound."""
+        """The factor by which values and constants are multiplied, so that every bound becomes a lower bound."""
         return -1.0 if self.relation == "<" else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A conjunct of a step that compares a column with constants.
+    """A conjunct of a step that compares a column of events with constants.
 
-    For ``=`` and IN, ``constants`` has texts and numbers, and the conjunct holds if the value equals any of them. For
-    other relations it has one bound. ``rest`` is the step with only its other unary conjuncts, in the form of
-    ``without_alias``.
+    For ``=`` and IN, the conjunct is true if the value equals any of the constants. For other relations there is one
+    constant, the bound. ``rest`` is the step with only its other unary conjuncts (see ``split_condition``) as
+    condition.
     """
 
     constants: frozenset[Constant]
@@ -52,7 +52,7 @@ class Filter:
 
 
 def filters_of(atom: Atom) -> dict[Dimension, Filter]:
-    """Return, by dimension, the first filter among the conjuncts of a step."""
+    """Return the first filter for each dimension among the conjuncts of a step."""
     unary, _ = split_condition(atom)
     if unary is None:
         return {}

@@ -21,7 +21,7 @@ _Token: TypeAlias = tuple[str, bool]
 def like_tokens(pattern: str) -> list[_Token]:
     """Return the tokens of a LIKE pattern: characters, and the wildcards ``ANY_CHARACTER`` and ``ANY_TEXT``.
 
-    A flag marks the wildcards. A backslash makes the next character literal. At the end, a backslash is literal itself.
+    A flag marks the wildcards. A backslash makes the next character literal. A backslash at the end is literal itself.
     """
     tokens: list[_Token] = []
     characters = iter(pattern)

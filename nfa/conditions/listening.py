@@ -20,9 +20,9 @@ TypeCode = int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsOfType:
-    """The steps of a pattern, at least one, that bind or forbid events of a type.
+    """All steps of a pattern that bind or forbid events of one type. There is at least one such step.
 
-    If ``is_apart``, each step may listen to its own constants, because an event that matches no step has no effect.
+    If ``is_apart``, an event that matches no step has no effect. Each step may then listen to its own constants.
     """
 
     pattern: int
@@ -33,10 +33,9 @@ class StepsOfType:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The steps of a type to which the filter index applies.
+    """The indexed steps of a pattern for one event type.
 
-    ``cells`` has the cells of each step, ascending. ``reduced`` has each step without the conjuncts that its cells
-    imply.
+    ``cells`` has the sorted cells to which each step listens. ``reduced`` is as in ``Listening.reduced``.
     """
 
     cells: Mapping[Atom, tuple[int, ...]]
@@ -45,28 +44,28 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The filter index of all patterns, and the indexed steps by pattern number and type code."""
+    """The filter index of all patterns. ``placed`` has the indexed steps, by pattern number and type code."""
 
     index: FilterIndex = field(default_factory=FilterIndex)
     placed: Mapping[tuple[int, TypeCode], Placed] = field(default_factory=dict)
 
     def cells_of(self, pattern: int, code: TypeCode, atom: Atom) -> tuple[int, ...]:
-        """Return the cells to which a step listens. ``NO_CELL`` alone means every event of the type."""
+        """Return the cells to which a step listens. The result ``(NO_CELL,)`` means every event of the type."""
         placed = self.placed.get((pattern, code))
         return (NO_CELL,) if placed is None else placed.cells[atom]
 
     def cells_of_all(self, pattern: int, code: TypeCode) -> list[int]:
-        """Return the cells to which a pattern's steps of a type listen, ascending."""
+        """Return the sorted cells to which the steps of a pattern listen for events of a type."""
         placed = self.placed.get((pattern, code))
         return [NO_CELL] if placed is None else sorted({cell for cells in placed.cells.values() for cell in cells})
 
     def reduced(self, pattern: int, code: TypeCode, atom: Atom) -> Atom:
-        """Return a step without the conjuncts that its cells imply."""
+        """Return a step without the conjunct that its cells imply. The result may also lack the step's residual."""
         placed = self.placed.get((pattern, code))
         return atom if placed is None else placed.reduced[atom]
 
     def reduced_for_all(self, pattern: int, codes: Sequence[TypeCode], atom: Atom) -> Atom:
-        """Return a step without the conjuncts that its cells imply for each of the types ``codes``.
+        """Return a step without the conjunct that its cells imply for every type in ``codes``.
 
         If the types imply different conjuncts, the step is returned unchanged.
         """
@@ -77,8 +76,9 @@ class Listening:
 def listen(groups: Iterable[StepsOfType]) -> Listening:
     """Build the filter index for the steps of all patterns.
 
-    A group is indexed in one dimension, in which all its steps have filters. Equality is preferred to bounds, and many
-    constants are preferred to few. A dimension with too few constants is not used.
+    A group is indexed in one dimension, in which all its steps have filters. Dimensions of equality are preferred to
+    dimensions of bounds. Among equals, the dimension with the most constants is preferred. Dimensions with fewer than
+    ``LEAST_CONSTANTS`` constants are not used.
     """
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
@@ -136,7 +136,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """Steps with bounds share the weakest of these bounds."""
+    """Return the constants to which each step listens. Steps with bounds all listen to the weakest bound."""
     all_constants = frozenset[Constant]().union(*(step_filter.constants for step_filter in filters))
     bounds = [constant for constant in all_constants if isinstance(constant, tuple)]
     if group.is_apart and not bounds:

@@ -44,10 +44,9 @@ def deadline_of(business: BusinessTime) -> Call:
 
 
 def of_each_event(call: Call) -> Expression:
-    """Rewrite a business duration between two events as the difference of two calls that read one event each.
+    """Rewrite a business duration between two events as a difference of two calls, each of which reads one event.
 
-    Calls that read one event are columns, which the matcher can compute before it combines events. Calls of other
-    functions are returned unchanged.
+    The matcher can compute such calls as columns before it combines events. Other calls are returned unchanged.
     """
     if call.name != BUSINESS_DURATION.name or event_of(call) is not None:
         return call

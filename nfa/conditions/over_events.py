@@ -26,9 +26,9 @@ from nfa.syntax import (
 
 
 def over_events(pattern: Pattern) -> Pattern:
-    """Return the pattern that the matcher runs.
+    """Return the form of a pattern that the matcher runs.
 
-    It reads columns of the row as attributes of events, except in RETURN.
+    If the pattern has FOR EACH ROW, columns of the row become attributes of events, except in RETURN.
     """
     if pattern.rows is None:
         return pattern
@@ -43,7 +43,7 @@ def of_current_row(condition: Expression, row: str | None) -> Expression:
 
 
 def where_of_events(where: Expression, event: Node, row: str | None) -> Expression:
-    """Rewrite a condition on the finished match to read columns of the row as attributes of a bound event."""
+    """Rewrite a condition on a finished match: columns of the row become attributes of a bound event."""
     if row is None:
         return where
 
@@ -65,9 +65,9 @@ def _of_step(attribute: Attribute, is_group: bool) -> Expression:
 
 
 def _sure_steps(event: Node) -> list[tuple[str, bool]]:
-    """Return the alias of a step that every match binds, or all aliases if no step is certain.
+    """Return the alias and the flag of a step that every match binds, or of all steps if no step is certain.
 
-    The flag of an alias is true if it may have several events.
+    The flag is true if the alias may have several events.
     """
     steps = dict(_steps(event, is_sure=True, is_group=False))
     sure = [(alias, is_group) for alias, (is_sure, is_group) in steps.items() if is_sure]

@@ -47,7 +47,7 @@ ALWAYS = 0  # the row of a condition that is true for every event
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """A column whose values are lists, given by the path of the attribute."""
+    """A column whose values are lists. ``path`` is the path of the attribute with these lists."""
 
     path: Path
 
@@ -67,10 +67,10 @@ _LEAVES: Mapping[str, OneOf["#time", "#type", "#id", "#key"]] = {
 
 @dataclass(frozen=True, slots=True)
 class PredicateTable:
-    """The distinct unary conditions of steps, each with the sorted types of its steps.
+    """The distinct unary conditions of steps, which ``evaluate`` computes for a batch.
 
-    A unary condition is the first result of ``split_condition``. ``rows`` maps a condition to its row in the result of
-    ``evaluate``, counted from 1. Row ``ALWAYS`` is true everywhere.
+    ``rows`` maps sorted types and a unary condition (see ``split_condition``) to a row in the result of ``evaluate``.
+    These rows count from 1. Row ``ALWAYS`` is true everywhere.
     """
 
     rows: Mapping[tuple[Types, Expression], int]
@@ -206,10 +206,7 @@ def read_path(item: Any, path: Path) -> Any:
 
 
 def source_of(expression: Expression) -> Source | None:
-    """Return the column of stored values that an attribute or a function in ``OF_EVENT`` reads.
-
-    The result is None for other expressions.
-    """
+    """Return the stored column that an attribute or a call in ``OF_EVENT`` reads, or None for other expressions."""
     match expression:
         case Attribute():
             return expression.path
@@ -220,7 +217,7 @@ def source_of(expression: Expression) -> Source | None:
 
 
 def sources_of(expression: Expression) -> Iterator[Source | Elements]:
-    """Yield all columns of stored values that an expression reads, with repeats."""
+    """Yield all stored columns that an expression reads. A column may occur several times."""
     source = source_of(expression)
     if source is not None:
         yield source
@@ -232,7 +229,7 @@ def sources_of(expression: Expression) -> Iterator[Source | Elements]:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """Return the column from which an expression is read, or None if it has to be computed from several columns.
+    """Return the column that has the values of an expression, or None if there is no such column.
 
     A column has stored values, or the results of a function of one event.
     """
@@ -256,7 +253,7 @@ def reads_tables(expression: Expression) -> bool:
 
 
 def leaves_of(expression: Expression) -> Iterator[Leaf]:
-    """Yield all columns that an expression reads, with repeats."""
+    """Yield all columns that an expression reads. A column may occur several times."""
     leaf = leaf_of(expression)
     if leaf is not None:
         yield leaf
@@ -346,7 +343,7 @@ def elements_of(call: Call) -> Elements:
 
 
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
-    """Return the values of a function of lists. They are null where the entry of ``lists`` is not a list.
+    """Return the value of a function of lists for each entry of ``lists``, or null if the entry is not a list.
 
     The function reads members of the elements. An element that is not an object counts as ``{"value": element}``.
     """

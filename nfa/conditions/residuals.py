@@ -43,7 +43,7 @@ def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
 
 
 def is_unary(expression: Expression) -> bool:
-    """Check whether an expression in the form of ``without_alias`` reads the current event only."""
+    """Check whether an expression without its own alias (see ``without_alias``) reads only the current event."""
     match expression:
         case Attribute():
             return expression.of is None
@@ -77,7 +77,7 @@ def with_attributes(expression: Expression, change: Callable[[Attribute], Expres
 
 
 def rewritten(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """Replace the outermost subexpressions for which ``change`` returns another expression."""
+    """Replace each outermost subexpression for which ``change`` returns a replacement."""
     rewrite = partial(rewritten, change=change)
     if (replacement := change(expression)) is not None:
         return replacement

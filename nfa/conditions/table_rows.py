@@ -48,10 +48,7 @@ _MOST_EQUALITIES = 3  # maximum number of equalities of one step in the index
 
 
 def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Split the names of traces of table rows into three columns: event key, row key, and values of the row.
-
-    The last two are JSON.
-    """
+    """Split the keys of traces with table rows into event keys, row keys (JSON) and values of the rows (JSON)."""
     parts = pc.split_pattern(keys, SEPARATOR, max_splits=2, reverse=True)
     key, row, values = (pc.list_element(parts, place) for place in range(3))
     return key, row, values
@@ -63,7 +60,7 @@ def row_keys(names: pa.Array) -> pa.Array:
 
 
 class RowsRead(NamedTuple):
-    """The table that the patterns of a lane (per-key matcher) read, with the row's alias and the columns' names."""
+    """The table, the row's alias and the columns that the patterns of a lane (per-key matcher) read."""
 
     table: str
     alias: str
@@ -71,9 +68,9 @@ class RowsRead(NamedTuple):
 
     @property
     def keys(self) -> tuple[Path, ...]:
-        """The keys that distinguish the lane from others: one path with an empty first name.
+        """The keys of the lane: one artificial path, which distinguishes the lane from others.
 
-        ``WHERE [..]`` cannot contain such a path.
+        The first name of the path is empty. ``WHERE [..]`` cannot contain such a path.
         """
         return (("", *self[:2], *self.columns),)
 
@@ -92,9 +89,9 @@ class TableRows:
     """The rows of one version of a table, with the columns that patterns read.
 
     Attributes:
-        names: For each row, a text that identifies its content. It joins two JSON objects: the key, with columns in
-            ascending order of name, and the values of the columns that are read.
-        hashes: Hashes of the names. Rows with the same key and values are the same row in all versions.
+        names: For each row, a text that identifies its content. The text joins two JSON objects: the key of the row,
+            with columns sorted by name, and the values that patterns read.
+        hashes: For each row, the hash of its name. Rows with equal keys and values have equal hashes in all versions.
     """
 
     names: pa.Array
@@ -138,10 +135,11 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """The way to find the rows that an event concerns at a step.
+    """How to find the rows that an event concerns at a step.
 
-    ``equal`` has the event attributes that must equal columns of the row. If it is empty, an event concerns every row
-    if ``opens``, and otherwise the rows with open traces. ``test`` is a further condition on event and row, or None.
+    ``equal`` has event attributes, each with the column of the row that must be equal. If ``equal`` is empty and
+    ``opens`` is true, an event concerns every row. If ``opens`` is false, the event concerns only rows with open
+    traces. ``test`` is a further condition on event and row, or None.
     """
 
     types: tuple[str, ...] | None
@@ -152,10 +150,10 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """A table of the rows that events of a type concern at a step.
+    """The rows that events of one type concern at a step, grouped by the values of the events.
 
-    The cells of an event's values are combined to one number. ``cells`` has the distinct numbers, ascending. ``ends``
-    has the ends of their ranges in ``rows``.
+    The cells of an event's values are combined to one number. ``cells`` has all such numbers, sorted. The rows of a
+    number are a range of ``rows``, and ``ends`` has the end of each range.
     """
 
     code: int
@@ -166,7 +164,7 @@ class _Join:
 
 
 class Concerned(NamedTuple):
-    """The rows that events concern, as pairs of an event's index and a row's index."""
+    """Pairs of an event and a row that the event concerns, both given by their indices."""
 
     events: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -178,8 +176,8 @@ class RowIndex:
     Args:
         patterns: The patterns' events, as ``over_events`` rewrites them.
         row: Alias of the row, which all patterns share.
-        follows: Types whose events concern all rows with open traces, or None for all types. Types are added if their
-            steps have no equality with a column and can only be reached in open traces.
+        follows: Types whose events concern all rows with open traces, or None for all types. The index adds the types
+            of some steps. These steps have no equality with a column, and can only be reached in open traces.
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
@@ -220,9 +218,9 @@ class RowIndex:
         open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
         ending: NDArray[np.intp],
     ) -> Concerned:
-        """Return the rows that each event concerns, sorted by event and row. ``reader`` reads the same batch.
+        """Return the rows that each event concerns, sorted by event, then by row. ``reader`` reads the same batch.
 
-        ``open_pairs`` has the open traces, each as a hashed correlation key and a row. An event in ``ending`` concerns
+        ``open_pairs`` has the hashed correlation key and the row of each open trace. An event in ``ending`` concerns
         all rows that have an open trace with the event's key.
         """
         parts = [*self._rows_by_values(batch, reader), *self._every_row(batch, reader)]
@@ -296,7 +294,7 @@ class RowIndex:
         return _Join(code, slots, distinct, np.cumsum(sizes), rows[order])
 
     def _combined(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Equal columns of ``cells`` get equal numbers."""
+        """Combine each column of ``cells`` to one number. Equal columns get equal numbers."""
         numbers = np.zeros(cells.shape[1], np.int64)
         for row in cells:
             numbers = numbers * self._index.size + row
@@ -309,7 +307,11 @@ def _with_open_traces(
     open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
     parts: Sequence[Concerned],
 ) -> Concerned:
-    """Traces in ``open_pairs`` are open before the batch. Pairs in ``parts`` may open traces, so they count as open."""
+    """Pair each event with the rows that have an open trace of the event's key.
+
+    ``open_pairs`` has the traces that were open before the batch. The pairs in ``parts`` may open traces in the batch,
+    so they count as open.
+    """
     keys = np.concatenate([open_pairs[0], *(homes[part.events] for part in parts)])
     rows = np.concatenate([open_pairs[1], *(part.rows for part in parts)])
     order = np.lexsort((rows, keys))
@@ -328,7 +330,7 @@ def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:
 
 
 def _readable(probe: _Probe, rows: TableRows) -> _Probe:
-    """The index reads at most three equalities, on the columns with the most distinct values, but not on booleans."""
+    """Keep at most three equalities, on the columns with the most distinct values. Boolean columns are not indexed."""
     equalities = [equality for equality in probe.equal if not pa.types.is_boolean(rows.columns[equality[1]].type)]
     ranked = sorted(equalities, key=lambda equality: -len(rows.columns[equality[1]].unique()))
     return replace(probe, equal=tuple(ranked[:_MOST_EQUALITIES]))
@@ -343,9 +345,9 @@ def _constants(column: pa.Array) -> list[Constant | None]:
 
 
 def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
-    """Yield each step, the columns by which the index finds the rows of its events, and a flag.
+    """Yield each step with the columns by which the index finds rows for its events, and with a flag.
 
-    The flag matters for a step without columns. If the flag is true, events of the step concern every row. Otherwise
+    The flag matters only for a step without columns. If it is true, events of the step concern every row. Otherwise
     they concern only rows with open traces.
     """
     for atom, opens in _steps(event, follows=False):
@@ -363,7 +365,7 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
 
 
 def _is_test(conjunct: Expression, row: str) -> bool:
-    """Check whether a conjunct is tested before an event is copied for a row. The engine tests all conjuncts anyway."""
+    """Check whether a conjunct is tested on pairs of an event and a row. The engine tests all conjuncts again."""
     computed = [leaf for leaf in leaves_of(conjunct) if isinstance(leaf, Call)]
     is_answered = next(_equality(conjunct, row), None) is not None
     return not is_answered and not any(_reads_row(leaf, row) for leaf in computed)
@@ -393,7 +395,7 @@ def _reads_row(expression: Expression, row: str) -> bool:
 
 
 def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
-    """The flag of a step is true if the step can be reached in a trace without bound events."""
+    """Yield each step with a flag, which is true if the step can be reached in a trace without bound events."""
     match node:
         case Atom():
             yield node, not follows

@@ -50,10 +50,9 @@ class TextPool:
         return _decoded(self.data, int(self.offsets[number]), int(self.offsets[number + 1]))
 
     def compact(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Drop all texts except those with the numbers ``used``, and renumber the remaining texts in their old order.
+        """Keep only the texts with the numbers ``used``, and give them new numbers in the same order.
 
-        ``used`` may be in any order and have duplicates. The result has the new number for each old number, or
-        ``DROPPED``.
+        ``used`` may be unsorted and have duplicates. The result has the new number for each old number, or ``DROPPED``.
         """
         size = len(self)
         kept_numbers = np.unique(used)
@@ -68,7 +67,7 @@ class TextPool:
         return renumbering
 
     def dump(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return the pool as two arrays for ``load``: offsets, one more than there are texts, and the bytes in use."""
+        """Return the pool as two arrays for ``load``: the offsets of the texts and of their end, and the bytes."""
         return self.offsets[: len(self) + 1].copy(), self.data[: self.size_bytes].copy()
 
     @classmethod

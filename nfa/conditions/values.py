@@ -345,7 +345,7 @@ def likened(operand: Values, pattern: str) -> Values:
 
 
 def of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Values:
-    """Build a column of numbers. Unknown and infinite numbers and NaN become null."""
+    """Build a column of numbers. NaN, infinite numbers and numbers that are not known become null."""
     is_known = is_known & np.isfinite(floats)
     size = len(floats)
     kinds = np.multiply(is_known, FLOAT, dtype=np.uint8)  # NULL is 0

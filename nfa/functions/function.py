@@ -26,7 +26,7 @@ class Parameter:
 
     Attributes:
         kind: Kind of its values. Values of another kind count as null.
-        fault: None if arguments may be any expressions. Otherwise they must be constants, and ``fault(constant)``
+        fault: None if arguments may be any expressions. Otherwise arguments must be constants. ``fault(constant)`` then
             returns why a constant is invalid, or None if it is valid.
     """
 
@@ -42,9 +42,9 @@ class Function:
     Attributes:
         optional: The number of parameters at the end that may be omitted.
         is_repeated: Whether the last parameter may be given several times.
-        column: Computes the results from one column per argument, without the rows that have a null. A column is a list
-            of texts, an array of float64 or bool, or times: an int64 array of microseconds, or a list of microseconds
-            and texts. Constants are passed unchanged. ``column`` is None if the function is an operator on values that
+        column: Computes the results from one column for each argument, without the rows that have a null. A column is a
+            list of texts, an array of float64 or bool, or times. Times are an int64 array of microseconds, or a list of
+            microseconds and texts. Constants are passed unchanged. None if the function is an operator on values that
             may be null.
         spans_events: Whether its arguments may belong to several events in conditions between steps. Such a function is
             also implemented in ``nfa.kernels.conditions``.

@@ -60,7 +60,7 @@ def _fault_of_expression(pattern: Any) -> str | None:
 
 
 def _states_of(pattern: str) -> int:
-    """A test may take time for each state at each character of a text, so expressions with many states are refused."""
+    """Return the number of states of a regular expression. A test may take time for each state at each character."""
     sizes, last = [0], 0
     for token in _TOKENS.finditer(pattern):
         if token[0] == "(":

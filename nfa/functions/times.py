@@ -53,7 +53,7 @@ def moments_of(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _local(times: Times, zone: str) -> tuple[Us, Mask]:
-    """Local times are microseconds since 1970-01-01 in local time. The mask has the known times."""
+    """Return times as microseconds since 1970-01-01 in local time, and a mask of the known times."""
     moments, is_known = moments_of(times, zone)
     moments = np.where(is_known, moments, 0)
     zone_info = zone_of(zone)
@@ -70,7 +70,7 @@ def _local(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _offset_us(moment_us: int, zone: tzinfo) -> int:
-    """Moments within a day of the calendar's ends are moved first, because local times there are not representable."""
+    """Moments within a day of the calendar's ends are moved, because their local times may be outside the calendar."""
     bounded_us = min(max(moment_us, EARLIEST_US + _DAY_US), LATEST_US - _DAY_US)
     offset = (_EPOCH + timedelta(microseconds=bounded_us)).astimezone(zone).utcoffset()
     assert offset is not None

@@ -153,7 +153,7 @@ def _number(tree: Branch, sign: int) -> Literal:
 
 
 def _reference(tree: Branch) -> Attribute:
-    """A last name ``key`` may be the correlation key, unless the name is in quotes."""
+    """A last name ``key`` without quotes may be the correlation key, so it is marked."""
     (path,) = trees_of(tree)
     (last,) = tokens_of(trees_of(path)[-1])
     return Attribute(build_path(path), position=position_of(tree), ends_in_key=last == "key")

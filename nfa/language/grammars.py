@@ -40,9 +40,9 @@ class Grammar:
         package: The import name of the package.
         starts: The rules with which parsing may start.
         called: The name of each terminal in messages.
-        advise: Finds the word that cannot be read. Its arguments are the text, the index at which parsing stopped, the
-            terminals acceptable at this index, and the usual advice. It returns the word, the number of characters from
-            the start of the word to the index, and the advice.
+        advise: Finds the word that cannot be read, for an error message. Its arguments are the text, the index at which
+            parsing stopped, the terminals that are acceptable at this index, and the usual advice. It returns three
+            values: the word, how many characters before the index the word begins, and the advice to give.
     """
 
     package: str
@@ -80,7 +80,7 @@ class Grammar:
 
 
 def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
-    """Return the parser of a lark grammar. It is read from its file if possible, otherwise built and saved."""
+    """Return the parser of a lark grammar. The parser is read from its file if possible, otherwise built and saved."""
     parts = (grammar, lark.__version__, sys.version, sorted(options.items()))
     name = sha256(repr(parts).encode()).hexdigest()[:16]
     with suppress(OSError, KeptFolderRefused):

@@ -44,10 +44,10 @@ _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "
 
 
 class Form:
-    """The JSON form of a syntax class: its ``op``, and for each field the member of the document that holds the field.
+    """The JSON form of a syntax class: its ``op``, and the document's member for each field.
 
-    ``names`` lists the fields, separated by spaces. An entry is ``field``, or ``field:member`` if the member has
-    another name.
+    ``names`` has an entry for each field, separated by spaces. The entry is ``field``, or ``field:member`` if the
+    member has another name.
     """
 
     def __init__(self, kind: Any, names: str, op: str = "") -> None:
@@ -62,7 +62,7 @@ class Form:
         return {field.name: field.default for field in fields(self._kind) if field.default is not MISSING}
 
     def written(self, value: object) -> JsonObject:
-        """Return the document of a value, without the members that have the default of their field."""
+        """Return the document of a value. Members that equal the default of their field are left out."""
         contents = {member: getattr(value, field) for field, member in self.members.items()}
         defaults = {self.members[field]: default for field, default in self.defaults.items() if field in self.members}
         explicit = {name: part for name, part in contents.items() if name not in defaults or part != defaults[name]}

@@ -164,7 +164,7 @@ def _inner(value: object) -> Iterator[object]:
 
 
 class _Reader:
-    """References are collected first, and checked once all aliases are known."""
+    """Reads the parts of a pattern. References are collected first, and checked when all aliases are known."""
 
     def __init__(self) -> None:
         self._references: list[tuple[JsonPlace, Attribute, str | None]] = []

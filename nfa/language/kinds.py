@@ -108,9 +108,8 @@ def check_kinds(expression: Expression) -> None:
 def null_comparisons(expression: Expression, of_names: Mapping[str, Kind] = _NONE) -> Iterator[tuple[str, Position]]:
     """Yield a sentence for each comparison that is always null, because its sides have different known kinds.
 
-    Such a comparison is refused by ``check_kinds`` only if a side is a call of a function. Other comparisons are
-    accepted with this warning, because definitions that earlier releases stored may contain them. ``of_names`` is as in
-    ``kind_of``.
+    If a side is a call of a function, ``check_kinds`` refuses the comparison. Otherwise the comparison is accepted with
+    this warning, because stored definitions may contain such comparisons. ``of_names`` is as in ``kind_of``.
     """
     for part in subexpressions(expression):
         match part:
@@ -144,9 +143,9 @@ def _null_sentence(first: Expression, other: Expression, kind: Kind, other_kind:
 
 
 def check_events(condition: Expression, alias: str | None) -> None:
-    """Refuse a condition between steps if the arguments of one call read several events.
+    """Refuse a condition between steps if a call in it has arguments of several events.
 
-    Functions with ``spans_events`` are allowed.
+    Functions with ``spans_events`` may have such arguments.
     """
     calls = calls_of(condition if alias is None else without_alias(condition, alias))
     for call in (inner for outer in calls for inner in calls_of(of_each_event(outer))):

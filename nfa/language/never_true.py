@@ -103,7 +103,7 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """Arithmetic and expressions with two operands are null if any operand is null, others only if the first is."""
+    """Return ``kinds``, or only null if an operand is always null. Of more than two, only the first counts."""
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
     return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds
@@ -118,7 +118,7 @@ def _inverted(kinds: Kinds) -> Kinds:
 
 
 def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
-    """An operand with the value ``strong`` decides alone: false for AND, true for OR."""
+    """Return the kinds of AND or OR. An operand with the value ``strong`` decides alone: false for AND, true for OR."""
     return _filtered(
         strong if any(strong in kinds for kinds in operands) else None,
         weak if all(weak in kinds for kinds in operands) else None,

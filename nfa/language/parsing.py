@@ -78,7 +78,7 @@ def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
 def _word_at(text: str, place: int) -> tuple[str, int]:
     """Return the word at index ``place``, and how many characters before ``place`` the word begins.
 
-    The number is 1 at the second character of a pair such as ``==``, otherwise 0.
+    The number is 1 if ``place`` is at the second character of a pair such as ``==``. Otherwise it is 0.
     """
     for start in (place - 1, place):
         if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:
@@ -88,15 +88,15 @@ def _word_at(text: str, place: int) -> tuple[str, int]:
 
 
 def parse_condition_tree(text: str) -> Branch:
-    """Parse a condition alone, in brackets that are added to the text.
+    """Parse a condition without brackets. Brackets are added to the text for this.
 
-    The positions of refusals count the added brackets. ``moved`` corrects them.
+    Positions of refusals count the added brackets. ``moved`` corrects these positions.
     """
     return parse_tree(f"{_OPENING}{text}\n]", "condition")
 
 
 def moved(error: PatternRefused, text: str) -> PatternRefused:
-    """Return a refusal of ``parse_condition_tree`` with its position in ``text``, which lacks the added brackets."""
+    """Correct the position of a refusal of ``parse_condition_tree`` for the text without the added brackets."""
     (_, _, message), place, lines = error.message.partition(": "), error.position, text.split("\n")
     if place.line > len(lines):  # the refusal is at the bracket added after the text
         message, place = message.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)

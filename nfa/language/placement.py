@@ -53,12 +53,12 @@ def check_window(pattern: Pattern) -> None:
 
 
 def trailing_items(node: Node) -> Iterator[Item]:
-    """Return, in any order, the NOTs after which a match may bind no event."""
+    """Return the NOTs at the end of a pattern, in any order. A match may bind no event after them."""
     return (item for item in _at_edge(node, is_last=True) if isinstance(item, Item))
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
-    """Return, in any order, the GREEDY repetitions after which a match may bind no event."""
+    """Return the GREEDY repetitions at the end of a pattern, in any order. A match may bind no event after them."""
     return (repeat for repeat in _at_edge(node, is_last=True) if isinstance(repeat, Repeat))
 
 

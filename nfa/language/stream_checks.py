@@ -48,10 +48,10 @@ class Notice:
 
 
 def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> None:
-    """Refuse a pattern that waits for the end of a trace if nothing ends the traces of its stream.
+    """Refuse a pattern that waits for the end of a trace, if no trace of its stream ever ends.
 
     ``has_trace_end`` says that end events or an idle timeout end the traces. ``has_closing`` says that a guard knows an
-    event after which the trace can have no event. Such an event decides a NOT, but does not end a GREEDY repetition.
+    event that must be the last of its trace. This event decides a NOT, but does not end a GREEDY repetition.
     """
     if has_trace_end or pattern.has_window:
         return
@@ -87,7 +87,7 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = Fa
 
 
 def awaited_types(pattern: Pattern) -> frozenset[str]:
-    """Return the types that a pattern's trailing NOTs without a deadline forbid."""
+    """Return the types of a pattern's trailing NOTs that have no deadline."""
     items = () if pattern.has_window else trailing_items(pattern.event)
     return frozenset(name for item in items if item.negated and _is_endless(item) for name in item.negated.types)
 

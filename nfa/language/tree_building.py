@@ -57,10 +57,10 @@ _CLAUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedPattern:
-    """A pattern as written, with unresolved references. A column without a name has an empty text as name.
+    """A pattern as written. Its references are not resolved yet.
 
-    ``clauses`` has the position of each clause, under its first word in lower case, such as ``where``. The position of
-    FOR EACH ROW is under ``rows``.
+    A column without a name has an empty text as name. ``clauses`` has the position of each clause. The key of a clause
+    is its first word in lower case, such as ``where``. The key of FOR EACH ROW is ``rows``.
     """
 
     pattern: Pattern
@@ -205,7 +205,7 @@ def _negated(tree: Branch) -> Atom:
 
 
 def _branch(entry: Branch, operator: str) -> Node:
-    """NOT and gap prefixes are refused, because parts of AND and OR have no gaps between them."""
+    """Parts of AND and OR have no gaps between them, so NOT and gap prefixes are refused."""
     if entry.data == "negated":
         raise PatternRefused(
             "not-placement",

@@ -37,9 +37,9 @@ class Match:
 
     Attributes:
         bindings: Ids of the bound events by alias. The aliases are in the order of the pattern's text.
-        detected_us: Time at which the last condition is decided, or ``end_us`` if there are no trailing conditions.
-        decided_by: What decided the trailing conditions: the window, the end of the trace, or a constraint after which
-            the forbidden event is impossible. None if the match did not wait.
+        detected_us: Time at which the last trailing condition is decided, or ``end_us`` if there are none.
+        decided_by: What decided the trailing conditions: the window, the end of the trace, or a constraint that
+            excludes the forbidden event. None if the match did not wait.
         deviating: Whether the trace had broken a constraint when the match was emitted.
         would_be_lost: In shadow mode, whether pruning would have lost the match. Only possible in deviating traces.
     """
@@ -68,8 +68,8 @@ def match_order(match: Match) -> tuple[Any, ...]:
 class Timeout:
     """A partial match that could still have continued when its WITHIN had passed.
 
-    The match began at ``start_us``, the time of its earliest event, and its window had passed at ``due_us``.
-    ``missing`` are the aliases without bound events, in the order of the text.
+    ``start_us`` is the time of its earliest event. ``due_us`` is the time at which its window had passed. ``missing``
+    has the aliases without bound events, in the order of the text.
     """
 
     pattern: str
@@ -84,11 +84,11 @@ class Timeout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """An early termination: the first event after which a pattern can no longer match in a trace.
+    """An early termination: after its event, a pattern can no longer match in a trace.
 
-    ``guard_version`` is the guard that terminated the pattern. ``event`` is the class of the event as the guard
-    received it. ``state`` is the state of the furthest terminated partial match. With FOR EACH ROW, ``row`` is the row
-    of the partial matches.
+    ``guard_version`` is the version of the guard that terminated the pattern. ``event`` is the class of the event, as
+    the guard received it. ``state`` is the state of the terminated partial match with the most progress. With FOR EACH
+    ROW, ``row`` is the row of the partial matches.
     """
 
     pattern: str
@@ -129,9 +129,9 @@ class EndingColumns:
     """Early terminations as columns, for writing many at once.
 
     Early terminations of one kind have the same pattern, event type, states and event class, and so the same reason.
-    ``kinds`` has the first early termination of each kind. ``kind`` has, for each early termination, the index of its
-    kind. After the event ``event_id`` the pattern can no longer match. The id is empty if time terminated the pattern.
-    ``rows`` are as in ``MatchColumns``.
+    ``kinds`` has the first early termination of each kind. ``kind`` has an index in ``kinds`` for each early
+    termination. ``event_id`` is the event after which the pattern can no longer match, or an empty text if time
+    terminated the pattern. ``rows`` are as in ``MatchColumns``.
     """
 
     kinds: Sequence[Ending]
@@ -147,7 +147,7 @@ class EndingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """The retraction of a match that was emitted early, because a constraint excluded an event that then occurred."""
+    """The retraction of a match that was emitted early. The match relied on a constraint that was then broken."""
 
     pattern: str
     version: int
@@ -161,16 +161,15 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """Matches and partial matches that were lost beyond a limit at one event. They are counted, but not emitted.
+    """Matches and partial matches that were lost at one event because of a limit. They are counted, but not emitted.
 
     Attributes:
         event_id: Id of the event, or an empty text if the passing of time completed the matches.
         dropped: The number of matches beyond the limit. Alternatives of an OR with equal bindings count separately.
         runs: The number of partial matches that were not started because of the limit of runs, so matches may be
             missing.
-        work: The amount by which the pattern's work exceeded the allowance of the events. If it is above 0, the pattern
-            is given up in this trace until the trace ends. If ``is_in_all``, the amount is that of the work in all
-            traces.
+        work: The pattern's work beyond its allowance. If this is above 0, the pattern is given up in the trace until
+            the trace ends. If ``is_in_all``, the work of all traces is counted.
         is_in_all: Whether the pattern is suspended for its work in all traces. If false, a suspension is due to the
             number of traces in which the pattern was given up.
         reason: Another reason of the suspension, in words.
@@ -203,11 +202,11 @@ class MatcherStats:
     Attributes:
         shadow_lost: Matches that pruning would have lost, counted if a guard is in shadow mode.
         overflow: Matches beyond the limit per trace, pattern and event, which are counted but not reported.
-        out_of_order: Events older than the newest event before them.
-        held: (pattern, event) pairs bound in a retained partial match. ``peak_held`` is the maximum after any event.
+        out_of_order: Events that are older than the newest time.
+        held: Pairs of a pattern and an event that it binds. ``peak_held`` is the maximum after any event.
         guard_builds: Rows of tables that were built from answers of guards.
-        guard_refusals: Monitor states beyond the cap of a guard without bit tables. The traces continue unguarded.
-        under_bits: Traces that continued under bit tables, beyond the cap.
+        guard_refusals: Monitor states beyond the cap of a guard without bit tables. Their traces continue unguarded.
+        under_bits: Traces beyond the cap of a guard that continued under its bit tables.
     """
 
     events: int
@@ -233,30 +232,32 @@ class MatcherStats:
     under_bits: int
 
     def with_other_keys(self, other: MatcherStats) -> MatcherStats:
-        """Return the counts of two lanes together. Both lanes see the same events, which are counted once."""
+        """Return the counts of two lanes together. Both lanes process the same events, so events are counted once."""
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_PATTERNS})
 
 
 @dataclass(frozen=True)
 class LaneOutput:
-    """Results of the patterns of one lane (per-key matcher) for one batch, or for the passing of time without a batch.
+    """Results of one lane (per-key matcher) for one batch, or for the passing of time without a batch.
 
-    ``first_sequence`` is the sequence number of the batch's first row. Rows of results refer to monitors and classes of
-    events by number. ``monitors`` maps a number to (guard version, state), and ``classes`` maps a number to the class.
+    ``first_sequence`` is the sequence number of the batch's first row. Results refer to monitors and to classes of
+    events by number. ``monitors`` maps the number of a monitor to (guard version, state). ``classes`` maps the number
+    of a class to the class.
 
     Attributes:
-        stored: The bound events from before the batch, in consecutive parts.
+        stored: The bound events that precede the batch, in consecutive parts.
         is_deviating: For each match, whether its trace broke a constraint.
-        corrections: Matches that were reported early and that the event of their row contradicts.
-        ending_rows: (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class of
-            the event.
-        deviation_rows: (deviations, 4): row, monitor before, class of the event, released events.
-        lost_rows: (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, reason of a
-            suspension or 0.
+        corrections: Matches that were emitted early, and are now contradicted by an event. ``rows`` has the rows of
+            these events.
+        ending_rows: Early terminations (endings, 6): row, pattern, monitor before, monitor after, state of the
+            pattern's automaton, class of the event.
+        deviation_rows: Deviations (deviations, 4): row, monitor before, class of the event, number of released events.
+        lost_rows: Losses (losses, 6): row, pattern, number of lost matches, number of lost runs, work, reason. The work
+            is 0 unless the pattern was given up for it. The reason is 0 unless the pattern was suspended.
         tables: The tables that lookups in RETURN read, if there are any.
         first_row: Index of the batch's first event in the matcher's input.
-        suspended: Suspensions of patterns for other reasons than their work.
-        rows: Offset of each event of the batch from ``first_row``, if the batch lacks some events of the input.
+        suspended: Suspensions of patterns for reasons other than their work.
+        rows: For each event of the batch, its offset from ``first_row``. None if the batch has all events of the input.
     """
 
     patterns: Sequence[RunningPattern]
@@ -288,13 +289,13 @@ class LaneOutput:
 
     @property
     def has_few_matches(self) -> bool:
-        """Whether there are so few matches that values cost less to build than columns."""
+        """Whether the matches are so few that values cost less to build than columns."""
         return len(self.matches) <= FEW_ROWS and len(self.matches.sequences) <= _FEW_EVENTS
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return, for each of ``rows``, the index of the batch's event in the matcher's input.
+        """Return, for each of ``rows``, the index of its event in the matcher's input.
 
-        The index is ``NIL`` where time passed without an event, as at the end of an idle trace.
+        The index is ``NIL`` for a row without an event, such as the end of an idle trace.
         """
         if not len(self.batch):
             return np.full(len(rows), NIL, np.int64)
@@ -392,11 +393,11 @@ class LaneOutput:
             yield Timeout(**members, missing=missing, start_us=start_us, due_us=due_us)
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
-        """Return early terminations as values: all of them, or only the last ``newest``."""
+        """Return early terminations as values. With ``newest``, only the last ``newest`` are returned."""
         return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
 
     def columns_of_endings(self, newest: int | None = None) -> EndingColumns:
-        """Return early terminations as columns: all of them, or only the last ``newest``."""
+        """Return early terminations as columns. With ``newest``, only the last ``newest`` are returned."""
         rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
         types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last entry is for passing time
         firsts, kind = distinct_rows(np.column_stack([rows[:, 1:], types]))
@@ -412,7 +413,7 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """Yield the first early termination of each kind, and how many there are, without the last ``newest``."""
+        """Yield the first early termination of each kind, and their number. The last ``newest`` are not counted."""
         rows = self.ending_rows[: self._older(newest)]
         firsts, kind = distinct_rows(rows[:, 1:])
         return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)
@@ -497,13 +498,13 @@ class LaneOutput:
 
 @dataclass(frozen=True)
 class MatchOutput:
-    """Results for one batch, or for the passing of time. There is one output for each set of keys that patterns use."""
+    """Results for one batch, or for the passing of time. ``lanes`` has the outputs of all lanes (per-key matchers)."""
 
     lanes: tuple[LaneOutput, ...]
 
     @property
     def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
-        """The patterns that results may name, by name and version, including patterns that were removed since."""
+        """The patterns that results may name, by name and version. Patterns that were removed since are included."""
         return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
 
     @property
@@ -518,11 +519,11 @@ class MatchOutput:
         return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
 
     def endings(self, newest: int | None = None) -> list[Ending]:
-        """Return early terminations as values: all of them, or only the last ``newest`` of each lane."""
+        """Return early terminations as values. With ``newest``, only the last ``newest`` of each lane."""
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
-        """Summarise the early terminations that ``endings(newest)`` omits: the first of each kind, and their number.
+        """Return the early terminations that ``endings(newest)`` omits: the first of each kind, and how many there are.
 
         Early terminations of a kind have the same pattern, state, monitor states and event class, so the same reason.
         """

@@ -28,10 +28,11 @@ class MatchColumns:
     """Matches as columns. A match starts with its earliest event and ends with its latest.
 
     The bound events of a match lie between two ``ends``. They are sorted by the number of their alias in the pattern,
-    then as in the log. ``events`` has their indices in ``names``, the distinct ids. ``detected_us`` is the time at
-    which the last condition was decided, and ``how`` a key of ``found.DECIDED_BY``. ``rows`` has the key of each
-    match's table row (FOR EACH ROW) as a JSON object, or an empty text without such a row. It is None if no match has a
-    row. In compact columns, ids may be numbers and keys may be a dictionary.
+    then as in the log. ``names`` has the distinct ids of events, and ``events`` has indices in ``names``.
+    ``detected_us`` is the time at which the last condition was decided. ``how`` is a key of ``found.DECIDED_BY``.
+    ``rows`` has the key of each match's table row (FOR EACH ROW) as a JSON object, or an empty text for a match without
+    such a row. If no match has a row, ``rows`` is None. In compact columns, ids may be numbers and keys may be a
+    dictionary.
     """
 
     patterns: Sequence[RunningPattern]
@@ -123,7 +124,7 @@ class BoundEvents:
         )
 
     def members(self) -> Iterator[tuple[RunningPattern, dict[str, Any]]]:
-        """Yield the pattern of each match, and a mapping of the members that Match, Timeout and Correction share.
+        """Yield the pattern of each match with the members that Match, Timeout and Correction have in common.
 
         Bindings have their aliases in the order of the text. ``row`` is None if the pattern has no FOR EACH ROW.
         """
@@ -174,7 +175,7 @@ def _bindings(names: Sequence[str], aliases: list[int], ids: list[str]) -> dict[
 
 
 def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[np.intp]:
-    """``values`` must be ascending and contain every lookup."""
+    """Return the index of each lookup in ``values``, which must be sorted and contain all lookups."""
     reach = int(values[-1] - values[0]) + 1 if len(values) else 0
     if not 0 < reach <= _SPARSE * len(lookups):
         return np.searchsorted(values, lookups)
@@ -185,7 +186,7 @@ def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[n
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """The result is None if the bound events are already sorted by match, alias and row."""
+    """Return the order that sorts bound events by match, alias and row, or None if they are already sorted."""
     if not len(table):
         return None
     rises = table.aliases[1:] > table.aliases[:-1]

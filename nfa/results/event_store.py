@@ -92,7 +92,7 @@ class EventStore:
 
     @property
     def parts(self) -> tuple[StoredEvents, ...]:
-        """All events in consecutive parts. Later additions do not change the returned parts."""
+        """All events in consecutive parts. The result does not change when events are added later."""
         return tuple(self._parts)
 
     @property
@@ -102,7 +102,7 @@ class EventStore:
         return self._parts[0]
 
     def append(self, events: StoredEvents) -> None:
-        """Add events whose sequence numbers are above those of all stored events."""
+        """Add events. Their sequence numbers must be above the numbers of all stored events."""
         if len(self._parts) == _MOST_PARTS:
             self._parts = [self.events]
         if len(events):
@@ -112,7 +112,7 @@ class EventStore:
         return len(self) > 2 * held + _SLACK
 
     def compact(self, held: NDArray[np.int64]) -> None:
-        """Drop every event except those with the sequence numbers ``held``, which are ascending and all present."""
+        """Keep only the events with the sequence numbers ``held``, which must be sorted and all present."""
         self._parts = [select_events(self._parts, held)]
 
 

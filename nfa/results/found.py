@@ -32,8 +32,8 @@ class MatchTable:
     """Matches or partial matches as columns.
 
     The events of a match lie between two ``ends``, in the order of binding. ``rows`` has the row of the batch at which
-    each match was emitted, or -1 if it was emitted as time passed. ``detected_us`` is the time at which the last
-    condition was decided, and ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers of the pattern.
+    each match was emitted, or -1 if the passing of time decided the match. ``detected_us`` is the time at which the
+    last condition was decided. ``how`` is a key of ``DECIDED_BY``. ``aliases`` are alias numbers of the pattern.
     """
 
     patterns: NDArray[np.int32]
@@ -64,10 +64,10 @@ NO_MATCHES = zeros_of(MatchTable, 0)
 
 
 def of_runs(matches: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
-    """Return matches of the run engine with the pattern numbers of the lane, and with alias numbers instead of atoms.
+    """Return matches of the run engine with the lane's pattern numbers, and with alias numbers for atoms.
 
-    ``numbers`` maps the engine's pattern numbers to the lane's. ``aliases``, shape (patterns, atoms), has the alias
-    number for each atom.
+    ``numbers`` has the lane's number for each pattern number of the engine. ``aliases`` (patterns, atoms) has the alias
+    number of each atom.
     """
     owners = np.repeat(matches.patterns, np.diff(matches.ends, prepend=0))
     return replace(
@@ -78,7 +78,7 @@ def of_runs(matches: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np
 
 
 def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
-    """Return the table without duplicate matches of ``patterns``, whose automata may find a match more than once."""
+    """Return the table without duplicate matches. Only the automata of ``patterns`` may find a match more than once."""
     if len(table) < 2 or not len(patterns):
         return table
     is_repeating = np.zeros(max(*patterns, int(table.patterns.max())) + 1, np.bool_)

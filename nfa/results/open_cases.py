@@ -45,10 +45,10 @@ class BoundStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Furthest:
-    """The partial match of a pattern with the most progress. Among equals, it is the one with the newest events.
+    """The partial match of a pattern with the most progress. Of several, the match with the newest events is chosen.
 
     Attributes:
-        waits_for: At most 10 texts: steps that would extend the match, and ``NOT`` steps for a pending match.
+        waits_for: At most 10 texts: steps that would extend the match or, if the match is pending, ``NOT`` steps.
     """
 
     bound: Sequence[BoundStep]
@@ -101,9 +101,9 @@ class OpenCase:
 class OpenCases:
     """The result of a query for open traces: the selected traces up to the limit, oldest first.
 
-    ``matching`` counts all selected traces, ``total`` all open traces. ``unnamed`` counts the open traces with unknown
-    keys, which an earlier release saved and which have had no event since. ``by_last_type`` counts all open traces by
-    the type of their newest event, which is empty if unknown.
+    ``matching`` counts all selected traces, and ``total`` all open traces. ``unnamed`` counts the open traces with
+    unknown keys. An earlier release saved these traces, and no event has occurred in them since. ``by_last_type``
+    counts the open traces by the type of their newest event. The type is empty if it is unknown.
     """
 
     cases: Sequence[OpenCase]

@@ -22,7 +22,7 @@ _SLACK = 1_024  # up to this number of keys of ended traces, a cleanup is not wo
 
 
 class OpenTraces:
-    """Keys and times of the open traces. Traces have the numbers of a ``TraceTable`` that visits every event."""
+    """Keys and times of the open traces, by their number in a ``TraceTable`` that visits every event."""
 
     def __init__(self) -> None:
         self._times = _room(0)
@@ -49,10 +49,7 @@ class OpenTraces:
         return [names[number] for number in self._times.last[traces].tolist()]
 
     def count_by_last_type(self, traces: NDArray[np.int32]) -> dict[str, int]:
-        """Return the number of traces by the type of their newest event. The type is empty if it is unknown.
-
-        Only the open traces in ``traces`` are counted.
-        """
+        """Count the open traces in ``traces`` by the type of their newest event. The type is empty if it is unknown."""
         names = list(self._types)
         numbers, counts = np.unique(self._times.last[traces], return_counts=True)
         return dict(sorted(zip((names[number] for number in numbers.tolist()), counts.tolist(), strict=True)))
@@ -60,7 +57,7 @@ class OpenTraces:
     def note(self, visits: Visits, columns: Columns, batch: EventBatch, *, mark: int, table: TraceTable) -> None:
         """Record the events of a batch in their traces.
 
-        A row with the type code ``mark`` is no event, but ends its trace.
+        A row with the type code ``mark`` is not an event. It ends its trace.
         """
         self._reach(table.capacity)
         opened = np.empty(len(visits), np.int32)
@@ -80,10 +77,9 @@ class OpenTraces:
         return [str(key) for key in self._keys_of(traces).to_pylist()]
 
     def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """Return the open traces as plain arrays.
+        """Return the open traces as plain arrays, sorted by new trace number.
 
-        The arrays are in the order of new trace numbers. ``numbers`` has the new number for each old one, or ``NIL``.
-        New numbers are ascending.
+        ``numbers`` has the new number for each old number, or ``NIL``. New numbers have the order of the old.
         """
         self._reach(len(numbers))
         traces = np.flatnonzero(numbers >= 0).astype(np.int32)
@@ -126,7 +122,7 @@ class OpenTraces:
         return self._numbers([str(name) for name in names.to_pylist()])[last]
 
     def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """The result ends with a 0 for rows without a type. New types get the next numbers."""
+        """Return the number of each type, and a last 0 for rows without a type. New types get the next numbers."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in names]
         return np.array([*numbers, 0], np.int32)
 
@@ -142,7 +138,7 @@ class OpenTraces:
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
-        """Small arrays of keys are joined, so that there are only a few large arrays."""
+        """Store the keys of new traces. Small arrays of keys are joined, so that there are only a few arrays."""
         self._parts.append(keys.cast(pa.large_string()))
         self._place[traces] = np.arange(self._stored, self._stored + len(traces))
         self._stored += len(traces)
@@ -150,7 +146,7 @@ class OpenTraces:
             self._parts[-2:] = [pa.concat_arrays(self._parts[-2:])]
 
     def _forget_closed(self) -> None:
-        """Keys of ended traces are dropped so rarely that the cost per opened trace is constant."""
+        """Drop the keys of ended traces. This is so rare that the cost for each opened trace is constant."""
         events = self._times.events
         traces = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
         self._parts = [self._joined().take(column_of(self._place[traces]))]

@@ -15,11 +15,11 @@ from streams import WorkBudget
 
 @dataclass(slots=True)
 class Account:
-    """The account of a pattern, which decides whether the pattern is suspended because it costs too much work.
+    """The account of a pattern's work, which decides whether the pattern is suspended.
 
-    Each trace in which the pattern is given up adds ``WorkBudget.forgiven_after`` to its debt, and each event subtracts
-    one. The pattern is suspended if it was given up in too many traces or took too much work in all traces. It then
-    receives no more events.
+    A pattern that takes too much work in a trace is given up there. Each such trace adds ``WorkBudget.forgiven_after``
+    to the pattern's debt, and each event subtracts one. The pattern is suspended if its debt is too large, or if it
+    takes too much work in all traces. It then receives no more events.
 
     Attributes:
         owed: The debt, in events, at the event with the sequence number ``since``.

@@ -24,10 +24,10 @@ class RunInput:
     """Input of the run engine for a batch.
 
     Attributes:
-        clocks: By row, the newest time of all traces so far.
-        passed: Whether each condition is true (conditions, rows).
-        cells: Cells of the filter index (dimensions, rows).
-        released: By trace number, the number of bound events dropped because of the guard.
+        clocks: For each row, the newest time of all traces up to the row.
+        passed: Mask (conditions, rows) of the events for which a condition is true.
+        cells: Cells of the events in the filter index (dimensions, rows).
+        released: For each trace number, how many bound events were dropped because of the guard.
     """
 
     batch: EventBatch
@@ -43,8 +43,8 @@ class RunInput:
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
         """Return the indices of the visits that the run engine must process.
 
-        They are visits whose event some pattern listens to, and visits that kill a pattern state, end the trace or
-        break a constraint.
+        A pattern listens to the event of such a visit, or the visit kills a pattern state, ends its trace or breaks a
+        constraint.
         """
         visits = self.visits
         program = compiled.program
@@ -85,7 +85,7 @@ def run_batch(run_input: RunInput, places: NDArray[np.intp], compiled: CompiledR
 
 
 def _taken_mask(run_input: RunInput, rows: NDArray[np.int64], compiled: CompiledRuns) -> NDArray[np.bool_]:
-    """Return a mask (symbols, rows), which is true if the event has a type of the symbol and meets its condition."""
+    """Return a mask (symbols, rows) of the events that have a type of the symbol and meet its condition."""
     mask = np.zeros((max(1, len(compiled.symbols)), len(rows)), np.bool_)
     names = {name: code for code, name in enumerate(run_input.batch.type_names)}
     codes = run_input.batch.type_codes[rows]

@@ -40,8 +40,9 @@ _MOST_FOUND = 65_536  # the array of results is not enlarged in advance beyond t
 class RunEngine:
     """The engine that advances one run per partial match, in all traces of a shard.
 
-    At most ``match_limit`` matches are emitted per trace, pattern and event, or per detection time if matches are
-    ranked. A pattern has at most ``run_limit`` runs in a trace. Further runs are not created, but counted as lost.
+    At most ``match_limit`` matches are emitted per trace, pattern and event. For ranked matches, the limit applies per
+    trace, pattern and detection time. A pattern has at most ``run_limit`` runs in a trace. Further runs are not
+    created, but counted as lost.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class RunEngine:
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the columns that ``states`` have in a guard's tables.
+        """Return the columns of pattern states in a guard's tables.
 
         ``states`` are numbered as in ``RunOutput.endings``.
         """
@@ -140,7 +141,7 @@ class RunEngine:
         return viewing.window_end(self._state, self._compiled, pattern, node)
 
     def latest_window_end(self, pattern: int, newest_us: int) -> int | None:
-        """Return the time at which all windows of a pattern's runs have ended, but at least ``newest_us``.
+        """Return the time at which the last window of a pattern's runs ends, but at least ``newest_us``.
 
         If a window has no end, return None.
         """
@@ -155,8 +156,8 @@ class RunEngine:
     ) -> None:
         """Replace the running patterns. Open traces keep the runs of patterns that remain registered.
 
-        The type code after the last of ``codes`` represents every other type. ``predicates`` has the unary conditions
-        of all steps. ``heard`` limits the events to which patterns listen. With None, patterns listen to all events of
+        The code after the last code in ``codes`` represents all other types. ``predicates`` has the unary conditions of
+        all steps. ``heard`` limits the events to which patterns listen. If it is None, patterns listen to all events of
         their types.
         """
         sources = [pattern.source for pattern in patterns]
@@ -197,10 +198,10 @@ class RunEngine:
         return collected.output
 
     def pass_time(self, watermark_us: int, id_of: Callable[[int], str]) -> RunOutput:
-        """Advance time to the watermark, and return the results that were waiting for it.
+        """Advance time to the watermark, and return the results that waited for this time.
 
-        All events before the watermark must have been processed. Ranked matches of a detection time are emitted once
-        the watermark has passed this time.
+        All events before the watermark must have been processed. Ranked matches are emitted once the watermark has
+        passed their detection time.
         """
         collected = Collected()
         self._id_of = id_of
@@ -249,7 +250,7 @@ class RunEngine:
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 
     def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Pairs are sorted by trace and pattern. Saving and loading preserve this order."""
+        """Return the pairs sorted by trace, then by pattern. Saving and loading preserve this order."""
         state = self._state
         order = np.lexsort((state.pair_pattern[pairs], state.pair_trace[pairs]))
         return pairs[order].astype(np.int32)
@@ -266,7 +267,7 @@ class RunEngine:
         close_pair(state, int(pair))
 
     def _make_room_for(self, runs: int) -> None:
-        """Earlier results must have been drained."""
+        """Enlarge the array of results. Earlier results must have been drained, because they are discarded."""
         if runs > len(self._found.node):
             self._found = zeros_of(RunMatches, 2 * runs)
 
@@ -296,7 +297,7 @@ class RunEngine:
         self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
-        """Texts of conditions and bound events remain. Call this when the number of texts has doubled."""
+        """Drop the texts that neither conditions nor bound events use."""
         state = self._state
         held = state.event_references > 0
         is_text = held[:, None] & (state.event_kinds == TEXT)
@@ -366,7 +367,7 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """Return the number of the pattern if it is now suspended, or None."""
+        """Charge the pattern that was given up. If it is now suspended, return its number, otherwise None."""
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         self._note_work()
         account, budget = self._accounts[pattern], self._budgets[pattern]
@@ -380,7 +381,7 @@ class RunEngine:
         return pattern
 
     def _suspend(self, pattern: int, clocks_us: NDArray[np.int64], collected: Collected) -> None:
-        """Matches that were due before the current event are emitted first, as if time had passed.
+        """Release the runs of a pattern. Matches that were due before the current event are emitted first.
 
         ``clocks_us`` has the newest time at each earlier event of the batch.
         """

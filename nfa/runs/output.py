@@ -19,12 +19,12 @@ class RunOutput:
     In the match tables, ``aliases`` has numbers of positive atoms. ``found.of_runs`` converts them to alias numbers.
 
     Attributes:
-        corrections: Matches that were emitted before their deadline and are now contradicted by an event. This happens
-            only if the trace breaks a constraint. ``rows`` has the rows of these events.
+        corrections: Matches that were emitted before their deadline, and are now contradicted by an event. This happens
+            only in a trace that breaks a constraint. ``rows`` has the rows of these events.
         timeouts: The maximal partial matches whose WITHIN has passed.
-        endings: Early terminations (endings, 5): row, pattern, monitor state before and after the event, pattern state.
-        lost: Losses (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the
-            pattern was given up in the trace or 0, reason of a suspension or 0.
+        endings: Early terminations (endings, 5): row, pattern, monitor before, monitor after, pattern state.
+        lost: Losses (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work, reason. The work
+            is 0 unless the pattern was given up for it in the trace. The reason is 0 unless the pattern was suspended.
     """
 
     matches: MatchTable
@@ -73,10 +73,7 @@ class Chains:
 
 
 def unrolled(state: RunState, chains: Chains, *, releases: bool) -> MatchTable:
-    """Return chains as a table of matches with their bound events.
-
-    With ``releases``, drop one reference to each chain.
-    """
+    """Return a table of matches from chains of bound events. With ``releases``, each chain loses one reference."""
     nodes = chains.nodes
     ends = np.cumsum(state.node_length[nodes], dtype=np.int64)
     size = int(ends[-1]) if len(ends) else 0

@@ -34,7 +34,7 @@ class Key:
 
 
 def is_plain(transitions: Sequence[Transition]) -> bool:
-    """Return whether a state is plain, which means that no event can close a gap of its runs.
+    """Return whether a state is plain: no event can close a gap of its runs.
 
     ``transitions`` are all transitions from the state.
     """
@@ -51,9 +51,9 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 
 
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
-    """Return a key for the runs of a state: the first equality that all steps from the state require.
+    """Return the key for the parked runs of a state, or None if no equality is suitable.
 
-    If there is none, return None. ``steps`` has the condition and scope of each step.
+    The key is the first equality that all steps from the state require. ``steps`` has their conditions and scopes.
     """
     requirements = [equalities(condition, scope) for condition, scope in steps]
     for leaf, atoms in requirements[0] if requirements else ():
@@ -65,7 +65,7 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
     """Return the equalities that a condition requires between an earlier event and the current event.
 
-    The result maps (attribute of the earlier event, atoms that bind it) to the attribute of the current event.
+    Keys are (attribute of the earlier event, atoms that bind this event). Values are attributes of the current event.
     """
     requirements: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):

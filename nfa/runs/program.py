@@ -43,12 +43,12 @@ class CompiledRuns:
     """Patterns compiled for the run kernel.
 
     Attributes:
-        symbols: Distinct pairs (event types, predicate row) of steps.
-        starts: By condition, the index of the first word of its code.
-        ends: By condition, the index after the last word of its code.
+        symbols: The distinct pairs of a step's event types and its predicate row.
+        starts: For each condition, the index of the first word of its code.
+        ends: For each condition, the index after the last word of its code.
         columns: The attributes of events that conditions read.
-        width: Upper bound of the number of results of an event in one run. It is the largest number of transitions of a
-            state, multiplied by the largest number of alternative ends of a match.
+        width: Upper bound of the number of results that one event has in one run. It is the largest number of
+            transitions of a state, multiplied by the largest number of alternative ends of a match.
         leads: The largest number of leading NOTs of a pattern.
     """
 
@@ -73,8 +73,8 @@ class GuardColumns:
 
     Attributes:
         first_state: The column of the automaton's first state. The other states follow in order.
-        negations: The columns of trailing NOTs, which say whether the NOT's event can still occur. A NOT without a
-            column waits until its deadline.
+        negations: The column of each trailing NOT. It says whether the event of the NOT can still occur. A NOT without
+            a column waits until its deadline.
     """
 
     first_state: int
@@ -85,8 +85,8 @@ class GuardColumns:
 class RunPattern:
     """A pattern of the run engine, with its columns in a guard's tables and its work limits.
 
-    ``source`` is the previous number of a pattern with the same states, whose runs it takes over. With ``NIL`` the
-    pattern starts without runs.
+    ``source`` is the previous number of a pattern with the same states. The new pattern takes over the runs of this
+    pattern. If ``source`` is ``NIL``, the new pattern starts without runs.
     """
 
     automaton: PatternAutomaton
@@ -97,16 +97,16 @@ class RunPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunListening:
-    """The events to which the run engine's patterns listen, by type and by cell of the filter index.
+    """The events to which the run engine's patterns listen.
 
-    ``listening`` uses the lane's pattern numbers. ``numbers`` maps the engine's pattern numbers to the lane's.
+    ``listening`` uses the lane's pattern numbers. ``numbers`` has the lane's number for each number of the engine.
     """
 
     listening: Listening = field(default_factory=Listening)
     numbers: Sequence[int] = ()
 
     def cells(self, pattern: int, code: int) -> list[int]:
-        """Return the cells of the filter index in which a pattern listens to events of a type, ascending."""
+        """Return the sorted cells of the filter index to which a pattern listens for events of a type."""
         return self.listening.cells_of_all(self.numbers[pattern], code) if self.numbers else [NO_CELL]
 
     def tested(self, pattern: int, atom: Atom, codes: Mapping[str, int]) -> Atom:
@@ -120,7 +120,7 @@ class RunListening:
 def listeners(
     automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
 ) -> list[tuple[int, int, int]]:
-    """Return which patterns listen to which events, as ascending triples (cell, type code, pattern number)."""
+    """Return which patterns listen to which events, as sorted triples (cell, type code, pattern number)."""
     entries = []
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
@@ -132,7 +132,7 @@ def listeners(
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
     """Return whether matches of a pattern must be ranked before they are emitted.
 
-    This is so for an after-match rule, LIMIT or timeouts. It is also so if equal matches may have to wait, or if
+    An after-match rule, LIMIT and timeouts require this. It is also required if equal matches may have to wait, or if
     simultaneous events may refute a match.
     """
     pattern = automaton.pattern
@@ -146,7 +146,7 @@ def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
 
 
 def listened_types(automaton: PatternAutomaton) -> frozenset[str] | None:
-    """Return the event types that can change a run of a pattern. If every type can, return None."""
+    """Return the event types that can change a run of a pattern, or None if every type can."""
     atoms = [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
     if any(atom.is_any_type for atom in atoms):
         return None
@@ -183,8 +183,8 @@ def compile_runs(
 ) -> CompiledRuns:
     """Compile patterns in the order of their numbers. Texts in their conditions are interned in ``texts``.
 
-    The type code after the last of ``codes`` represents every other type. ``predicates`` has the unary conditions of
-    all steps. ``heard`` limits the events to which patterns listen. With None, patterns listen to all events of their
+    The code after the last code in ``codes`` represents all other types. ``predicates`` has the unary conditions of all
+    steps. ``heard`` limits the events to which patterns listen. If it is None, patterns listen to all events of their
     types.
     """
     heard = heard or RunListening()
@@ -343,9 +343,9 @@ class _Writer:
     def program(
         self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
     ) -> RunProgram:
-        """``listeners`` are ascending triples (cell, type code, pattern).
+        """Return the program for sorted ``listeners``, which are triples (cell, type code, pattern).
 
-        ``names`` has the event type of each code, and None for the code of every other type.
+        ``names`` has the event type of each code, and None for the code of all other types.
         """
         for _, code, number in listeners:
             name = names[code]
@@ -435,7 +435,7 @@ class _Writer:
 
 
 class _Scopes:
-    """If a repetition contains both the alias and the condition, only events of the current iteration count."""
+    """Builds scopes. If a repetition contains both alias and condition, only events of the current iteration count."""
 
     def __init__(self, automaton: PatternAutomaton) -> None:
         self._outline = automaton.outline

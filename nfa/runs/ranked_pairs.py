@@ -21,7 +21,7 @@ from nfa.syntax import After
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedPairs:
-    """Ranks and emits the decided matches of pairs. ``state`` is changed in place.
+    """Ranks and emits the decided matches of (trace, pattern) pairs. ``state`` is changed in place.
 
     Attributes:
         found: Receives timeouts, and must have room for all runs of a pair.
@@ -42,9 +42,9 @@ class RankedPairs:
     ) -> None:
         """Rank and emit the matches of a pair that were decided before ``time_us``.
 
-        Timeouts up to this time are reported. All events before ``time_us`` must have been processed. ``LATEST`` means
-        that the trace has ended. With ``is_last`` no more events of this time can arrive, so matches decided at this
-        time are emitted, too. If the pair has no data left, it is closed.
+        All events before ``time_us`` must have been processed. Timeouts up to this time are reported. With ``is_last``
+        no more events of this time can arrive, so matches decided at this time are emitted, too. If ``time_us`` is
+        ``LATEST``, the trace has ended. If the pair has no data left, it is closed.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
@@ -78,9 +78,9 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """Return the runs that were decided before ``time_us``, or by a deadline at this time.
+        """Return the runs that were decided before ``time_us``, and the runs that a deadline decided at this time.
 
-        With ``is_last``, all other runs decided at this time are included.
+        With ``is_last``, all other runs decided at this time are included, too.
         """
         state, decided = self.state, []
         for run in runs:
@@ -95,13 +95,13 @@ class RankedPairs:
         return decided
 
     def _is_waited(self, run: int) -> bool:
-        """Return whether a match at its deadline must wait for other events of the same time."""
+        """Return whether a match is decided only after all events of its detection time."""
         state = self.state
         is_otherwise = state.run_kind[run] == tables.DECIDED and state.run_how[run] != tables.BY_WINDOW
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], emitted: Container[int], *, is_kept: bool) -> None:
-        """A match that was emitted before its deadline is retained until then, because it can be retracted.
+        """Retain the matches that were emitted before their deadline, because they can be retracted until then.
 
         With ``is_kept``, all runs are retained for the search for timeouts.
         """
@@ -200,12 +200,12 @@ Rank: TypeAlias = tuple[int, int | str]  # (time, log position), or (time, id) u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A match or partial match in a form that can be ranked. ``bindings`` has, by alias, the ranks of the bound events.
+    """A match or partial match in a form that can be ranked. ``bindings`` has the ranks of each alias.
 
     Attributes:
         is_at_end: Whether the end of the input decides the match. Such a match is emitted after all others.
-        is_waited: Whether the match is decided only when no other event of its time can arrive. A deadline at the same
-            time decides earlier.
+        is_waited: Whether the match is decided only when no other event of its time can arrive. A match with a deadline
+            at the same time is decided earlier.
     """
 
     run: int

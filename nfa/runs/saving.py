@@ -34,7 +34,7 @@ _SIZED_BY = {"node": "node_parent", "event": "event_time", "run": "run_node", "p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The bounds that numbers in a snapshot must keep: the number of open traces, and the number of events so far."""
+    """Bounds for the numbers in a snapshot: the number of open traces, and the number of events so far."""
 
     traces: int
     sequences: int
@@ -44,9 +44,10 @@ class Bounds:
 def saved(
     state: RunState, compiled: CompiledRuns, texts: TextPool, last_times: NDArray[np.int64], traces: NDArray[np.int32]
 ) -> dict[str, NDArray[Any]]:
-    """Return the state as one-dimensional arrays: pairs, their runs in order, nodes (parents first), events and texts.
+    """Return the state as one-dimensional arrays of pairs, runs, nodes, events and texts.
 
-    ``last_times`` has, by trace number, the time of the trace's last event. ``traces`` maps old to new trace numbers.
+    Runs are in the order of their pairs. Parents precede children among the nodes. ``last_times`` has the time of the
+    last event for each trace number. ``traces`` maps old to new trace numbers.
     """
     pairs = _pairs_in_order(state)
     runs = np.array([run for pair in pairs.tolist() for run in run_state.runs_of(state, pair)], np.int64)
@@ -69,7 +70,7 @@ def saved(
 def restored(
     arrays: Arrays, compiled: CompiledRuns, texts: TextPool, bounds: Bounds
 ) -> tuple[RunState, NDArray[np.int64]]:
-    """Return the state in saved arrays, and by trace number the time of the trace's last event.
+    """Return the saved state, and the time of the last event for each trace number.
 
     Texts of bound events are interned in ``texts``. Arrays of another type or length, links out of range and wrong
     counts are rejected. Arrays of other parts of a snapshot are ignored.
@@ -113,7 +114,7 @@ def restored(
 
 
 def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
-    """Pairs are sorted by trace, and the pairs of a trace oldest first."""
+    """Return the pairs sorted by trace. The pairs of a trace are in the order of their creation."""
     pairs: list[int] = []
     for first in state.trace_pairs[state.trace_pairs != NIL].tolist():
         trace_pairs, pair = [], first
@@ -138,7 +139,7 @@ def _by_depth(state: RunState) -> NDArray[np.int64]:
 
 
 def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """The old number ``used[i]`` becomes ``i``, and ``NIL`` remains ``NIL``."""
+    """Return an array that maps the old number ``used[i]`` to ``i``, and all other numbers to ``NIL``."""
     numbers = np.full(size + 1, NIL, np.int32)
     numbers[used] = np.arange(len(used), dtype=np.int32)
     return numbers
@@ -185,7 +186,7 @@ def _check_pairs(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None
 
 
 def _check_chains(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
-    """Every chain must follow transitions of one automaton, from its start state on."""
+    """Check that every chain follows transitions of one automaton, beginning in its start state."""
     program, steps, parents = compiled.program, arrays["node_step"], arrays["node_parent"]
     _check("node_parent", parents, NIL, np.arange(len(parents)))
     _check("node_event", arrays["node_event"], 0, len(arrays["event_time"]))
@@ -202,7 +203,7 @@ def _check_chains(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> Non
 
 
 def _lengths(arrays: Arrays) -> NDArray[np.int32]:
-    """Return, by node, the number of events in the chain that ends at the node. Parents must precede children."""
+    """Return, for each node, the length of the chain that ends at the node. Parents must precede children."""
     lengths = np.ones(len(arrays["node_parent"]) + 1, np.int32)
     for node, parent in enumerate(arrays["node_parent"].tolist()):
         lengths[node] = 1 if parent == NIL else lengths[parent] + 1

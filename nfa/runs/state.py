@@ -20,7 +20,7 @@ _NIL = ("run_kind", "pair_parked", "pair_pattern")
 
 
 class Arena(NamedTuple):
-    """The arrays of one kind of element. The kinds are nodes, events, runs and pairs.
+    """The arrays of one kind of element: nodes, events, runs or pairs.
 
     Attributes:
         fields: Names of the arrays in ``RunState``. The first array also holds the links of the free list.
@@ -78,7 +78,7 @@ def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
 
 
 def with_room(state: RunState, needed: int) -> RunState:
-    """Return the state with room for ``needed`` more nodes, twice as many runs, one event and one pair."""
+    """Return the state with room for ``needed`` more nodes, twice as many more runs, and one more event and pair."""
     counters = state.counters
     if counters[tables.NODES] + needed > len(state.node_parent):
         state = grown_arena(state, "node", needed)
@@ -122,10 +122,7 @@ def used_bytes(state: RunState) -> int:
 
 
 def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.int32]:
-    """Return the links of a free list through the elements ``first`` to ``size`` - 1.
-
-    ``then`` is the element that follows the last of them.
-    """
+    """Return the links of a free list of the elements ``first`` to ``size`` - 1. The last link is ``then``."""
     links = np.arange(first + 1, size + 1, dtype=np.int32)
     links[-1:] = then
     return links
@@ -134,7 +131,7 @@ def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.i
 def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
     """Return the state with room for ``needed`` more elements of one kind.
 
-    The free list begins with the new elements.
+    The new elements come first in the free list.
     """
     fields, free, _ = ARENAS[kind]
     old = len(getattr(state, fields[0]))
@@ -155,7 +152,7 @@ def runs_of(state: RunState, pair: int) -> list[int]:
 
 
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
-    """Return the state for the tables of other patterns. Runs of removed patterns are released.
+    """Return the state for other patterns, whose tables are ``new``. Runs of removed patterns are released.
 
     ``sources`` has, for each new pattern, its old number or ``NIL``.
     """

@@ -18,7 +18,7 @@ def rebuild_index(state: RunState) -> None:
 
 
 def unpark_all(state: RunState) -> None:
-    """Move the parked runs of all pairs to their pairs' lists of runs, in order."""
+    """Move all parked runs to the lists of runs of their pairs, in order."""
     kernel.arrange(state, kernel.UNPARK_ALL, 0)
 
 
@@ -38,12 +38,12 @@ def fill_buckets(program: RunProgram, state: RunState) -> None:
 
 
 def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> None:
-    """Drop the expired times of leading NOTs in a pair. If no data remain, the pair is closed."""
+    """Drop the times of leading NOTs that have expired in a pair. If the pair has no data left, it is closed."""
     kernel.attend(program, state, _NO_MATCHES, kernel.FORGET, _as_array(pair), 0, int(time_us), 0)
 
 
 def deadline(program: RunProgram, state: RunState, run: int) -> int:
-    """Return the time at which the last trailing NOT of a match is decided, or ``LATEST`` if a NOT has no deadline."""
+    """Return the time at which the last trailing NOT of a match is decided, or ``LATEST`` without a deadline."""
     return int(kernel.attend(program, state, _NO_MATCHES, kernel.DEADLINE, _as_array(run), 0, 0, 0)[1])
 
 
@@ -53,16 +53,16 @@ def finish(program: RunProgram, state: RunState, matches: RunMatches, pair: int,
 
 
 def time_out(program: RunProgram, state: RunState, matches: RunMatches, pair: int, time_us: Int) -> None:
-    """Report the maximal partial matches of a pair whose WITHIN has passed at ``time_us``. Spent runs are dropped."""
+    """For a pair, report the maximal partial matches whose WITHIN has passed at ``time_us``. Spent runs are dropped."""
     kernel.attend(program, state, matches, kernel.TIME_OUT, _as_array(pair), 0, int(time_us), 0)
 
 
 def pass_time(
     program: RunProgram, state: RunState, matches: RunMatches, pairs: NDArray[np.int32], first: int, watermark_us: int
 ) -> tuple[Int, Int]:
-    """Advance the time of due pairs to the watermark. ``first`` is the index in ``pairs`` at which to start.
+    """Advance the time of due pairs to the watermark, starting at the index ``first`` in ``pairs``.
 
-    Returns (status, index), as the kernel's ``pass_time``.
+    Return (status, index), as the kernel's ``pass_time`` does.
     """
     return kernel.attend(program, state, matches, kernel.PASS_TIME, pairs, first, int(watermark_us), 0)
 

@@ -12,10 +12,10 @@ from nfa.runs.program import CompiledRuns
 
 
 def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[np.int64]:
-    """Return the (trace, pattern) entries with partial matches that have not expired.
+    """Return the (trace, pattern) entries with partial matches. Expired partial matches do not count.
 
-    Columns of the result (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the
-    engine's node of the newest event in this state, number of partial matches.
+    The result (entries, 5) has these columns: trace number, pattern number, furthest state of the pattern's automaton,
+    node of the newest event in this state, number of partial matches.
     """
     depths = np.array([depth for automaton in compiled.automata for depth in automaton.depths], np.int32)
     entries = np.zeros((int(state.counters[tables.PAIRS]), 5), np.int64)
@@ -38,7 +38,7 @@ def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int)
 
 
 def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, newest_us: int) -> int | None:
-    """Return the time at which all windows of a pattern's runs have ended, but at least ``newest_us``.
+    """Return the time at which the last window of a pattern's runs ends, but at least ``newest_us``.
 
     If a window has no end, return None.
     """

@@ -92,10 +92,10 @@ class Findings:
 
     Attributes:
         matches: The matches, each with the row of the event that completes it.
-        endings: The early terminations (n, 5): row, pattern, monitor state before and after the event, and the dead
-            state with the greatest progress (a column of ``Guards.live``). Each (trace, pattern) entry has one row, for
-            the first event after which the pattern can no longer complete.
-        dropped: (n, 3): row, pattern, number of matches beyond the limit.
+        endings: The early terminations (n, 5): row, pattern, monitor before, monitor after, dead state. The dead state
+            is the one with the greatest progress, as a column of ``Guards.live``. Each (trace, pattern) entry has at
+            most one row. It is that of the first event after which the pattern can no longer complete.
+        dropped: The losses (n, 3): row, pattern, number of matches beyond the limit.
     """
 
     matches: MatchTable
@@ -108,8 +108,7 @@ class SharedStats:
     """Counters of the shared-node engine so far.
 
     Attributes:
-        held: Number of bound events, where an event counts once per pattern. Expired events count until they are
-            released.
+        held: Number of bound events. An event counts once per pattern. Expired events count until they are released.
         pairs: Number of (trace, pattern) entries with bound events.
         state_bytes: Bytes in use, without spare capacity.
     """
@@ -143,9 +142,9 @@ class SharedEngine:
         types: int,
         index: FilterIndex | None = None,
     ) -> None:
-        """Replace the running patterns. None instead of a pattern means that another engine runs it.
+        """Replace the running patterns. A pattern is None if another engine runs it.
 
-        ``sources`` has, by pattern, the previous number of the pattern with the same states, or ``NIL`` for a new
+        ``sources`` has, for each pattern, the previous number of the pattern with the same states, or ``NIL`` for a new
         pattern. ``state_range`` (patterns + 1) has the first column of each pattern's states in ``Guards.live``.
         ``types`` is the number of type codes. ``index`` is the filter index with the cells of transitions. Without an
         index there are no cells.
@@ -184,8 +183,8 @@ class SharedEngine:
     ) -> Findings:
         """Match the relevant rows of a batch, and return the results. When a trace ends, its data are released.
 
-        The tables of ``guards`` must cover the batch. ``clocks`` has, by row, the newest time of all traces up to the
-        row. ``released`` counts, by trace, the bound events dropped because of a guard (``TraceTable.released``).
+        The tables of ``guards`` must cover the batch. ``clocks`` has, for each row, the newest time of all traces up to
+        the row. ``released`` is ``TraceTable.released``, which the engine updates.
         """
         if len(released) > len(self._state.trace_first):
             self._state = self._state._replace(trace_first=grown(self._state.trace_first, len(released), NIL))
@@ -307,7 +306,7 @@ class SharedEngine:
         self._state = state
 
     def _unpack(self, state: SharedState, packed: Packed, traces: int, sequences: int) -> int:
-        """Return a fault in the packed state, or ``SOUND``."""
+        """Fill ``state`` from the packed arrays. Return the first fault in these arrays, or ``SOUND``."""
         aliases = int(self._program.alias.max(initial=-1)) + 1
         pairs = np.empty(len(packed.pair_trace), np.int32)
         fault = packing.unpack_pairs(self._program, state, packed, pairs, traces)
@@ -342,7 +341,7 @@ class SharedEngine:
             self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
 
     def _findings(self, times_us: NDArray[np.int64]) -> Findings:
-        """Well-filled buffers are handed over and replaced, because copying them would cost more."""
+        """Large result buffers are handed over and replaced, because copying them would cost more."""
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
         columns = {name: getattr(output, name)[:matches] for name in _OF_MATCHES}
@@ -426,7 +425,7 @@ def _program_of(
 
 
 def _largest_group(program: Program) -> int:
-    """A group has all transitions of one pattern with the same type or cell."""
+    """Return the size of the largest group. A group has all transitions of a pattern with the same type and cell."""
     places = np.arange(len(program.group_end))
     return int((program.group_end - places).max(initial=1))
 

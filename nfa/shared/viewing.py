@@ -11,10 +11,10 @@ from nfa.kernels.shared.tables import NIL, Output, Program, SharedState
 
 
 def held_pairs(program: Program, state: SharedState, output: Output, now_us: int) -> NDArray[np.int64]:
-    """Return the (trace, pattern) entries with partial matches that have not expired.
+    """Return the (trace, pattern) entries with partial matches. Expired partial matches do not count.
 
-    Columns of the result (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the
-    engine's node of the newest event in this state, number of partial matches.
+    The result (entries, 5) has these columns: trace number, pattern number, furthest state of the pattern's automaton,
+    node of the newest event in this state, number of partial matches.
     """
     entries = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
     room = len(state.nodes) if len(state.times) else 0
@@ -24,7 +24,7 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
-    """Return the events, oldest first, of the newest partial match at a node. Expired partial matches do not count.
+    """Return the events of the newest partial match at a node, oldest first. Expired partial matches do not count.
 
     Each event is (alias number, sequence number).
     """

@@ -103,7 +103,7 @@ class Conditions:
 
     @property
     def has_history(self) -> bool:
-        """Whether some condition reads rows of the match other than at fixed distances, so that it needs a program."""
+        """Whether some condition needs a program, because it reads rows that are not at fixed distances."""
         return bool((self.kinds == tables.CODE).any())
 
     def times_in(self, code: _Code) -> list[int]:
@@ -165,7 +165,7 @@ def _refusal_of_kind(kind: str, condition: Expression) -> PatternRefused:
 
 
 def _with_own_label(expression: Expression, name: str) -> Expression:
-    """The search evaluates the condition to decide whether the current row gets the label ``name``."""
+    """Replace the label of the current row by ``name``. The condition decides whether the row gets this label."""
     match expression:
         case At() if expression.place.is_here and expression.place.physical == 0:
             return replace(expression, content=_replaced_label(expression.content, name))
@@ -263,9 +263,9 @@ class _Compiler:
         return pa.concat_arrays([column, pa.nulls(1, column.type)])
 
     def _contents(self, expression: Expression) -> list[Any]:
-        """Return one column, or several if the expression reads the label of the row.
+        """Return one column or, if the expression reads the label of the row, a column for each label.
 
-        There is then a column for each label, and a last one for rows without a label.
+        In the second case, a last column is for rows without a label.
         """
         if LabelOfRow() not in walk(expression):
             return [self._content(expression)]
@@ -275,7 +275,7 @@ class _Compiler:
         return [column.cast(kind) if column.type != kind else column for column in columns]
 
     def _content(self, expression: Expression) -> Any:
-        """The result has a value for each row of the table, and a last value for a row that does not exist."""
+        """Return a value for each row of the table, and a last value for a row that does not exist."""
         size = self.table.size + 1
 
         def read(leaf: Expression) -> Any:
@@ -300,7 +300,7 @@ class _Compiler:
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
     def _add_columns(self, arrays: list[Any], position: Position) -> tuple[int, int, str]:
-        """Return the first column's index among the integers or floats, which of these two it is, and the kind."""
+        """Return the index of the first added column, whether the columns are integers or floats, and their kind."""
         columns = [plain(array) for array in arrays]
         kind = kind_of(columns[0].type)
         if kind == "float":
@@ -477,9 +477,9 @@ def _in_utc(value: Any) -> Any:
 
 
 def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], dict[str, int]]:
-    """Return the columns that kernels read as integers, a mask of the values that are not null, and ranks of texts.
+    """Return the columns that kernels read as integers, a mask of their known values, and the ranks of texts.
 
-    A text is represented by its rank among all texts of these columns and of constants. Without text constants, the
+    A text is represented by its rank among all texts of these columns and of constants. If no constant is a text, the
     returned ranks are empty.
     """
     text_columns = [column for kind, column in conditions.integer_columns if kind == "text"]

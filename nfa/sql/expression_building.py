@@ -71,7 +71,7 @@ def build_expression(tree: Branch) -> Expression:
 def check_copies(tree: Branch) -> None:
     """Refuse BETWEEN and CASE if their nesting makes the expression too large.
 
-    BETWEEN copies its operand for each bound, and CASE for each WHEN, so nesting multiplies the copies.
+    BETWEEN copies its operand for each bound. CASE copies its operand for each WHEN. Nesting multiplies the copies.
     """
     parts: dict[int, int] = {}
     copied = 0

@@ -121,7 +121,7 @@ class Output:
         return pa.array(self.clause.variables).take(pa.array(labels, mask=~is_present))
 
     def _aggregate(self, aggregate: Aggregate, *, is_whole: bool = False) -> Any:
-        """As a part of an expression, ``min`` and ``max`` of decimals and uint64 are float64 and int64."""
+        """In larger expressions, ``min`` and ``max`` without DISTINCT turn decimals into float64, uint64 into int64."""
         mask = self._label_mask(aggregate.labels)
         operands = [self._of_lines(operand) for operand in aggregate.operands]
         if operands and aggregate.name not in _WITH_NULLS:
@@ -189,7 +189,7 @@ class Output:
         return _typed(values[last], ~is_present, operand.type)
 
     def _folded_by_rank(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """The kernel compares the ranks of numbers that it cannot hold, so the result is exact."""
+        """The kernel cannot hold these numbers, so it compares their ranks. The result is exact."""
         ranks = np.asarray(pc.rank(operand, tiebreaker="dense").to_numpy(zero_copy_only=False), np.int64)
         lines = np.zeros(int(ranks.max(initial=0)) + 1, np.int64)
         lines[ranks] = np.arange(len(ranks))
@@ -198,10 +198,10 @@ class Output:
     def _running(
         self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], read: _Lines
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return, for each line, the aggregate of the lines up to it in its match, and the number of their values.
+        """Return, for each line, an aggregate and the number of values in it.
 
-        ``read`` has the lines whose result is used. If a sum there exceeds 64 bits, ``sum`` is refused, and ``avg``
-        uses floats.
+        The aggregate is over the lines of the match up to this line. ``read`` has the lines whose result is used. If
+        the sum at one of these lines exceeds 64 bits, ``sum`` is refused, and ``avg`` uses floats.
         """
         firsts, function = self.firsts[self.matches.records], FOLDED[aggregate.name]
         count = np.zeros(len(mask), np.int64)

@@ -124,7 +124,7 @@ def _case(*operands: Any) -> Any:
 
 
 def _with_constants(column: Callable[..., Any], kind: type[int | str]) -> Callable[..., Any]:
-    """The result of the returned function is null if a constant is null."""
+    """Return a function of a column and constants. Its result is null if a constant is null."""
 
     def values(operand: Any, *constants: Any) -> Any:
         if not all(constant.is_valid for constant in constants):
@@ -318,7 +318,7 @@ def value_of(expression: Expression, read: Reader) -> Any:
 def applied(name: str, operands: list[Any], position: Position) -> Any:
     """Return the result of an operation on Arrow arrays or scalars.
 
-    A column that has only nulls has no type in Arrow, so it gets a type that fits the operation.
+    A column of only nulls has no type in Arrow. It gets a type that fits the operation.
     """
     column = (OPERATIONS.get(name) or FUNCTIONS[name]).column
     has_nulls = any(pa.types.is_null(operand.type) for operand in operands)

@@ -87,7 +87,7 @@ def size_of(node: Node) -> int:
 
 
 def _permuted(parts: list[Node], tree: Branch) -> Node:
-    """Orders that begin with earlier parts are preferred."""
+    """Return PERMUTE as an alternation of all orders. Orders that begin with earlier parts are preferred."""
     if factorial(len(parts)) * sum(map(size_of, parts)) > MAX_SIZE:
         raise PatternRefused("too-large", f"PERMUTE of {len(parts)} parts has too many orders", position_of(tree))
     orders: Iterable[tuple[Node, ...]] = permutations(parts)

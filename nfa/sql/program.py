@@ -19,7 +19,7 @@ from nfa.sql.syntax import Alternation, Anchor, Concatenation, Exclusion, Labell
 class Program:
     """A program: instructions, each of which has an operation and two operands.
 
-    ``splits`` has, for each instruction, its number among the ``SPLIT`` instructions, or ``NIL`` for others.
+    ``splits`` has the number of each ``SPLIT`` instruction among its kind, and ``NIL`` for other instructions.
     """
 
     instructions: NDArray[np.int32]

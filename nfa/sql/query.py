@@ -80,7 +80,7 @@ def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Tabl
 
 
 def _ambiguous(clause: Clause, names: Sequence[str]) -> dict[str, PatternRefused]:
-    """Return the names that a measure shares with another column, with the refusal of a query that reads the name."""
+    """Return the names that a measure shares with another column, each with the refusal of queries with the name."""
     origins: dict[str, str] = {}
     if clause.rows != "one":
         origins = dict.fromkeys(names, "a column of the table")

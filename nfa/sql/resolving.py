@@ -82,7 +82,7 @@ def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
 
 
 def resolve_output(expression: Expression, columns: Columns, alias: str | None) -> Expression:
-    """Resolve an expression of the query around the clause, such as in SELECT. It reads the clause's result."""
+    """Resolve an expression outside the clause, such as in SELECT, which reads columns of the clause's result."""
 
     def of_name(name: Name) -> Expression:
         if name.variable is not None and (alias is None or name.variable != alias.upper()):
@@ -193,7 +193,7 @@ class _Scope:
         return At(target.content, self._simplified(place), call.position)
 
     def _content(self, expression: Expression, call: Call) -> At:
-        """The argument is read at the last row that has one of its labels.
+        """Resolve the argument of a call. The argument is read at the last row with one of its labels.
 
         Calls that may not be nested in ``call`` are refused.
         """
@@ -208,7 +208,7 @@ class _Scope:
         return At(content, Place(labels), call.position)
 
     def _of_one_variable(self, expression: Expression, call: Call) -> tuple[frozenset[int] | None, Expression]:
-        """All names in the expression must have the same labels."""
+        """Return the labels that all names in the expression must share, and the resolved expression."""
         label_sets: list[frozenset[int] | None] = []
 
         def plain(part: Expression) -> Expression:
@@ -264,7 +264,7 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """The last row with a condition's own label is the current row, so the labels can be left out."""
+        """Leave out the labels if they mean the current row, which is the last row with a condition's own label."""
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)

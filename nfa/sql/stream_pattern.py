@@ -207,9 +207,9 @@ class _Writer:
         return [step for step in range(current_step + 1) if labels is None or self.steps[step] in labels]
 
     def _target(self, place: Place, current_step: int, position: Position) -> int | None:
-        """Rows outside the match, and rows after the current one, are refused.
+        """Return the step of the row at a place, or None if the match has too few rows with the labels.
 
-        The result is None if the match has too few rows with the labels.
+        Rows outside the match and rows after the current row are refused.
         """
         candidates = self._places(place.labels, current_step)
         if not place.is_first:

@@ -84,10 +84,11 @@ class Place:
 
     Attributes:
         labels: The labels whose rows count, or None for all labels.
-        is_first: Whether rows are counted from the first row onward. If false, they are counted from the last backward.
+        is_first: Whether rows are counted forward from the first row. Otherwise they are counted backward from the last
+            row.
         offset: Number of rows with these labels to skip.
-        is_final: Whether the last row is the last one of the whole match, and not the current row.
-        physical: Number of rows by which to move afterwards in the partition: forward, or backward if negative.
+        is_final: Whether the last row is the last row of the whole match. Otherwise it is the current row.
+        physical: Number of rows by which to move afterwards in the partition. A negative number moves backward.
     """
 
     labels: frozenset[int] | None = None

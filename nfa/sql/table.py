@@ -95,7 +95,7 @@ def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sor
 
 
 def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int32] | None:
-    """Partitions are numbered in the order of their first rows. The result is None without PARTITION BY."""
+    """Number the partitions in the order of their first rows. Without PARTITION BY, return None."""
     if not partition:
         return None
     codes = np.zeros(table.num_rows, np.int32)
@@ -123,7 +123,7 @@ def _sortable(column: Any, sort: Sort) -> Any:
 
 
 def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
-    """The most significant array is the last one, as ``numpy.lexsort`` requires."""
+    """Return sort keys in the order of ``numpy.lexsort``: the most significant array is the last one."""
     sortable = _sortable(whole(column), sort)
     if pa.types.is_interval(sortable.type):
         raise PatternRefused("type", f"{sort.column} has intervals of months, which have no order", sort.position)
@@ -207,7 +207,7 @@ def integers_of(column: Any, unit: str = "us", position: Position = NOWHERE) -> 
 
 
 def _is_sorted(keys: Sequence[NDArray[Any]]) -> bool:
-    """Of the keys, the last is the most significant."""
+    """Check whether rows are sorted by ``keys``, of which the last is the most significant."""
     if not keys or len(keys[0]) < 2:
         return True
     is_settled = np.zeros(len(keys[0]) - 1, np.bool_)

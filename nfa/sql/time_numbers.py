@@ -21,10 +21,10 @@ _MOST_NANOSECONDS = 2**63 - 1 - _RESERVED
 
 @dataclass
 class TimeNumbers:
-    """The columns and constants of times and intervals, in groups of values that conditions compare or add.
+    """The times and intervals in columns and constants, grouped by the values that conditions compare or add.
 
     A group is in nanoseconds if one of its columns has nanoseconds, and otherwise in microseconds. A number of
-    nanoseconds too large for int64 is replaced by a number that compares alike, or refused in sums and differences.
+    nanoseconds that is too large for int64 is replaced by a number that compares alike. In sums, it is refused.
     """
 
     columns: list[Any] = field(default_factory=list)

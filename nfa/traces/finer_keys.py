@@ -20,9 +20,9 @@ _LEAST_SWEEP = 4_096
 
 
 class FinerTraces:
-    """The finer traces of each correlation key.
+    """Finer traces: the events of a correlation key that also agree in other attributes.
 
-    All finer traces of a correlation key end when the trace of that key ends.
+    All finer traces of a correlation key end when the trace of this key ends.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class FinerTraces:
 
     @property
     def pairs(self) -> NDArray[np.uint64]:
-        """The pairs (n, 2) of hashed correlation key and hashed finer key, including pairs of ended traces."""
+        """An array (n, 2) of hashed correlation keys and hashed finer keys. Pairs of ended traces are included."""
         return self._pairs
 
     @property
@@ -54,13 +54,13 @@ class FinerTraces:
             self._known = np.sort(self._pairs[:, 1], kind="stable")
 
     def of(self, homes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return the hashed finer keys that belong to the correlation keys ``homes``, ascending."""
+        """Return the sorted hashes of the finer keys that belong to the correlation keys ``homes``."""
         return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
 
     def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
-        """Return the finer traces that end because the traces of their correlation keys end.
+        """Return the finer traces that end with the traces of their correlation keys ``homes``.
 
-        ``homes`` are these correlation keys. ``rows`` has the row before which each of these traces ends, ascending.
+        ``rows`` has, for each correlation key, the row before which its trace ends. The rows are ascending.
         """
         pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
         first = np.searchsorted(pairs[:, 0], homes, "left")
@@ -79,11 +79,11 @@ class FinerTraces:
 
 
 def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-    """Return the rows of a batch in which no key attribute is null, rehashed by the finer key.
+    """Return the rows of a batch in which no key attribute is null, with the hash of their finer key.
 
     The result is the batch of these rows in order, the hash of each row's correlation key, and each row's index in
     ``batch``. The new hash of a row covers the correlation key and all of ``keys``. Equal numbers are equal keys,
-    whatever their types. A number, a text and a boolean are always different keys.
+    whatever their types. Numbers, texts and booleans are always different keys.
     """
     every = np.arange(len(batch))
     values_by_path = BatchColumns(batch).read(every, list(keys))

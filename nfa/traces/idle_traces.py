@@ -42,8 +42,8 @@ class EndedTraces:
 class IdleTraces:
     """The open traces with the times of their newest events, from which the idle timeout counts.
 
-    A trace ends when event time is ``timeout_us`` past its newest event. The end precedes the first row of any trace
-    that has such a time, so results do not depend on the division into batches.
+    A trace ends when event time is ``timeout_us`` past its newest event. It ends before the first row with such a time,
+    even if this row is in another trace. Results therefore do not depend on the division into batches.
     """
 
     def __init__(self, timeout_us: int) -> None:
@@ -118,7 +118,7 @@ class IdleTraces:
         self._state = state
 
     def _make_room(self, rows: int) -> None:
-        """After ``rows`` more rows, at most three quarters of the slots are in use."""
+        """Make room for ``rows`` more rows, so that at most three quarters of the slots are in use."""
         state = self._state
         needed = len(self) + rows
         if 4 * needed > 3 * len(state.keys):

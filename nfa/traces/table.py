@@ -46,11 +46,10 @@ class Want:
 
     Attributes:
         predicate: Row of ``Columns.passed`` that must be true for an event.
-        opens: Whether the step matters in a trace that is not in the table yet. It does if the step may bind a match's
-            first event, or if an engine keeps data about the event (a NOT, a counter). An event of an unknown trace is
-            skipped unless such a step can take it.
-        cell: Cell of the filter index in which the step listens. With ``NO_CELL`` the step listens to every event of
-            its type.
+        opens: Whether the step matters in a trace that is not in the table yet. It does if the step may bind the first
+            event of a match, or if an engine keeps data about the event (for a NOT or a counter). If no such step can
+            take an event, the event opens no trace.
+        cell: Cell of the filter index to which the step listens. ``NO_CELL`` means every event of its type.
     """
 
     type_code: int
@@ -61,7 +60,7 @@ class Want:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visits:
-    """The relevant rows of a batch, ascending, as arrays with one element per row.
+    """The relevant rows of a batch, in order, as arrays with one element for each relevant row.
 
     The arrays are views, valid until the next call of ``advance``.
 
@@ -71,8 +70,8 @@ class Visits:
         after: Monitor state after the event.
         kill: Index of a list of kills, which are the pattern states and NOTs that can no longer complete after the
             event.
-        column: Column of the event in the guard's tables. The array is empty if the columns are the class numbers.
-        classes: Class number of each row of the batch.
+        column: Column of the event in the guard's tables. If all columns are the class numbers, the array is empty.
+        classes: Class number of each row of the batch, not only of the relevant rows.
         ends: Whether the trace ends with the event. The event still belongs to the trace.
     """
 
@@ -102,9 +101,9 @@ class Visits:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
-        """Return these visits with the monitor states of ``moves``, for traces that follow monitors of other traces.
+        """Return these visits with the monitor states in ``moves``, which belong to other traces.
 
-        ``places`` has, for each row, its index in ``moves``. A row with ``NIL`` does not change the state of its trace.
+        ``places`` has the index of each row in ``moves``. A row with ``NIL`` does not change the state of its trace.
         """
         indices = places[self.rows]
         before, after, kill, column = (
@@ -126,7 +125,7 @@ class Visits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """The transitions of monitors at the events of a batch, for other traces that follow these monitors.
+    """The transitions of monitors at the events of a batch. Other traces can follow these monitors.
 
     The last element of each array is for rows that are not events.
 
@@ -144,7 +143,7 @@ class Moves:
 
     @classmethod
     def of(cls, visits: Visits, is_event: NDArray[np.bool_]) -> Moves:
-        """Return the monitor transitions at the events of a batch. All lists of kills are empty.
+        """Return the monitor transitions at the events of a batch, with empty lists of kills.
 
         ``is_event`` is a mask of the rows. An event without a visit counts as unguarded.
         """
@@ -159,7 +158,7 @@ class Moves:
 
     @property
     def matters(self) -> NDArray[np.bool_]:
-        """A mask of the events that a guard makes relevant: they kill a pattern state, or their trace deviates."""
+        """A mask of the events that matter because of a guard: they kill a pattern state, or break a constraint."""
         is_broken = (self.before != self.after) & (self.after < kernel.RESERVED)
         is_relevant: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
         return is_relevant
@@ -202,10 +201,10 @@ class TraceTable:
     ) -> None:
         """Set which rows of a batch are looked up in the table.
 
-        ``types`` is the number of type codes, including the code for every other type. ``wants`` are the steps of all
-        patterns of both engines. With ``tracks_all`` every event is looked up and opens its trace. A guard needs this
-        because any type may change a monitor state. So does a guard that may be set later, because traces with earlier
-        events must remain unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open.
+        ``types`` is the number of type codes, including the code for all other types. ``wants`` are the steps of all
+        patterns of both engines. With ``tracks_all`` every event is looked up and opens its trace. A guard needs this,
+        because an event of any type may change a monitor state. A guard that is set later needs it to leave traces with
+        earlier events unguarded. Rows with the code ``end_mark`` are not events. They end their trace if it is open.
         ``index`` is the filter index with the cells of ``wants``. Without an index there are no cells.
         """
         self._tracks_all = tracks_all
@@ -339,7 +338,7 @@ class TraceTable:
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def note_deviant(self, visits: Visits) -> None:
-        """Store the deviant states of ``visits`` in the table. Traces that follow other monitors need this."""
+        """Store the deviant monitor states of ``visits``. Traces that follow monitors of other traces need this."""
         traces = visits.traces[is_deviant(visits.after)]
         if len(traces):
             is_open = ~np.isin(traces, visits.traces[visits.ends])
@@ -362,8 +361,8 @@ class TraceTable:
     def forget_idle(self, is_held: NDArray[np.bool_], start: int | None) -> None:
         """Remove the open traces that do not differ from new traces.
 
-        No engine retains data for such a trace, and its monitor is in the state ``start`` of a new trace. With None,
-        any state is accepted. ``is_held`` has, by trace number, whether an engine retains data.
+        For such a trace, no engine retains data, and the monitor is in the state ``start``. If ``start`` is None, any
+        state is accepted. ``is_held`` says, for each trace number, whether an engine retains data.
         """
         keys, numbers, monitors = self.open_traces()
         idle = ~is_held[numbers] & (start is None or monitors == start)
@@ -374,11 +373,11 @@ class TraceTable:
         self._release(numbers[idle])
 
     def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-        """Return the open traces as arrays for a snapshot, and an array with the dense new number of each old number.
+        """Return the open traces as arrays for a snapshot, and an array that maps old to new trace numbers.
 
-        The new number of an unused number is ``NIL``. The arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (a
-        number of ``GuardTables``, which the caller must replace), ``trace_released`` int32, ``trace_newest`` int64 and
-        ``trace_counters`` int64.
+        New numbers are dense. An unused old number becomes ``NIL``. The arrays are ``trace_key`` uint64,
+        ``trace_monitor`` int32 (a number of ``GuardTables``, which the caller must replace), ``trace_released`` int32,
+        ``trace_newest`` int64 and ``trace_counters`` int64.
         """
         keys, numbers, monitors = self.open_traces()
         order = np.argsort(numbers)
