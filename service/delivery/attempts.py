@@ -63,9 +63,9 @@ class Message:
     """The message of one attempt.
 
     Attributes:
-        headers: Further HTTP headers that the webhook has configured.
-        traceparent: Trace context of the attempt's span, which replaces a configured header of this name. None if the
-            attempt is not traced.
+        headers: Further HTTP headers from the configuration of the webhook.
+        traceparent: Trace context of the attempt's span, or None if the attempt is not traced. It replaces a
+            configured header ``traceparent``.
     """
 
     id: str
@@ -85,7 +85,7 @@ class Reply:
     Attributes:
         status: HTTP status of the answer, or None without an answer.
         error: Reason for the failure, or None if the attempt succeeded.
-        retry_after_s: The pause that the receiver requested with its error, without an upper bound.
+        retry_after_s: Pause of any length that the receiver requested with an error, or None without such a request.
     """
 
     status: int | None

@@ -24,11 +24,11 @@ _Observed: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
 
 
 class Decisions:
-    """Passes the observations of shards to deciders, and appends the deciders' decisions to the log.
+    """Passes the observations in the reports of shards to deciders, and appends the resulting decisions to the log.
 
     A decider gets each observation at most once, even if a micro-batch is written twice, or by two drivers at the same
-    time. While the log is being resharded, observations are dropped, because a missing observation never makes a
-    result wrong. Errors of Redis stop the pipeline.
+    time. While the log is being resharded, observations are dropped. A missing observation never makes a result wrong.
+    Errors of Redis stop the pipeline.
     """
 
     def __init__(self, store: DeciderStore, clock: Clock) -> None:
@@ -37,7 +37,7 @@ class Decisions:
         self._log = structlog.get_logger(__name__)
 
     def __call__(self, reports: Sequence[OutputRow]) -> None:
-        """Pass observations to the deciders. ``reports`` are rows of the kind ``stats`` that contain observations."""
+        """Pass the observations in ``reports`` to the deciders. ``reports`` are rows of the kind ``stats``."""
         observations: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
         for row in reports:
             for observation in orjson.loads(row.body).get("observed", ()):

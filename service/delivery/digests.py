@@ -73,7 +73,7 @@ def _body(webhook: RegisteredWebhook, identity: str, deliveries: Sequence[Delive
 
 
 def _next(webhook: RegisteredWebhook, after: int) -> str:
-    """Return the API path that lists the alerts that are missing in a digest. ``after`` is its last alert's number."""
+    """Return the API path of the alerts that a digest leaves out. ``after`` is the number of the last listed alert."""
     criteria = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
     filters = urlencode({name: value for name, value in criteria.items() if value is not None})
     return f"/v1/alerts?{filters}"
@@ -82,10 +82,10 @@ def _next(webhook: RegisteredWebhook, after: int) -> str:
 def _listed(
     stores: Stores, deliveries: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
-    """Return the results to list in a digest, the number of the last listed alert, and how many deliveries are done.
+    """Return the results to list in a digest, the last listed alert's number, and the number of processed deliveries.
 
-    Results are pairs of kind and content, at most ``most`` pairs and ``most_bytes`` bytes. Alerts that were trimmed
-    meanwhile are skipped. Every alert that is left out has a higher number than the last listed alert.
+    The results are pairs of kind and content, at most ``most`` pairs and ``most_bytes`` bytes. A delivery is processed
+    if its result is listed or its alert was trimmed. Other alerts have higher numbers than the last listed alert.
     """
     alerts = stores.alerts.numbered([delivery.alert for delivery in deliveries if delivery.body is None])
     ordered = sorted(alerts.values(), key=lambda alert: alert.number)

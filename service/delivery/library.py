@@ -54,10 +54,10 @@ class WebhookDraft:
     """A webhook to be registered. It receives only results that match all its filters.
 
     Attributes:
-        secret: ``whsec_`` and base64 of 24 to 64 bytes, or None to generate a secret. For another sink, its password.
-        stream, pattern, key, min_severity: Filters of results. None is no filter.
+        secret: ``whsec_`` and base64 of 24 to 64 bytes, or None to generate a secret. For any other sink, its password.
+        stream, pattern, key, min_severity: Filters of results. A filter of None selects all results.
         name: A unique name, or empty.
-        digest: The rules of digests: a duration ``every`` and, optionally, ``at_once``, the least severity of results
+        digest: The rules of digests. ``every`` is a duration. The optional ``at_once`` is the least severity of results
             that are sent at once.
         sink: Kind and members of a sink that is not a webhook. Such a sink has no ``url``.
     """
@@ -138,7 +138,7 @@ class WebhookLibrary:
     def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
         """Change attributes of a webhook. ``changes`` has the new value of each attribute.
 
-        If the webhook is enabled after a change of its state, address or secret, its failures are reset and its
+        If the state, address or secret is changed and the webhook is enabled afterwards, its failures are reset and its
         deliveries are resumed. If a new value is invalid, raise ``WebhookRefused``.
         """
         if "digest" in changes:

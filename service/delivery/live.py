@@ -55,9 +55,9 @@ class LiveLists:
     async def follow(self, pages: Pages, after: str, is_over: Callable[[], bool]) -> AsyncIterator[tuple[str, Any]]:
         """Yield the items after the cursor ``after``, and then wait for new items and yield them.
 
-        Each item is yielded as a pair of its cursor and the item. If items after a cursor were trimmed, a pair of this
-        cursor and a ``Gap`` is yielded. Before each poll, ``is_over`` is called. The iteration ends when it returns
-        True, or when Redis does not answer.
+        Each item is yielded in a pair with its cursor. If items were trimmed before they were read, the cursor before
+        the trimmed items is yielded in a pair with a ``Gap``. Before each poll, ``is_over`` is called. If it returns
+        True, or if Redis does not answer, the iteration ends.
         """
         reported_us = None
         while not is_over():

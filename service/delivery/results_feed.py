@@ -74,7 +74,7 @@ class ResultsFeed:
         return places
 
     def _page(self, kind: str, place: str, limit: int) -> tuple[list[tuple[str, dict[str, Any]]], str, bool]:
-        """Return pairs of a cursor and a result of one kind, the cursor after them, and whether more may follow."""
+        """Return pairs of cursor and result of one kind, the cursor after these, and whether more may follow."""
         if kind == ALERT.name:
             alerts = self._alerts.page(AlertFilter(stream=self._stream), after=place, limit=limit)
             return list(zip(alerts.cursors, alerts.items, strict=True)), alerts.after, alerts.has_more

@@ -124,9 +124,9 @@ class AlertSink:
             span.end()
 
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Suspend in all shards each operator that one shard has suspended.
+        """Suspend operators in all shards, and return the reports that had an effect.
 
-        ``rows`` are the reports of these shards. Return the reports that had an effect.
+        Each of ``rows`` is the report of a shard that has suspended an operator.
         """
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         suspended_rows = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
@@ -139,7 +139,7 @@ class AlertSink:
 
 
 class AlertSpans:
-    """Starts a span for each alert, in the distributed trace of the request that sent the last event of the match."""
+    """Starts spans for alerts. Each span belongs to the trace of the request that sent the last event of the match."""
 
     def __init__(self, spans: Spans, contexts: RequestContextStore) -> None:
         self._spans = spans
@@ -209,11 +209,11 @@ def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
 
 
 def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
-    """Append the derived events of a micro-batch to the log, and then ticks that move on the time of derived streams.
+    """Append the derived events of a micro-batch to the log, and then ticks that advance the time of derived streams.
 
-    ``rows`` are of the kind ``rekeyed``, ordered by shard and position. ``reports`` has one row of the kind ``stats``
-    for each shard. A repeated call with the same rows appends no event again. If the log is being resharded, or was
-    resharded since this process read its layout, raise ``LogResharding``.
+    ``rows`` are of the kind ``rekeyed``, sorted by shard and position. ``reports`` has one row of the kind ``stats``
+    for each shard. If the call is repeated with the same rows, no event is appended again. If the log is being
+    resharded, or was resharded since this process read its layout, raise ``LogResharding``.
     """
     shards = {row.shard: orjson.loads(row.body) for row in reports}
     ends = {row.shard: row.position for row in reports}
@@ -237,7 +237,7 @@ def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]
 
 
 def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> DerivedPart:
-    """Build a part whose events are sorted by time and id, and thus independently of the order of matching."""
+    """Build a part with its events sorted by time and id, so that the part does not depend on the order of matching."""
     batches = [EventBatch.from_bytes(row.body) for row in rows]
     events = EventBatch.joined(batches)
     order = events.order_by_time()
@@ -246,7 +246,7 @@ def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> Deri
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
-    """Return the promises in the shards' reports, by derived stream and shard. None: the promise is not known yet."""
+    """Return the promises in the shards' reports, by derived stream and shard. None means no promise yet."""
     promises: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, report in shards.items():
         for stream, time_us in report.get("promises", {}).items():

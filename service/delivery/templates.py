@@ -52,9 +52,9 @@ def check_template(template: Mapping[str, Any], members: Collection[str]) -> Non
 def fill(template: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
     """Replace the placeholders in a template by members of the body, and return the result as JSON text.
 
-    A string that consists of one placeholder is replaced by the member itself, of any type, or by null if the body
-    lacks the member. In a longer string, a text is inserted unchanged, a missing member as an empty text, and any other
-    value as JSON text. If the result is longer than ``MOST_BODY_BYTES``, raise ``BodyTooLong``.
+    A string that consists of one placeholder becomes the member itself, of any type. A missing member becomes null. In
+    a longer string, a text is inserted unchanged, and any other value as JSON text. Nothing is inserted for null or for
+    a missing member. If the result is longer than ``MOST_BODY_BYTES``, raise ``BodyTooLong``.
     """
     bytes_left = [MOST_BODY_BYTES]
     text = orjson.dumps(_filled(template, body, bytes_left))
@@ -100,7 +100,7 @@ def _member(body: Any, path: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """Return a member as text: a text unchanged, null as an empty text, and any other value as JSON."""
+    """Return a text unchanged, an empty text for null, and any other member as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -23,10 +23,10 @@ class Announcing:
         """Append a punctuation, which is a promise about later events, to every shard of the log.
 
         If the punctuation has a range of keys but no time, it gets the time of the stream's newest event, so that all
-        shards use the same time. Returns warnings about parts of the punctuation that have no effect.
+        shards use the same time. If the range has no effect on any operator, a warning is returned.
 
-        Refused if the stream is derived, because its time follows from the streams that feed it. Also refused if the
-        time is further ahead of the clock than the time of an event may be.
+        A punctuation on a derived stream is refused, because the time of the stream follows from its source streams. A
+        time too far ahead of the clock is also refused. The limit is the same as for events.
         """
         declaration = self._stores.registry.stream(stream)
         require_posted(declaration)
@@ -43,9 +43,9 @@ class Announcing:
         return (f"the range finishes nothing: {', and '.join(advice)}",)
 
     def _finishes(self, declaration: StreamDeclaration, by: str) -> bool:
-        """Return whether an active operator on the stream has a use for the message that a range of keys is finished.
+        """Return whether a punctuation with a range of keys has an effect on any active operator of the stream.
 
-        ``by`` is the name of a further key, or empty for the correlation key.
+        ``by`` is the key of the range: the name of a further key, or empty for the correlation key.
         """
         return any(
             KINDS_BY_NAME[part.kind].finishes_range(part, by, declaration)
@@ -56,10 +56,10 @@ class Announcing:
         )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:
-        """Append a record that ends the open trace of a key to the key's shard of the log.
+        """End the open trace of a key by a record in the key's shard of the log.
 
-        The record has no effect if no trace is open. Refused if the time of the end is further ahead of the clock than
-        the time of an event may be.
+        The record has no effect if no trace is open. A time too far ahead of the clock is refused. The limit is the
+        same as for events.
         """
         self._require_near(self._stores.registry.stream(stream), "end of the trace", end.time_us)
         self._stores.announcements.append(stream, end, end.key)

@@ -74,8 +74,8 @@ class StepBudget:
 class EventSchema:
     """A compiled schema (draft 2020-12) for the attributes of one event type.
 
-    An invalid or unsupported schema raises ``SchemaRefused`` with the place and the reason. With ``is_stored``, an
-    earlier release may have accepted the schema, so the largest cost per character is not checked.
+    An invalid or unsupported schema raises ``SchemaRefused`` with the place and the reason. If ``is_stored``, the cost
+    per character is not limited, because an earlier release may have accepted the schema.
     """
 
     def __init__(self, schema: object, *, is_stored: bool = False) -> None:
@@ -158,7 +158,7 @@ def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
 
 
 def unknown_words(schema: object) -> list[str]:
-    """Return a sentence for each keyword that JSON Schema does not define, unless it begins with ``x-``."""
+    """Return a sentence for each unknown keyword of a schema. Keywords that begin with ``x-`` are ignored."""
     words = dict.fromkeys(word for word in _words(schema) if word not in _WORDS and not word.startswith("x-"))
     return [
         f"{word!r} is not a word of JSON Schema, and has no effect{did_you_mean(word, sorted(_WORDS))}"

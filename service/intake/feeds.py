@@ -40,7 +40,7 @@ _ADVICE = "to read everything from the beginning, run the feed under another --n
 class Feed:
     """A feed that this process may run.
 
-    Its ``folder`` contains a checkpoint, and ``checkpoint`` is the id of this checkpoint.
+    ``folder`` contains the checkpoint of the feed. ``checkpoint`` is the id of the checkpoint.
     """
 
     name: str
@@ -136,8 +136,8 @@ class FeedSink:
     def __call__(self, rows: Sequence[FeedRow], batch: int) -> None:
         """Append the rows of a micro-batch that are not in the log yet.
 
-        Raises ``FeedMisplaced`` if the log's mark is at an earlier micro-batch, or if another process advances the
-        mark. Temporary errors are retried until ``stop`` is set. Other errors are raised at once.
+        Raises ``FeedMisplaced`` if the feed's mark in the log is at an earlier micro-batch, or if another process
+        advances the mark. Temporary errors are retried until ``stop`` is set. Other errors are raised at once.
         """
         mark = self._feed_mark(batch)
         if mark.batch > batch:

@@ -20,12 +20,12 @@ def without_repetitions(
 ) -> tuple[EventBatch, Sequence[bytes | None]]:
     """Drop the repeated events of a batch. Return the remaining events, and the digest of each event's identity.
 
-    ``batch`` contains the events of ``objects`` except the rows ``rejected``. A CloudEvent is identified by its source
-    and id, a plain object by its id. If the stream keeps repeated events, no digests are returned.
+    ``batch`` contains the valid events of ``objects``. The other rows of ``objects`` are in ``rejected``. A CloudEvent
+    is identified by its source and id, a plain object by its id. If the stream keeps repeated events, no digests are
+    returned.
 
-    ``origins`` says where a feed read the events. If the feed made the id of an event from its place in a file or a
-    topic, the event has no identity, and its digest is None. The feed reads each row only once, and another folder or
-    cluster may have files or topics with the same name.
+    ``origins`` has the place from which a feed read each event. If the feed made the event's id from this place, the
+    digest is None. Otherwise, files or topics of the same name in other folders or clusters would have equal digests.
     """
     if declaration.duplicates == "keep":
         return batch, ()

@@ -64,10 +64,9 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPart:
-    """The mark and the origins of rows that a feed appends together.
+    """The data that a feed passes to the intake together with rows.
 
-    ``step`` advances the feed's mark in the log. ``origins`` has the origin of each row, which the dead letter of a row
-    shows.
+    ``step`` advances the feed's mark in the log. ``origins`` has the origin of each row for the row's dead letter.
     """
 
     step: FeedStep
@@ -99,11 +98,11 @@ class _Letters:
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """The compiled schema of each event type of a stream, with the version of the schema.
+    """The compiled schemas of a stream by event type, each with its version.
 
-    ``version`` counts the schema changes of the whole stream. It is read before the schemas, so a schema may be newer.
-    The count begins again if the stream is deleted and declared again. Therefore ``since_ms`` is the time of the
-    stream's declaration. ``most_steps`` limits the total steps of all checks of a request.
+    ``version`` is the number of schema changes of the whole stream. It is read before the schemas, so a schema may be
+    newer. If the stream is deleted and declared again, the number starts again. ``since_ms``, the time of the stream's
+    declaration, distinguishes the two streams. ``most_steps`` limits the total steps of all checks of a request.
     """
 
     since_ms: int
@@ -122,9 +121,9 @@ class _Rules:
 
 
 class Arrivals:
-    """Gives events numbers that increase in the order of their arrival in this process.
+    """Numbers events in the order of their arrival in this process.
 
-    The numbers come from the clock, which therefore orders the events of several processes.
+    The numbers are made from the clock, so that they also order the events of several processes.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -170,7 +169,7 @@ class Intake:
     ) -> IntakeReport:
         """Append a batch of events. When the call returns, the accepted events are durable in the log.
 
-        ``objects`` is decoded JSON, one object per event, in order. With a feed's ``part``, ``objects`` may contain
+        ``objects`` is decoded JSON, one object per event, in order. If a feed gives ``part``, ``objects`` may contain
         ``Unreadable``. With the shape ``any``, an object with ``specversion`` is a CloudEvent, and any other object is
         read by the stream's mapping. A batch is appended once per ``idempotency_key``, the client's name for the batch.
         """
@@ -286,7 +285,7 @@ def latest_of(declaration: StreamDeclaration, now_us: int) -> int:
 
 
 def most_ahead(latest_us: int) -> str:
-    """Return advice on a time too far ahead of the clock: the latest permitted time, and how to permit later times."""
+    """Return advice on a refused time: the latest permitted time, and how to permit later times."""
     return (
         f"the stream takes times up to {format_time(latest_us)}; correct the time, or let the stream have a larger "
         "max_ahead (forestall streams change --max-ahead SECONDS|none)"

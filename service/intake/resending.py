@@ -18,9 +18,10 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The outcomes of resending dead letters, by the id of the letter, in the order of resending.
+    """The result of resending dead letters.
 
-    ``left`` is the number of letters that match the request and are not accepted yet.
+    ``outcomes`` has the outcome of each resent letter by its id, in the order of resending. ``left`` is the number of
+    letters that match the request and are not accepted yet.
     """
 
     outcomes: Mapping[str, ReplayOutcome]

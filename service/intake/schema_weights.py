@@ -67,11 +67,11 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The costs from which the most steps of a check are computed.
+    """The costs from which the largest number of steps of a check is computed.
 
     Attributes:
         weight: The cost of schemas that apply to the value and to every value inside it.
-        once: The cost of schemas that apply to the value itself only.
+        once: The cost of schemas that apply only to the value itself.
         properties: The plan for each member's value, by the name of the member.
     """
 
@@ -186,7 +186,7 @@ class Weights:
     def of(self, place: str, part: object, depth: int, *, is_named: bool = False) -> Weight:
         """Return the cost of a part of the schema.
 
-        With ``is_named``, the members of the part are schemas by property name instead of keywords.
+        If ``is_named``, the members of ``part`` are schemas by property name. Otherwise they are keywords.
         """
         if depth > _DEEPEST:
             raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
@@ -250,7 +250,7 @@ def _object_weight(part: Mapping[str, Any], inner: Weight) -> Weight:
 
 
 def _patterns_of(part: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the regular expressions that a schema object contains itself. Those of nested schemas are left out."""
+    """Yield the regular expressions of a schema object, without the regular expressions of nested schemas."""
     if isinstance(pattern := part.get("pattern"), str):
         yield pattern
     if isinstance(patterns := part.get("patternProperties"), Mapping):

@@ -94,9 +94,9 @@ def connect(url: str, *, retries: int = 3) -> Client:
 def register(client: Client, name: str, **keys: str) -> Callable[..., Any]:
     """Return a function that runs the script ``scripts/<name>.lua``.
 
-    The function takes the script's keys and arguments as keyword arguments. Calls need not pass the keys in ``keys``,
-    nor the keys of the event log, which are the same for all scripts. A call with a missing or unknown keyword raises
-    ``TypeError``. If the server has not loaded the script yet, the client sends the script's text.
+    The function takes the script's keys and arguments as keyword arguments. The keys in ``keys`` and the keys of the
+    event log are the default values. A call with a missing or unknown keyword raises ``TypeError``. If the server has
+    not loaded the script yet, the client sends the script's text.
     """
     script = read_script("service.stores", f"scripts/{name}")
     run = client.register_script(script.text)

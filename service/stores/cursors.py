@@ -43,8 +43,8 @@ class Cursor:
     def read(cls, after: str | None, order: Order | None, form: re.Pattern[str], unmarked: Order) -> Self:
         """Parse the text ``after`` of a cursor. If it is malformed or has another order, raise ``InvalidCursor``.
 
-        If ``after`` is None, return the start of the list, in ``order`` or else newest first. ``form`` matches a valid
-        ``place``. ``unmarked`` is the order of a cursor without a letter.
+        If ``after`` is None, return the start of the list in ``order``, by default newest first. ``form`` matches a
+        valid ``place``. A text may begin with a letter for the order. Without a letter, the order is ``unmarked``.
         """
         if after is None:
             return cls(order or "desc")
@@ -59,7 +59,7 @@ class Cursor:
         return cursor
 
     def text(self, unmarked: Order) -> str:
-        """Return the text that ``read`` parses. The letter of the order is left out if the order is ``unmarked``."""
+        """Return the text that ``read`` parses. It begins with a letter for the order unless this is ``unmarked``."""
         if self.place is None:
             return OLDEST
         return self.place if self.order == unmarked else _MARKS[self.order] + self.place
@@ -74,7 +74,7 @@ class Page:
         after: Cursor after the newest item that was read, even if a filter excluded it. A page from this cursor lists
             newer items, oldest first.
         next: Cursor of the next page in this order, or None if no items follow at present.
-        cursors: For each item, the cursor that starts a page after this item. Empty for lists without such cursors.
+        cursors: For each item, the cursor of a page that starts after this item. Empty if items have no cursors.
         trimmed_us: Time of the oldest retained event if events after the requested cursor were trimmed, or None.
     """
 
@@ -95,8 +95,8 @@ def page_of(
 ) -> Page:
     """Return a page of at most ``limit`` records that have the values in ``criteria``.
 
-    ``listed`` yields pairs of a place (number or entry id) and a record. The first pair is the one after the cursor
-    ``begin``, and the pairs have the order of this cursor. In the page's cursors, the letter of ``desc`` is left out.
+    ``listed`` yields pairs of a place (number or entry id) and a record. The pairs start after the cursor ``begin`` and
+    have its order. In the cursors of the page, only the order ``asc`` is marked with a letter.
 
     The page's ``after`` follows the newest record that was read. However, if the order is ``desc`` and ``begin`` has a
     place, ``after`` follows the newest record of the page.

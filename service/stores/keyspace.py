@@ -31,10 +31,10 @@ class KeyPart:
         kind: Redis' name of the value's type: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
         expires_ms: Time at which the key expires, milliseconds UTC, or 0 if it never expires.
         values: The value as a flat sequence. For a string, this is the text. For a list or set, these are the members.
-            In a hash, fields and values alternate, and in a sorted set, members and scores. For a stream, each entry
-            has its id, the count of fields and values, and then fields and values, alternating. The last part of a
-            stream ends with an empty id, the last generated id, the number of entries ever added, and the greatest
-            deleted id.
+            In a hash, fields and values alternate. In a sorted set, members and scores alternate. In a stream, each
+            entry has its id, the number of its fields and values, and then its fields and values, alternating. The last
+            part of a stream ends with an empty id, the last generated id, the number of entries ever added, and the
+            greatest deleted id.
     """
 
     key: bytes

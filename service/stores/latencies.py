@@ -24,8 +24,8 @@ _SECOND_US = 1_000_000
 class Latencies:
     """A cumulative histogram of latencies.
 
-    ``cumulative`` lists for each bound of ``BOUNDS_S`` how many latencies do not exceed it. The last item is the number
-    of all latencies.
+    ``cumulative`` has one item for each bound in ``BOUNDS_S``: the number of latencies up to this bound. The last item
+    is the number of all latencies.
     """
 
     cumulative: tuple[int, ...]

@@ -64,7 +64,7 @@ class Change:
         commands: Further Redis commands to run in the script.
         checks: Further records that must be stored unchanged.
         stops: Whether the control records take effect before the backlog, so that its events are not matched.
-        spared: A shard that needs no stop because it has already suspended the operator, or None.
+        spared: A shard that has already suspended the operator and therefore needs no stop, or None.
     """
 
     record: bytes
@@ -80,7 +80,7 @@ Changing: TypeAlias = Callable[[bytes | None], Change | None]
 
 
 class RecordBook:
-    """Reads and changes the current records of hashes, and their versions.
+    """Reads and changes records in Redis hashes, and keeps their versions.
 
     ``append`` is ``LayoutStore.append``. If it is None, no change may have an effect on the event log.
     """
@@ -94,11 +94,11 @@ class RecordBook:
         """Change a record, and return the record after the call and whether it changed.
 
         ``change`` computes the change from the current record, or returns None to keep the record. If another writer
-        intervenes, ``change`` is called again. After several attempts, raise ``RegistryContended``, whose text names
-        the record by ``title``.
+        intervenes, ``change`` is called again. After several attempts, raise ``RegistryContended``. ``title`` names the
+        record in this error.
 
-        If the reply of the script is lost, the client sends the script again. The script then finds the key of this
-        call, which the first run has set, and changes nothing.
+        If the reply of the script is lost, the client runs the script again. The second run changes nothing, because
+        the first run has set a key for this call.
         """
         call = f"{PREFIX}change:{uuid4().hex}"
         for _ in range(_ATTEMPTS):
@@ -125,7 +125,7 @@ class RecordBook:
         return cast("bytes | None", self.client.hget(key, field))
 
     def unused(self, key: str, field: str) -> Checks:
-        """Return a check that fails once another operator is registered that uses a record (``counted``)."""
+        """Return a check that fails after the registration of another operator that uses the record (``counted``)."""
         place = _use_of(key, field)
         return ((USES_KEY, place, self.get(USES_KEY, place) or b""),)
 
@@ -150,7 +150,7 @@ class RecordBook:
         shards: Sequence[str] = (),
         shard_count: int | str = "",
     ) -> Any:
-        """``shards`` has the keys of the log's shards, or nothing if the change does not affect the log."""
+        """``shards`` are the keys of the log's shards. No keys are given if this book cannot change the log."""
         routes = [
             (users_key(log_change.stream), log_change.stream, log_change.user, log_change.route)
             for log_change in change.log
@@ -180,7 +180,7 @@ def version_of(field: str, version: int) -> str:
 
 
 def counted(checks: Checks) -> tuple[tuple[ScriptValue, ...], ...]:
-    """Return the commands that count the registration of an operator at each record that the operator requires."""
+    """Return the commands that increase the use count of each record in ``checks`` when an operator is registered."""
     return tuple(("HINCRBY", USES_KEY, _use_of(key, field), 1) for key, field, _ in checks)
 
 

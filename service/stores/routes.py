@@ -25,7 +25,7 @@ def require_not_removed(stream: str, reply: object) -> None:
 
 
 def users_key(stream: str) -> str:
-    """Return the Redis key of the hash with the route of each operator that reads the stream by a further key."""
+    """Return the Redis key of a hash with a stream's routes. A route is the further key by which an operator reads."""
     return f"{PREFIX}route-users:{stream}"
 
 

@@ -16,10 +16,10 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """Facts that a Redis server reports about itself. A text that is not reported is None, or empty for ``version``.
+    """Facts that a Redis server reports about itself. Unknown texts are None. An unknown ``version`` is empty.
 
     Attributes:
-        failures: What the server last failed to write, in words, for example "its last snapshot".
+        failures: Kinds of writes whose last attempt failed, in words, for example "its last snapshot".
         eviction: The server's ``maxmemory-policy``.
         memory_limit: The server's ``maxmemory`` in bytes, or 0 for no limit.
         memory_used: Used memory in bytes.

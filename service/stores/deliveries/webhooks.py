@@ -65,15 +65,14 @@ class RegisteredWebhook:
     """A webhook or another sink, which receives results. Members with a default may be missing in older records.
 
     Attributes:
-        url: Address of the webhook. For another sink, a text that is only displayed.
-        secret: ``whsec_`` and the base64 of the signing key. For another sink, its password.
+        url: Address of the webhook. For any other sink, a text that is only displayed.
+        secret: ``whsec_`` and the base64 of the signing key. For any other sink, its password.
         stream: Stream whose results are sent, or None for all streams.
         pattern: Pattern whose results are sent, or None for all patterns.
-        min_severity: Least severity of results that are sent. With None, results of any severity, and deviations, are
-            sent.
+        min_severity: Least severity of results that are sent. If None, all results are sent, including deviations.
         retiring: Earlier secrets, the latest first.
         sink: Kind and further members of a sink that is not a webhook, or None for a webhook.
-        key: Key of the transaction, or of the row of a table, whose results are sent, or None for all keys.
+        key: Key of a transaction or table row whose results are sent, or None for all keys.
     """
 
     id: str
@@ -218,7 +217,7 @@ class WebhookStore(Records[RegisteredWebhook]):
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
         """Return the webhook with an id, or raise ``UnknownWebhook``.
 
-        If ``is_sink``, return the sink of another kind with this id, or raise ``UnknownSink``.
+        If ``is_sink``, return the sink with this id that is not a webhook, or raise ``UnknownSink``.
         """
         webhook = self.find(webhook_id)
         if webhook is None or (webhook.sink is not None) != is_sink:
@@ -226,7 +225,7 @@ class WebhookStore(Records[RegisteredWebhook]):
         return webhook
 
     def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
-        """Delete a webhook, its statistics and its log. Its queued deliveries are dropped at its next turn."""
+        """Delete a webhook, its statistics and its log. Queued deliveries are dropped at the webhook's next turn."""
         dropped = ("DEL", *belongings_of(webhook_id))
         self.drop(webhook_id, condition, dropped, ("ZADD", TURNS_KEY, 0, webhook_id), _UNREAD)
 

@@ -38,7 +38,7 @@ _TARGET_SHARE = 0.95  # share of the limit to which the backlog should drain bef
 class Volume:
     """A volume of the log: the number of entries, of events, and of bytes of the entries' bodies.
 
-    An event counts once for each key (correlation key or further key) by which it is appended.
+    An event counts once for the correlation key, and once for each further key by which it is appended.
     """
 
     entries: int = 0
@@ -117,9 +117,9 @@ def _volume(values: Sequence[bytes | int | None]) -> Volume:
 
 
 def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
-    """Compute the volume that was matched per second in the last minute from ``marks``, which are newest first.
+    """Compute the volume that was matched per second in the last minute.
 
-    If fewer than two marks are in the last minute, return None.
+    ``marks`` are sorted, the newest first. If fewer than two marks are in the last minute, return None.
     """
     recent = [mark for mark in marks if now_us - mark.time_us <= _FRESH_US]
     if len(recent) < 2 or recent[0].time_us <= recent[-1].time_us:

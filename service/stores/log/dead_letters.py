@@ -36,7 +36,7 @@ class DeadLetterStore(RecentStore):
     def counts(self, **criteria: str) -> list[dict[str, Any]]:
         """Count the dead letters since the store was created. Return a JSON object for each stream and code.
 
-        ``criteria`` has the values of members that the counted dead letters must have.
+        ``criteria`` selects dead letters by the values of their members.
         """
         sums: Counter[tuple[str, str]] = Counter()
         for counter in super().counts(**criteria):

@@ -60,7 +60,7 @@ class DeciderRecord:
 
 
 def decider_fields(stream: str, fields: Sequence[str]) -> list[str]:
-    """Return those of the hash fields ``fields`` that belong to deciders of a stream."""
+    """Return the hash fields that belong to the deciders of a stream."""
     return [name for name in fields if name.partition(" ")[0] == stream]
 
 
@@ -82,13 +82,13 @@ class DeciderStore:
         return replace(DeciderRecord() if stored is None else _read(stored, stream, name), since=since)
 
     def unread(self, stream: str, name: str) -> DeciderRecord:
-        """Return an empty record, which a caller passes to ``put`` as ``before`` to replace an unreadable record."""
+        """Return an empty record for replacing an unreadable record. Callers pass it to ``put`` as ``before``."""
         since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
         return DeciderRecord(stored=stored or b"", since=since)
 
     def totals(self, name: str) -> dict[str, int]:
-        """Return how many decisions the deciders called ``name`` have made, by stream."""
+        """Return the number of decisions of the deciders called ``name``, by stream."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(DECIDERS_KEY))
         pairs = [(field.decode().partition(" "), stored) for field, stored in fields.items()]
         return {

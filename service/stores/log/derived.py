@@ -87,7 +87,7 @@ class _Chunk:
 
 
 class DerivedEventStore:
-    """Appends derived events to the log, each exactly once, and ticks that advance the time of derived streams."""
+    """Appends each derived event exactly once. Also appends ticks, which advance the time of derived streams."""
 
     def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
@@ -106,7 +106,7 @@ class DerivedEventStore:
         These events are skipped:
 
         - Events that an earlier attempt has appended.
-        - Events from entries that are recorded as matched. A new checkpoint reads them again in other ranges.
+        - Events from entries that are recorded as matched. With a new checkpoint, these entries are read again.
         - Events derived before the declaration of the stream, because they belong to a former stream of the same name.
 
         If the time of a stream has advanced, a tick is appended to every shard. If the log is being resharded, or was
@@ -243,7 +243,7 @@ def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> li
 
 
 def _done(mark: str, part: DerivedPart) -> int:
-    """Return how many of a shard's derived events are in the log. All are if the mark is of a later micro-batch."""
+    """Return how many events of a part are in the log: all events if ``mark`` is of a later micro-batch."""
     if not mark:
         return 0
     position, number = mark.split()

@@ -26,15 +26,15 @@ def event_digest(source: str, event_id: str) -> bytes:
 
 
 def packed(digests: Sequence[bytes | None]) -> bytes:
-    """Join digests to one byte string. Events without a digest, for which ``digests`` has None, are left out."""
+    """Join digests to one byte string. Items that are None are left out."""
     return b"".join(digest for digest in digests if digest is not None)
 
 
 def known_rows(digests: Sequence[bytes | None], numbers: Sequence[int]) -> list[int]:
-    """Return the rows of a batch whose events are repeated, in ascending order.
+    """Return the rows of the repeated events of a batch, in ascending order.
 
-    The script that appends events reports repeated events as ``numbers``. These are indexes into the digests in
-    ``packed``, which leaves out events without a digest.
+    ``numbers`` is the reply of the script that appends events. A number is the index of a repeated event among the
+    events with a digest.
     """
     rows = [row for row, digest in enumerate(digests) if digest is not None]
     return sorted({rows[number] for number in numbers})

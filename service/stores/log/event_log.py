@@ -41,10 +41,10 @@ class Submission:
         token: Unique token of this call, which prevents a second append if Redis' reply is lost.
         idempotency_key: The client's idempotency key, or None if every call is a new batch.
         step: Step of a feed if the batch is from a feed. It replaces ``idempotency_key`` and ``token``.
-        keys: Attribute paths of the stream's further keys, by the name of the key.
+        keys: Attribute path of each further key of the stream, by the name of the key.
         context: Trace context of the request, or None if it is not traced.
-        ids: For each event the digest of its identity, or None for an event without identity. The digests are distinct.
-            Empty if the stream does not drop repeated events.
+        ids: Digest of each event's identity, or None for an event without identity. All digests are different. Empty if
+            the stream does not drop repeated events.
         dropped: Number of events that are left out because they are repeated in the batch or already in the log.
         since_ms: Time of the stream's declaration, as in its record. If a stream of this name was declared at another
             time, nothing is appended to it, and its stored answers are ignored. None skips this check.
@@ -97,7 +97,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """The events of a batch that belong to the same shard by the same key. They become one entry of the log.
+    """The events of a batch that become one entry of a shard. All are assigned to the shard by the same key.
 
     Attributes:
         route: Name of the further key by which events were assigned to shards, or empty for the correlation key.
@@ -133,7 +133,7 @@ class EventLog:
         return [log_key(shard) for shard in range(self.shards())]
 
     def routed(self) -> frozenset[str]:
-        """Return the streams that have routes, because their operators use further keys."""
+        """Return the streams that have routes. A route is a further key by which an operator reads the stream."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(ROUTES_KEY))
         return frozenset(stream.decode() for stream, routes in fields.items() if routes not in (b"", GONE))
 
@@ -145,9 +145,9 @@ class EventLog:
     def append_events(self, submission: Submission) -> Receipt:
         """Append a batch and its dead letters atomically, once per idempotency key or step of a feed.
 
-        Each event is appended to the shard of its correlation key. For each route of the stream, it is also appended to
-        the shard of its further key. Events whose ids the stream has already accepted are left out. The script makes
-        this decision, so that only one of two simultaneous requests appends the same event.
+        Each event is appended to the shard of its correlation key, and to the shard of each further key that operators
+        use. Events whose ids the stream has already accepted are left out. The script makes this decision, so that only
+        one of two simultaneous requests appends the same event.
 
         Nothing is appended if an error is raised.
 
@@ -293,7 +293,7 @@ def log_entry(position: bytes, fields: Mapping[bytes, bytes]) -> LogEntry:
 
 
 def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list[_Part]:
-    """Divide a submission into one part per key and shard, first by the correlation key, then by each route."""
+    """Divide a submission into one part for each key and shard. The parts of the correlation key are first."""
     if undeclared := sorted(set(routes) - set(submission.keys)):
         raise RecordFormatError(
             f"patterns of the stream {submission.stream!r} use the further keys {', '.join(undeclared)}, which its "
@@ -322,7 +322,7 @@ def _earlier_receipt(submission: Submission, body: bytes) -> Receipt:
 
 
 def _require_taken(step: FeedStep, body: bytes) -> None:
-    """Raise ``FeedMisplaced`` unless the stored mark ``body`` shows that a feed's step was appended already."""
+    """Raise ``FeedMisplaced`` unless a feed's step was appended already. ``body`` is the stored mark of the feed."""
     if body != step.after.to_bytes():
         raise FeedMisplaced(
             f"feed {step.feed!r} should continue at row {step.before.row} of its micro-batch {step.before.batch}, "

@@ -46,8 +46,8 @@ _Read: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 class EventFilter:
     """Selects events by stream, transaction (``key``) and event type. None selects any value.
 
-    ``since_ms`` is the time of the stream's declaration by Redis' clock. Events that were appended before belong to a
-    former stream of the same name and are not selected.
+    ``since_ms`` is the time of the stream's declaration by Redis' clock. Events that were appended before this time
+    belong to a former stream of the same name and are not selected.
     """
 
     stream: str
@@ -123,7 +123,7 @@ class _Entry:
     fields: Mapping[bytes, bytes]
 
     def events(self, event_filter: EventFilter) -> EventBatch | None:
-        """Return the entry's events, or None if it has no events of the filter's stream or is a copy for a route."""
+        """Return the entry's events. If the entry is for a route or has no events of the stream, return None."""
         is_selected = (
             self.fields[b"kind"] == RecordKind.EVENTS.value.encode()
             and self.fields[b"stream"] == event_filter.stream.encode()
@@ -134,7 +134,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Budget:
-    """The rest of the entries and bytes of the log that may be read for one page."""
+    """The numbers of entries and bytes that may still be read from the log for a page."""
 
     entries: int = _MOST_ENTRIES
     size_bytes: int = _MOST_BYTES
@@ -223,7 +223,7 @@ class LogEventPages:
     def _newest(
         self, event_filter: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int
     ) -> Page:
-        """Return a page of the newest events. All its cursors are ``end``, because clients continue after the page."""
+        """Return a page of the newest events. All its cursors are ``end``, so that clients continue after the page."""
         budget, groups = _Budget(), list[list[dict[str, Any]]]()
         count = 0
         shards = self._shards(event_filter, range(len(ends)))
@@ -290,7 +290,7 @@ def _at_least(place: _Place, since_ms: int) -> _Place:
 
 
 def _trimmed_us(places: Sequence[_Place], shard_ranges: Sequence[tuple[bytes, bytes, bytes]]) -> int | None:
-    """Return the time since which all entries are retained, or None if no entries after ``places`` were trimmed."""
+    """Return the time from which all entries are retained. If no entries after ``places`` were trimmed, return None."""
     positions = [
         position_order((first or last).decode())
         for place, (first, last, is_trimmed) in zip(places, shard_ranges, strict=True)

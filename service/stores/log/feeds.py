@@ -40,7 +40,7 @@ class FeedMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedStep:
-    """A step of a feed from one mark to the next. It is appended only if the stored mark is ``before``."""
+    """A step of a feed from one mark to the next. Its rows are appended only if the stored mark is ``before``."""
 
     feed: str
     before: FeedMark

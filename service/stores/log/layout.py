@@ -55,7 +55,7 @@ class Layout:
 class LayoutStore:
     """Reads and changes the layout of the log. The layout is cached until a script reports a change.
 
-    While this object holds the log (``hold``), ``token`` is the token of the hold. Otherwise it is empty.
+    ``token`` is the token that ``hold`` has returned, or empty if this object does not hold the log.
     """
 
     def __init__(self, client: Client, shards: int) -> None:
@@ -94,10 +94,10 @@ class LayoutStore:
         return self._cached
 
     def fitted(self, append: Callable[[int], Any]) -> Any:
-        """Call ``append`` with the current number of shards, and return its reply, which is the reply of a script.
+        """Call ``append`` with the current number of shards, and return its reply.
 
-        If the script reports that the number has changed, call ``append`` again with the new number. While the log is
-        being resharded, the script appends nothing, and ``LogResharding`` is raised.
+        ``append`` runs a script and returns the script's reply. If the script reports that the number has changed, call
+        ``append`` again with the new number. If the log is being resharded, raise ``LogResharding``.
         """
         for _ in range(_ATTEMPTS):
             reply = append(self.known().shards)
@@ -109,7 +109,7 @@ class LayoutStore:
         raise RegistryContended("the number of shards is being changed; try again")
 
     def append(self, script: Callable[..., Any], **arguments: Any) -> Any:
-        """Call a script that appends to every shard, as in ``fitted``, and return its reply.
+        """Call a script that appends to every shard, and return its reply. Errors and retries are as in ``fitted``.
 
         ``arguments`` are the script's keys and arguments other than the shards.
         """

@@ -41,7 +41,7 @@ class StreamReport:
         held: Number of bound events in partial matches.
         waiting: Number of events in the reorder buffer.
         late: Number of late events by treatment.
-        operators: Counts of operators, whose names have the form ``<kind>_<counted noun>``.
+        operators: Counts of the stream's operators, by name. A name has the form ``<kind>_<counted noun>``.
     """
 
     watermark_us: int | None
@@ -72,7 +72,7 @@ class ShardReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCost:
-    """The measured cost of a host: all operators of one kind that read a stream by the same key, in one shard.
+    """The measured cost of a host: all operators of one kind in one shard that read a stream by the same key.
 
     The counts, ``cpu_ns`` and ``seconds`` are sums in which older measurements have less weight. So a count divided by
     ``seconds`` is a recent rate. ``operators`` has the number of results of each operator.
@@ -108,8 +108,8 @@ class PipelineStatus:
     def note(self, rows: Sequence[OutputRow]) -> list[bool]:
         """Store the shards' reports of a micro-batch, and count its events as matched. ``rows`` are the reports.
 
-        Return a flag for each row. It is False if the row was not counted, because an earlier call had counted the
-        events of its shard up to its position.
+        Return a flag for each row. It is False if an earlier call has already counted the shard's events up to the
+        row's position.
         """
         if not rows:
             return []
@@ -168,7 +168,8 @@ class PipelineStatus:
     def totals(self) -> dict[tuple[str, ...], int]:
         """Return totals over all micro-batches.
 
-        The key ``("batches",)`` has their number. A key ``("batch_us", phase)`` has the microseconds spent in a phase.
+        The key ``("batches",)`` has the number of micro-batches. A key ``("batch_us", phase)`` has the time of a phase
+        in microseconds.
         """
         totals = cast("dict[bytes, bytes]", self._client.hgetall(TOTALS_KEY))
         return {tuple(orjson.loads(field)): int(count) for field, count in totals.items()}

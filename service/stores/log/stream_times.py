@@ -27,8 +27,8 @@ class StreamTimes:
         newest_us: Event time of the newest event, or None before the first event.
         appended_us: Time of the last append of events, by the clock of Redis.
         ticked_us: Event time of the newest tick.
-        risen_us: Time at which ``newest_us`` last increased, by the clock of Redis. None if an earlier release, which
-            did not store this time, appended the events.
+        risen_us: Time at which ``newest_us`` last increased, by the clock of Redis. None if an earlier release has
+            appended the events, because it did not store this time.
     """
 
     newest_us: int | None
@@ -71,7 +71,7 @@ class StreamTimesStore:
     def sinces(self) -> dict[str, str]:
         """Return the time of each stream's declaration, in the format of ``since_of``.
 
-        Callers must read it before the streams' times.
+        Callers must call this method before they read the streams' times.
         """
         bodies = cast("dict[bytes, bytes]", self._client.hgetall(STREAMS_KEY))
         return {stream.decode(): _since(body, stream.decode()) for stream, body in bodies.items()}

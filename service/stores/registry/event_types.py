@@ -45,7 +45,7 @@ class EventType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
-    """A stream's use of schemas. ``version`` is the number of changes of its schemas."""
+    """Whether events of a stream are checked against schemas. ``version`` is the number of changes of the schemas."""
 
     version: int = 0
     is_checked: bool = False

@@ -56,10 +56,10 @@ def moved(record: RegisteredOperator, action: Action, now_us: int | None = None)
 def begun(
     record: RegisteredOperator, before: RegisteredOperator | None, now_us: int | None = None
 ) -> RegisteredOperator:
-    """Return the record of a version that starts to run, with the beginning of its matching state.
+    """Return the record of a version that starts to run, with ``held_from`` and ``held_since_us``.
 
-    If ``before`` is given, the version continues the matching state of that version. Otherwise the matching state is
-    empty and begins at ``now_us``. If ``now_us`` is None, it begins at the version's time of registration.
+    If ``before`` is given, the version continues the matching state of ``before``. Otherwise the matching state is
+    empty and begins at ``now_us``, by default at the version's time of registration.
     """
     if before is None:
         since_us = record.registered_us if now_us is None else now_us

@@ -62,15 +62,15 @@ class Operators(Records[RegisteredOperator]):
     def put(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:
         """Register an operator. Return the operator after the call, and whether it changed.
 
-        If the draft differs from the registered operator, it becomes the next version, with the state of the draft,
-        even if the former version is paused. If the draft is equal, no version is created, but the state may change: a
-        stored draft is activated or paused, and an active operator is paused. A paused operator is not resumed. A
-        different severity alone changes the operator without a new version.
+        If the draft differs from the registered operator, the draft becomes the next version. This version has the
+        state of the draft, even if the former version is paused. If the draft is equal, no version is created, but the
+        state may change: a stored draft is activated or paused, and an active operator is paused. A paused operator is
+        not resumed. If only the severity differs, the operator is changed without a new version.
 
         Raise a ``Conflict`` in these cases:
 
         - The name is used on another stream or, with ``draft.creates``, by a different operator.
-        - The state of the operator permits no other version.
+        - The state of the operator does not permit a new version.
         - The former version should complete its partial matches, but the new version reads events by another key.
         """
 
@@ -102,9 +102,9 @@ class Operators(Records[RegisteredOperator]):
     ) -> tuple[RegisteredOperator, bool]:
         """Change the state of an operator by an action. Return the operator after the call, and whether it changed.
 
-        A suspended operator is resumed as its next version. This version is registered at ``now_us`` or, if that is
-        None, at the time of the former version. If ``stops``, a pause takes effect before the backlog, so that the
-        operator receives no event of the backlog. This holds even if the operator was paused already.
+        A suspended operator is resumed as its next version. This version is registered at ``now_us``, by default at the
+        time of the former version. If ``stops``, a pause takes effect before the backlog, so that the operator receives
+        no event of the backlog. This holds even if the operator was paused already.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -151,8 +151,8 @@ class Operators(Records[RegisteredOperator]):
     def remove(self, name: str, condition: Condition = ANY, complete: Callable[[Any], object] = lambda _: None) -> None:
         """Delete an operator. Its results are retained.
 
-        ``complete`` is called with the record once the operator is deleted. If it was deleted before, ``complete`` is
-        called too, because an earlier deletion may have been interrupted. Then ``unknown`` is raised.
+        After the deletion, ``complete`` is called with the record. If the operator was deleted before, its deletion may
+        have been interrupted. Therefore ``complete`` is called again, and then the error of ``unknown`` is raised.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -222,11 +222,11 @@ class Operators(Records[RegisteredOperator]):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """Return the control records and routes of the inner operators of a changed operator.
+        """Return the changes of the event log for the inner operators of a changed operator.
 
-        Each inner operator gets a control record of the same kind as ``control``, the record of the operator. However,
-        an inner operator that the version ``before`` does not have is only started, because it does not run yet. A
-        running inner operator that only the version ``before`` has is removed.
+        ``control`` is the operator's control record. Each inner operator gets a record of the same kind. An inner
+        operator that the version ``before`` lacks does not run yet, so it only gets a record that starts it. A running
+        inner operator that the new version lacks is removed.
         """
         is_seeing = record.is_active and record.state == "active"
         parts = {(part.kind, part.name, part.stream): part for part in record.parts}
@@ -345,10 +345,10 @@ class PatternOperators(Operators):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """Return the control records of a pattern's inner operators. Only the start of a version has such records.
+        """Return the control records that start a pattern's inner operators, or none if the pattern is not started.
 
-        A pause of the pattern does not pause them, because they may have alerts left to process (ADR 72). A removed
-        inner operator is not stopped, because the next version continues or closes open incidents (ADR 75).
+        A pause of the pattern does not pause inner operators, because they may have alerts left to process (ADR 72). A
+        removed inner operator is not stopped, because the next version continues or closes open incidents (ADR 75).
         """
         parts = record.parts if isinstance(control, PatternOn) else ()
         return [_part_change(part, OperatorOn(part.definition(record.version), "keep"), "") for part in parts]

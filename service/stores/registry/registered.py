@@ -60,8 +60,8 @@ class RegisteredOperator:
         into: The derived stream that the operator feeds, or empty.
         held_from: Number of the version that started the current matching state, or 0 if this version started it.
         held_since_us: Start of the current matching state, microseconds UTC, or None if it started at registration.
-        former_feeds: Feeds of earlier versions that this version no longer has, each as a triple of source stream,
-            further key and derived stream.
+        former_feeds: Feeds of earlier versions that this version lacks. A feed is a triple of source stream, further
+            key and derived stream.
     """
 
     kind: str
@@ -139,16 +139,16 @@ class RegisteredOperator:
 
     @property
     def former_feeders(self) -> tuple[OperatorPart, ...]:
-        """The ``former_feeds`` in the form of ``feeders``, with empty bodies."""
+        """The feeds in ``former_feeds`` as feeders with empty bodies."""
         return tuple(
             OperatorPart(kind=self.kind, name=self.name, stream=stream, key=key, into=into, body={})
             for stream, key, into in self.former_feeds
         )
 
     def after(self, stored: RegisteredOperator | None) -> RegisteredOperator:
-        """Return this version with its ``former_feeds``, which are the feeds of all versions up to ``stored``.
+        """Return this version with ``former_feeds``, the feeds of earlier versions that this version lacks.
 
-        ``stored`` is the version before this one. If it is a draft, it never ran, so its feeds are left out.
+        ``stored`` is the preceding version. If it is a draft, it never ran, so its feeds are left out.
         """
         if stored is None:
             return self
@@ -179,7 +179,7 @@ class OperatorDraft:
             registered, read by the key ``route``.
         route: Name of the further key of the first input, or empty for the correlation key.
         severity: Severity of the alerts. None means ``medium`` for a new operator, and no change for a registered one.
-        keeps: Function that returns whether the operator continues the state of a former version with a given body.
+        keeps: Function that receives the body of a former version, and returns whether its state is continued.
         start: How the operator starts if ``keeps`` returns False for the former version.
         state: State after the registration. A ``draft`` is only stored. A ``paused`` operator receives no events until
             it is resumed.
@@ -266,8 +266,8 @@ def pattern_draft(
 class Following:
     """The workflow that a stream follows.
 
-    The mode ``exact`` uses the workflow's automaton, ``tables`` its constraints, and ``auto`` the automaton if the
-    workflow has one, otherwise the constraints.
+    The mode ``exact`` uses the workflow's automaton. The mode ``tables`` uses its constraints. The mode ``auto`` uses
+    the automaton if the workflow has an automaton, otherwise the constraints.
     """
 
     workflow: str
@@ -327,7 +327,7 @@ class StreamRecord(NamedTuple):
     """A declared stream, with its use of schemas.
 
     ``since_ms`` is the time of the declaration by Redis' clock, or 0 in records of older releases. It distinguishes a
-    stream from a removed stream of the same name. The versions of schemas count from the beginning in the new stream.
+    stream from a removed stream of the same name. Schema versions do not, because they start again in the new stream.
     """
 
     declaration: StreamDeclaration

@@ -68,8 +68,8 @@ class Registry:
         """Declare a stream, and return whether it is new.
 
         If ``is_checked``, the stream's events are checked against schemas. If the stream exists with another
-        declaration or another ``is_checked``, raise ``StreamExists``. None is equal to any setting of an existing
-        stream, and a new stream is declared without checks.
+        declaration or another ``is_checked``, raise ``StreamExists``. If ``is_checked`` is None, a new stream has no
+        checks, and an existing stream may have any setting.
         """
         since_ms = server_time_us(self._client) // 1_000
 
@@ -176,7 +176,7 @@ class Registry:
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
-        """Suspend an operator in every shard as ``Operators.suspend`` does. Return whether this report suspended it.
+        """Suspend an operator in every shard (``Operators.suspend``). Return whether this report caused the suspension.
 
         ``suspension`` is a shard's report, which has the operator's name in ``pattern`` and its kind in ``operator``.
         """
@@ -190,7 +190,7 @@ class Registry:
         return [pattern for pattern in self.pattern_operators.all() if stream in (None, pattern.stream)]
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
-        """Return the patterns without inner operators that feed ``into`` (None: any derived stream), even if paused."""
+        """Return the patterns that feed ``into`` (None: any stream) and have no inner operators, even if paused."""
         patterns = [pattern for pattern in self.patterns() if pattern.is_running and pattern.into and not pattern.parts]
         return [pattern for pattern in patterns if into in (None, pattern.into)]
 
@@ -201,7 +201,7 @@ class Registry:
     def timing_feeders(self) -> list[OperatorPart]:
         """Return the feeders whose source streams determine the event time of derived streams.
 
-        The result includes ``feeders``. If no active operator feeds a derived stream, the stream's retired, deleted and
+        All of ``feeders`` are included. If no active operator feeds a derived stream, the stream's retired, deleted and
         replaced feeders are included too, because the events that they derived may be waiting for time to pass.
         """
         every_record = (*self.pattern_operators.ever(), *self.operators("").ever())
@@ -215,7 +215,7 @@ class Registry:
         return [*current, *(feeder for feeder in former if feeder.into not in fed)]
 
     def severities(self, kind: str, names: Collection[str]) -> dict[str, Severity]:
-        """Return the severities of the operators of a kind that are called ``names``, by name.
+        """Return the severities of the operators ``names`` of one kind, by name.
 
         ``names`` must not be empty. Deleted operators are included, because some of their alerts may be unwritten.
         """
@@ -247,7 +247,7 @@ class Registry:
     def operator_with_times(
         self, kind: str, name: str
     ) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes, int | None]:
-        """Read together an operator, its stream, the stream's times, and the time of the pipeline's last heartbeat.
+        """Return an operator, its stream, the stream's times, and the time of the pipeline's last heartbeat.
 
         One script reads all four, so that they are consistent. The heartbeat is in microseconds UTC, or None before the
         first heartbeat. If the operator is unknown or deleted, raise the error of ``Operators.unknown``.

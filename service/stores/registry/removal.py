@@ -61,8 +61,8 @@ class StreamUse:
             ``event-type`` or ``feed``.
         name: Name of the resource, or the id of a webhook without a name.
         state: State of an operator, or empty for other resources.
-        feeds: Whether even a cascading removal of the stream is refused because of this resource. This holds for
-            operators that feed the stream, and for operators other than patterns that feed any derived stream.
+        feeds: Whether the resource prevents even a cascading removal of the stream. This holds for operators that feed
+            the stream, and for operators other than patterns that feed any derived stream.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class StreamUse:
 
     @property
     def is_in_the_way(self) -> bool:
-        """Whether the stream cannot be removed alone. This holds for all resources except retired operators."""
+        """Whether the resource prevents a removal of the stream alone. Retired operators do not prevent the removal."""
         return self.state != "retired"
 
 
@@ -98,10 +98,10 @@ class StreamRemoval:
         return self._planned(stream, self._mentions(stream)).uses
 
     def remove(self, stream: str, condition: Condition, *, is_cascading: bool) -> list[StreamUse]:
-        """Remove a stream with its resources, and return the resources.
+        """Remove a stream and the resources that use it. Return the resources.
 
-        If a resource is in the way, raise ``StreamInUse``. If ``is_cascading``, only resources whose ``feeds`` is true
-        are in the way.
+        If a resource is in the way (``is_in_the_way``), raise ``StreamInUse``. If ``is_cascading``, only resources
+        whose ``feeds`` is true can be in the way.
         """
         token = f"{PREFIX}removal:{uuid.uuid4().hex}"
         for _ in range(_ATTEMPTS):
@@ -188,7 +188,7 @@ class StreamRemoval:
 
 
 def _mention(stream: str) -> bytes:
-    """Return the stream's name in quotes, by which records about the stream are found."""
+    """Return the text by which records about a stream are found, which is the stream's name in quotes."""
     return b'"%b"' % stream.encode()
 
 

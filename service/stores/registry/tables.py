@@ -34,8 +34,8 @@ class RegisteredTable:
         version: Version number, which counts from 1 for each name and is never reused.
         size_bytes: Size of the rows when mapped into memory.
         changes: Number of changes of single rows since the version was registered.
-        since_ms: Time of the registration or, if the table is deleted, of the deletion, by the clock of Redis. It is 0
-            in records of older releases.
+        since_ms: Time of the registration by the clock of Redis, or 0 in records of older releases. If the table is
+            deleted, time of the deletion.
     """
 
     name: str
@@ -52,7 +52,7 @@ class RegisteredTable:
 
     @property
     def tag(self) -> str:
-        """The entity tag, which is different for different rows of any table and version."""
+        """The entity tag, which is different for each table and version, and after each change of a row."""
         return f"{self.name}@{self.version}.{self.changes}"
 
     @property
@@ -129,8 +129,8 @@ class TableStore(Records[RegisteredTable]):
     def change_row(self, name: str, read: ReadRow, condition: Condition) -> RegisteredTable:
         """Set or remove one row of a table's current version, and return the version.
 
-        ``read`` receives the version and returns the key and the row, or None instead of the row to remove it. It may
-        raise. If another writer intervenes, ``read`` is called again.
+        ``read`` receives the version. It returns the key, and the new row or None to remove the row. It may raise. If
+        another writer intervenes, ``read`` is called again.
         """
 
         def changed(stored: RegisteredTable | None) -> Change:
@@ -143,7 +143,7 @@ class TableStore(Records[RegisteredTable]):
         return self.apply(name, changed)[0]
 
     def remove(self, name: str, condition: Condition = ANY, required: Callable[[], Checks] = tuple) -> None:
-        """Delete a table, with ``required`` as in ``put``. Its version numbers are not reused."""
+        """Delete a table. Its version numbers are not reused. ``required`` has the same meaning as in ``put``."""
 
         def changed(stored: RegisteredTable | None) -> Change:
             record = self.require(stored, name, condition)
@@ -154,7 +154,7 @@ class TableStore(Records[RegisteredTable]):
         self._forget_old()
 
     def unused(self, name: str) -> Checks:
-        """Return a check that fails once another operator is registered that looks a table up."""
+        """Return a check that fails after the registration of another operator that uses the table."""
         return self._book.unused(self.key, name)
 
     def versions(self, name: str) -> list[RegisteredTable]:
@@ -200,7 +200,7 @@ class TableStore(Records[RegisteredTable]):
         return min(times, default=0)
 
     def _keep(self, digest: str, path: Path) -> None:
-        """The content of a file expires after an hour unless a version with its digest is registered."""
+        """Store the content of a file. It expires after an hour unless a version with its digest is registered."""
         key, draft, pieces = STORED + digest, f"{STORED}{digest}:{uuid4().hex}", piece_count(path)
         self._client.expire(key, _DRAFT_LIFE_S, gt=True)
         if self._client.llen(key) == pieces:

@@ -114,7 +114,7 @@ class AlertStore:
             webhooks: The webhooks to which alerts may be delivered.
             now_us: Time of storing, at which the deliveries are due.
             epoch: Number of the micro-batch.
-            traceparents: Trace contexts of alerts, by id, which their deliveries continue.
+            traceparents: Trace contexts by alert id. The deliveries of an alert continue its trace.
             severities: Severities of alerts by pattern (``Writing``).
         """
         writing = Writing(
@@ -128,7 +128,7 @@ class AlertStore:
         return write_rows(rows, self._most, partial(self._append_chunk, writing))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
-        """Return the indexes, from 1, of alerts that are stored already. If there are any, write nothing."""
+        """Write alerts. If some of the alerts are stored already, write nothing and return their indexes, from 1."""
         by_stream: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
             by_stream.setdefault(row.stream, []).append(index)
@@ -182,7 +182,7 @@ class AlertStore:
         }
 
     def _place(self, alert_id: str) -> tuple[bytes, str, int]:
-        """Find an alert. Return its block, the name of the block, and the alert's row, which is counted from 1."""
+        """Return the block of an alert, the block's name, and the alert's row in the block. Rows are counted from 1."""
         place = cast("bytes | None", self._client.hget(PLACES_KEY, alert_id))
         row, _, name = (place or b"").decode().partition(":")
         block = cast("bytes | None", self._client.hget(BLOCKS_KEY, name))
@@ -287,7 +287,7 @@ class AlertStore:
             count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
 
     def _before(self, alert_filter: AlertFilter, before: str | None) -> Iterator[StoredAlert]:
-        """Yield the alerts of a stream and pattern with numbers below ``before`` (all for None), newest first."""
+        """Yield the alerts of a stream and pattern, newest first. If ``before`` is given, start below this number."""
         index, until, count = _index(alert_filter.stream, alert_filter.pattern), "+", 1
         if before is not None:
             above = cast(_Chunks, self._client.xrange(index, min=f"{int(before)}-0", count=1))
@@ -305,7 +305,7 @@ class AlertStore:
     def _of_chunks(
         self, chunks: _Chunks, alert_filter: AlertFilter, *, newest_first: bool = False
     ) -> Iterator[StoredAlert]:
-        """Yield alerts in the order of ``chunks``. In each chunk, the oldest alert is first unless ``newest_first``."""
+        """Yield the alerts of each chunk in turn. The alerts of a chunk are oldest first unless ``newest_first``."""
         names = [
             [
                 f"{place.decode()}:{stream.decode()}"
@@ -347,7 +347,7 @@ def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], wr
 
 
 def _is_within(time: str | None, since_us: int | None, until_us: int | None) -> bool:
-    """A missing time is only within a range without bounds."""
+    """A missing time is within the range only if the range has no bounds."""
     if since_us is None and until_us is None:
         return True
     if time is None:

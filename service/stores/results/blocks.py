@@ -28,7 +28,7 @@ _Item = TypeVar("_Item")
 
 
 def pack(texts: Sequence[bytes], **header: Any) -> bytes:
-    """Encode a block of at least one text. ``header`` has further members of the header, as plain JSON."""
+    """Encode at least one text as a block. The members of ``header`` are added to the block's header, as plain JSON."""
     body = b"\n".join(texts)
     is_short = len(body) < _COMPRESSED_FROM
     if not is_short:
@@ -68,7 +68,7 @@ class StoredAlert:
 def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequence[bytes]) -> bytes:
     """Encode alerts of one stream as a block.
 
-    ``backs`` has a number for each alert: how many alerts of the chunk, of any stream, come after this alert.
+    ``backs`` has a number for each alert: the number of alerts of any stream that follow this alert in the chunk.
     """
     patterns = list(dict.fromkeys(row.subject for row in rows))
     codes = {pattern: code for code, pattern in enumerate(patterns)}
@@ -77,7 +77,7 @@ def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequenc
 
 
 def unpack_alerts(block: bytes, name: str) -> list[StoredAlert]:
-    """Return the alerts of a block, sorted by number. ``name`` is the block's name, which contains a number."""
+    """Return the alerts of a block, sorted by number. ``name`` begins with the number of the chunk's last alert."""
     title = _title_of(name)
     header = header_of(block, title)
     members, *bodies = unpack(block, title)

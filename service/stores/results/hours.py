@@ -35,7 +35,7 @@ class HourCount:
 
 
 def hours_key(kind: ResultKind) -> str:
-    """Return the Redis key of the sorted set of hours that have counts of a kind of result."""
+    """Return the key of the Redis sorted set with the hours for which results of a kind are counted."""
     return f"{PREFIX}{kind.plural}:hours"
 
 
@@ -75,7 +75,7 @@ class HourlyCounts:
         """Return the counts from ``since_us`` to ``until_us``, oldest first, and the time from which they are complete.
 
         ``criteria`` selects counts by ``stream`` and ``subject``. None selects any value. If ``since_us`` is None, the
-        range starts 48 hours before the end of the newest hour with selected counts. At most 20,000 counts are read. If
+        range is the 48 hours up to the end of the newest hour with selected counts. At most 20,000 counts are read. If
         there are more, the oldest hours are left out, and the second result is the start of the oldest hour returned.
         """
         key = hours_key(kind)

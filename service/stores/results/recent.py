@@ -127,14 +127,14 @@ class RecentStore(RecentList):
         return write_rows(rows, most, partial(self._append_chunk, writing, is_listed=True))
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Increase the counters of rows by their members ``count``. Return the number of new rows.
+        """Add the member ``count`` of each row to the row's counter. Return the number of new rows.
 
         The rows are not stored in the list. Rows that were counted under the same ``epoch`` are skipped.
         """
         return write_rows(rows, _CHUNK_ROWS, partial(self._append_chunk, Writing(epoch=epoch), is_listed=False))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
-        """Return the indexes, from 1, of rows that are stored already. If there are any, write nothing."""
+        """Write rows. If some of the rows are stored already, write nothing and return their indexes, from 1."""
         counts: Counter[str] = Counter()
         if is_listed:
             counts.update(row.counter for row in rows)
@@ -161,7 +161,7 @@ class RecentStore(RecentList):
         return stored_numbers
 
     def counts(self, **criteria: str) -> list[dict[str, Any]]:
-        """Return the counters that have the values in ``criteria``, sorted.
+        """Return the counters whose members have the values in ``criteria``, sorted.
 
         The member ``count`` of a counter is the number of results since the store was created.
         """
@@ -209,7 +209,7 @@ def list_key(kind: ResultKind) -> str:
 
 
 def _entry_of(place: str | None) -> tuple[str | None, int | None]:
-    """Split a record's place into the entry's id and the index in the entry's block, which is None without a block."""
+    """Split a record's place into the entry's id and the index in the block. Without a block, the index is None."""
     if place is None:
         return None, None
     entry, dot, _ = place.partition(".")

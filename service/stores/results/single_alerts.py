@@ -75,7 +75,7 @@ def _single(place: bytes, id_: str, stored: bytes) -> _Single:
 
 
 def _write(client: Client, chunk: Sequence[_Single]) -> None:
-    """The counters of alerts do not change, because they include these alerts already."""
+    """Write alerts into blocks. The counters of alerts do not change, because they include these alerts already."""
     last = f"{chunk[-1].number}-0"
     by_stream = sorted(chunk, key=lambda alert: alert.row.stream)
     names: dict[str, str] = {}

@@ -22,7 +22,7 @@ class Writing:
         epoch: Number of the micro-batch.
         now_us: Time at which deliveries are queued.
         severities: Severities by operator, which are added to the stored bodies. None adds no severity.
-        traceparents: Trace contexts of results, by id, which their deliveries continue.
+        traceparents: Trace contexts by result id. The deliveries of a result continue its trace.
         created_us: Time of storing, which is added to the stored bodies as ``created_at``. None adds no time.
     """
 
