@@ -46,8 +46,8 @@ class Histogram:
 def histogram(times: Iterable[str], noun: str) -> Histogram | None:
     """Return a histogram of times, or None without times.
 
-    Each bar covers the shortest round duration with which there are at most 48 bars. If the longest duration needs more
-    bars, the oldest times have no bar.
+    All bars cover the same round duration, the shortest that needs at most 48 bars. Times that are too old for 48 bars
+    of the longest duration are left out.
     """
     seconds = sorted(moment.timestamp() for moment in map(parse, times) if moment is not None)
     if not seconds:
@@ -61,7 +61,7 @@ def histogram(times: Iterable[str], noun: str) -> Histogram | None:
 def hourly(counts: Mapping[int, int], noun: str, newest: int) -> Histogram | None:
     """Return the histogram of the 48 hours up to ``newest``, or None without results.
 
-    ``counts`` has the number of results by hour. Hours are counted from 1970.
+    ``counts`` maps an hour to its number of results. An hour is given as the number of hours since 1970.
     """
     first = newest - _MOST_BARS + 1
     shown_counts = {hour: count for hour, count in counts.items() if hour >= first}

@@ -67,16 +67,16 @@ class Page:
         return self.session.api
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path of the API and return JSON. If an equal call is at most ``age_s`` seconds old, its answer is used.
+        """GET a path of the API and return JSON. The answer to an equal call is reused for ``age_s`` seconds.
 
-        A refresh also uses answers that other pages got with the same key, so that many open pages do not load the API.
+        A refresh of a page also reuses the answers of other pages with the same key. This limits the load on the API.
         """
         async with self._calls:
             return await self.api.get(path, age_s=max(age_s, self.shared_s), **parameters)
 
     @property
     def shared_s(self) -> float:
-        """The greatest age of a reused answer in seconds: 0 after a click, most of the refresh period for a refresh."""
+        """The maximum age in seconds of an answer that a refresh reuses. It is 0 unless a script refreshes the page."""
         try:
             period_s = float(self.request.headers.get("x-refresh", 0))
         except ValueError:
@@ -93,7 +93,7 @@ class Page:
         return self.parameter(name) or (self.only_stream if name == "stream" else None)
 
     def parameter(self, name: str) -> str | None:
-        """Return a parameter of the address, also ``stream``, or None if missing or empty.
+        """Return a parameter of the address, or None if missing or empty. ``stream`` has no default.
 
         Lists of all streams use this method, because the API lists only what the key may access.
         """

@@ -59,7 +59,7 @@ class Session:
 
 
 class Sessions:
-    """The open sessions, found by a digest of the session name, so that a stolen table cannot be used.
+    """The open sessions. Only digests of the session names are stored, so the table reveals no valid name.
 
     A session ends after twelve hours without a request. ``now`` gives seconds on a monotonic clock.
     """

@@ -55,9 +55,8 @@ AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
 class DemoResult:
     """Counts of the service, and of two runs in this process: one with and one without early termination.
 
-    ``endings`` counts early terminations by the constraints from which they follow. ``peak_held`` is the largest number
-    of bound events. ``is_equal`` is True if the stored alerts, the alerts received by webhook and the expected matches
-    are equal.
+    ``endings`` counts early terminations by constraint. ``peak_held`` is the largest number of bound events. If the
+    stored alerts, the alerts received by webhook and the expected matches are equal, ``is_equal`` is True.
     """
 
     events: int
@@ -119,7 +118,7 @@ class Demo:
         return list(generate_events(workload, _SEED))
 
     def _register(self, client: Client, url: str) -> str:
-        """Return the webhook's signing secret."""
+        """Register the stream, its constraints, patterns and webhook. Return the webhook's signing secret."""
         client.post("/streams", {"name": STREAM, "end_events": sorted(self.constraint_set.end_events)})
         if self.stay is not None:
             add_aggregate(client, STREAM)

@@ -23,7 +23,7 @@ _PAUSE_S, _PATIENCE_S = 0.1, 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """A step from one store format to the next. ``apply`` must call its second argument at least every 30 seconds."""
+    """A step from one store format to the next. At least every 30 s, ``apply`` must call the function that it gets."""
 
     name: str
     apply: Callable[[Client, Callable[[], None]], None]
@@ -79,7 +79,7 @@ def bring_up_to_date(
 
 
 def _take_steps(client: Client, migrations: Sequence[Migration]) -> bool:
-    """Return False, and run no step, if another process holds the lock."""
+    """Run the steps that the store still needs. If another process holds the lock, run none and return False."""
     log = structlog.get_logger(__name__)
     with StoreFormat(client).locked() as lock:
         if lock is None:

@@ -106,8 +106,8 @@ def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[Non
 def signals_held() -> Iterator[None]:
     """Delay SIGTERM and SIGINT until the block ends.
 
-    The block starts a process. An exception from a signal could end the block before the process is known, so that the
-    process would continue to run.
+    The block starts a process. If a signal ended the block too early, the id of the process would remain unknown, and
+    the process would continue to run.
     """
     held: list[int] = []
     handlers = {

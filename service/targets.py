@@ -37,9 +37,9 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRules:
-    """The targets that webhooks may call in addition to public ones.
+    """The targets that webhooks may call in addition to public ones: networks, and hosts with any address.
 
-    They are networks, and hosts whose addresses do not matter. A host ``*.name`` means all subdomains of ``name``.
+    A host ``*.name`` means all subdomains of ``name``.
     """
 
     allow_private: bool = False

@@ -38,7 +38,7 @@ async def show_list(page: Page) -> Response:
 async def _with_routes(
     page: Page, incidents: Sequence[Mapping[str, Any]], patterns: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Add to each incident ``route``, the further key by which its version of the pattern is matched, or None."""
+    """Add the member ``route`` to each incident: the name of the further key that its pattern version uses, or None."""
     routes = {(pattern["name"], pattern["version"]): pattern["route"] for pattern in patterns}
     names = {pattern["name"] for pattern in patterns}
     versions = sorted(

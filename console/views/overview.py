@@ -136,7 +136,7 @@ def _of_receiver(receiver: Any) -> Sentence:
 
 
 def _by_pattern(counts: Sequence[Any]) -> dict[str, Counter[int]]:
-    """Return counts by pattern and hour. Hours are counted from 1970."""
+    """Return counts grouped by pattern and hour. An hour is given as the number of hours since 1970."""
     by_pattern: dict[str, Counter[int]] = defaultdict(Counter)
     for count in counts:
         by_pattern[count["pattern"] or ""][int(datetime.fromisoformat(count["hour"]).timestamp()) // 3_600] += count[
@@ -171,8 +171,8 @@ def _rows(
 class Figures:
     """The metrics that the overview shows: alerts by pattern since its registration, and their latency.
 
-    ``alerts`` is None if the key may not read the metrics. Nine of ten alerts are found within ``latency`` seconds.
-    This number is a bound of a histogram bucket, or None without alerts.
+    ``alerts`` is None if the key may not read the metrics. At least nine of ten alerts are found within ``latency``
+    seconds, which is the upper bound of a histogram bucket. ``latency`` is None without alerts.
     """
 
     alerts: Mapping[str, float] | None

@@ -114,9 +114,9 @@ def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _gaps(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[tuple[float, str]]]:
-    """Return the times between consecutive events of a transaction, by pair of event types.
+    """Return the times between consecutive events of each transaction, grouped by the pair of their event types.
 
-    A time is in seconds, and has the key of its transaction.
+    Each item has the time in seconds and the key of the transaction.
     """
     latest: dict[str, tuple[str, float]] = {}
     gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)

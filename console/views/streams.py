@@ -82,7 +82,7 @@ async def show(page: Page) -> Response:
 def _part(
     page: Page, streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-    """Return one page of the streams, by default the page with the chosen stream, and the cursor of the next page."""
+    """Return the streams of a page, and the cursor of the next page. By default, the page has the chosen stream."""
     names, after = [stream["name"] for stream in streams], page.query("after")
     operator = operators.get(page.query("operator") or "")
     chosen = operator["stream"] if operator else page.query("stream")
@@ -96,7 +96,7 @@ def _part(
 
 
 def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Sort engines by processor use, the highest first, then by cost per event. The cost is 0 without events."""
+    """Sort engines by processor use, then by cost per event, both descending. The cost is 0 without events."""
     return sorted(engines, key=lambda engine: (-engine["cores"], -(engine["cost_us"] or 0.0)))
 
 
@@ -179,7 +179,7 @@ def _query(name: str) -> str:
 
 
 def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return titles such as ``3 patterns`` for the boxes that group the patterns of a stream without INTO."""
+    """Return titles such as ``3 patterns`` for boxes. A box groups those patterns of a stream that have no INTO."""
     counts: dict[str, int] = defaultdict(int)
     for stream in streams:
         for reader in stream["consumers"]:

@@ -65,7 +65,7 @@ def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
 
 
 def _quietest(cases: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the case that has been quiet longest, for each type of newest event."""
+    """Return, for each event type, the longest quiet case among those whose newest event has this type."""
     return {case["last_type"] or "": case for case in sorted(cases, key=lambda case: case["quiet_s"] or 0.0)}
 
 

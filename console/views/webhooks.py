@@ -48,9 +48,9 @@ async def show_list(page: Page) -> Response:
 
 
 async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) -> tuple[list[Any], bool]:
-    """Return webhooks and other sinks with their delivery states, and whether the limit ``most`` left some out.
+    """Return webhooks and other sinks with their delivery states, and whether there are more of them.
 
-    Each receiver has its ``path``. At most ``most`` webhooks and ``most`` other sinks are returned.
+    At most ``most`` webhooks and ``most`` other sinks are returned. Each has its ``path`` in the API.
     """
     calls = (page.get(path, stream=stream, limit=most, age_s=age_s) for path in RECEIVERS)
     lists = await all_of(*(allowed(call, {"items": []}) for call in calls))

@@ -100,7 +100,7 @@ class Question:
 
 
 def ends_in(question: Question, tried: TriedPattern) -> TraceEnds:
-    """Return the ends of traces that can decide the matches of a pattern in a backtest.
+    """Return which ends of traces a pattern takes into account in a backtest.
 
     If traces do not continue after the history, the end of the history ends every trace.
     """

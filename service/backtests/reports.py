@@ -35,8 +35,8 @@ def summary_document(result: BacktestResult) -> dict[str, Any]:
 def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
     """Return up to ``limit`` alerts of all variants, sorted by end time.
 
-    An alert of the first variant has the ``change`` ``added`` if other variants lack the alert, and otherwise None. An
-    alert that only another variant has is ``lost``. In both cases, ``compared_with`` names the other variants.
+    The ``change`` of an alert of the first variant is ``added`` if another variant lacks the alert, and otherwise None.
+    An alert that only another variant has is ``lost``. ``compared_with`` names the other variant or variants.
     """
     added: dict[str, list[str]] = {}
     for place, alerts in result.rows.items():
@@ -80,7 +80,7 @@ def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[s
 
 
 def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of an alert, or of a derived event, which has one time and no bindings."""
+    """Return the sort key of a result. A derived event has one time, which is used as its end and its start."""
     end, start = parse_time(row.get("end") or row["time"]), parse_time(row.get("start") or row["time"])
     return end, start, sorted(row.get("bindings", {}).items()), row["pattern"], row["key"]
 

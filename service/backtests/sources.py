@@ -71,8 +71,7 @@ class ExportedLog:
     Attributes:
         files: One file of events for each shard.
         changes: Changes of tables, in the order of the log.
-        places: The times of the changes. ``places[f][c]`` is the number of events of the file ``f`` before the change
-            ``c``.
+        places: When each change took effect. ``places[f][c]`` counts the events in file ``f`` before change ``c``.
     """
 
     files: tuple[Path, ...]
@@ -83,8 +82,8 @@ class ExportedLog:
 def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
     """Export the events of a part of the log to files, and return the files with the changes of tables.
 
-    Each shard of the log contains all changes of tables, unless its oldest entries were trimmed. Changes that are
-    missing in a shard count as made before all events of that shard.
+    Each shard of the log contains all changes of tables, unless its oldest entries were trimmed. If a change is missing
+    in a shard, it counts as older than all events of that shard.
     """
     shards = [_exported(log, shard, folder, log_range) for shard in range(log.layout.read().shards)]
     changes = max((part.changes for part in shards), key=len)
@@ -97,7 +96,7 @@ def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
 
 @dataclass(slots=True)
 class _Shard:
-    """An exported shard. ``places`` lists, for each change of a table, the number of events before the change."""
+    """An exported shard. For each change of a table, ``places`` has the number of events before the change."""
 
     file: Path
     changes: list[TableRecord] = field(default_factory=list)
@@ -124,8 +123,8 @@ def _exported(log: EventLog, shard: int, folder: Path, log_range: LogRange) -> _
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
     """Return the tables called ``names`` as they were before the changes in ``records``.
 
-    The store has only the newest value of a row. Therefore, if ``records`` change a row, its value is read from the
-    file of the table's version. Changes of this row before ``records`` are lost.
+    The store has only the newest value of a row. If ``records`` change a row, the row therefore gets the value in the
+    file of the table's version. Changes between that file and ``records`` are lost.
     """
     past_tables = Tables(tables.files)
     for name in sorted(names):
@@ -143,7 +142,7 @@ def tables_before(tables: TableStore, names: Collection[str], records: Sequence[
 
 
 def _version_before(records: Sequence[TableRecord], newest: int) -> int:
-    """Return the version of a table before the changes in ``records``, or ``newest`` if they contain no version."""
+    """Return the version that a table had before the changes in ``records``, or ``newest`` if they name no version."""
     for record in records:
         match record:
             case TableRow():

@@ -213,7 +213,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """Build the application with only the called or completed command, or with the list of all commands."""
+    """Build the application for a call. If the called or completed command is known, only this command is included."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in commands() else listing()

@@ -179,7 +179,7 @@ def _run_project(options: Mapping[str, Any]) -> None:
 
 
 def _results_of(result: BacktestResult, variant: str, plan: RunPlan) -> Results:
-    """Return the results of one variant by kind. Only the tested variant has results other than suspensions."""
+    """Return the results of one variant by kind. Variants other than the tested one have only suspensions."""
     places = {kind: kind if variant == TESTED else f"{kind}.{variant}" for kind in RESULT_KINDS}
     return results_of(plan, ((kind, body) for kind, place in places.items() for body in result.rows.get(place, ())))
 

@@ -74,8 +74,8 @@ class Caller(Client):
     ) -> None:
         """Print a secret that the service shows only once: alone on standard output, or in the JSON of the answer.
 
-        A note on standard error names ``resource_kind``, the id and ``detail``. If an earlier answer with the secret
-        was lost, the note names the command ``rotate`` of ``group``, which makes another secret.
+        Without JSON, a note on standard error names ``resource_kind``, the id and ``detail``. If an earlier answer with
+        the secret was lost, the note names the command ``rotate`` of ``group``, which makes another secret.
         """
         id_, secret = document["id"], document[member]
         if self.is_json:
@@ -197,8 +197,7 @@ _Plain.yaml_implicit_resolvers = {}
 def _for_people(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
     """Convert a document for users: replace ``_`` in member names by spaces, and leave out empty members.
 
-    Names and texts that users wrote stay as they are. If ``are_names``, users chose the names of this document's
-    members.
+    Names and texts that users wrote stay unchanged. ``are_names`` means that users wrote the names in ``document``.
     """
     return {
         name if are_names else name.replace("_", " "): _for_people(value, are_names=not are_names and name in _OF_NAMES)

@@ -171,7 +171,7 @@ def _pattern_document(pattern: Pattern, query: Query, inspection: PatternInspect
 
 
 def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
-    """Return warnings about a pattern, on the assumption that transactions end, because no stream is known."""
+    """Return warnings about a pattern. Its transactions are assumed to end, because no stream is known."""
     notices = TraceEnds(has_trace_end=True).warnings_of(pattern)
     return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
 

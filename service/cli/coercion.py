@@ -97,7 +97,7 @@ _BY_TYPE = {bool: "", Path: "FILE", int: "N"}
 
 
 class PlainCommand(TyperCommand):
-    """A command whose help shows the metavars of this module, and which refuses repeated single-valued options."""
+    """A command whose help has placeholders such as FILE. It refuses to take two values for a single-valued option."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)

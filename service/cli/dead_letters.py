@@ -60,7 +60,7 @@ def replay(
 
 
 def _replay_all(client: Client, stream: str | None, code: str | None) -> list[ReplayModel]:
-    """Send all dead letters again in several requests, until an answer repeats a letter or leaves no letters."""
+    """Send all dead letters again, a page at a time. Stop when none is left or a page repeats a letter."""
     sent: dict[str, ReplayModel] = {}
     while True:
         answer = client.dead_letters.replay_all(stream=stream, code=code, limit=_LARGEST_PAGE)

@@ -231,8 +231,8 @@ def further_keys(options: Sequence[str] | None, option: str = "--further-key") -
 def pairs_of(options: Sequence[str], fault: str, what: str, option: str) -> Iterator[tuple[str, str]]:
     """Yield the name and the path of each option of the form NAME=PATH.
 
-    Raises an error if a name is repeated, or with the text ``fault`` if an option has another form. ``what`` describes
-    the names in errors.
+    Raises an error if an option has another form, or if two options have the same name. In these errors, ``fault``
+    describes the form and ``what`` the names.
     """
     names: set[str] = set()
     for text in options:

@@ -206,7 +206,7 @@ def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
     """Return the constraints of a file joined with those of a model, and how the model is used.
 
-    The second part is None if no model is chosen.
+    If no model is chosen, the second result is None.
     """
     own_set = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:

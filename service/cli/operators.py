@@ -62,9 +62,9 @@ def operator_commands(
 
 
 def kept_state(operator: Mapping[str, Any]) -> dict[str, str]:
-    """Return the member ``state`` that keeps a draft or paused operator in this state when its next version is added.
+    """Return the member ``state`` for the next version of an operator, so that a draft or paused operator remains so.
 
-    Operators in other states need no such member.
+    The result is empty for other operators.
     """
     return {"state": operator["state"]} if operator["state"] in ("draft", "paused") else {}
 

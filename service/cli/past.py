@@ -34,8 +34,8 @@ def read_log(
 ) -> PastLog:
     """Read the traces of an event file. Every trace counts as finished.
 
-    If no key is given, the file names the key. In XES files, the type of an event is its name and its transition if
-    ``lifecycle``, or follows from ``classifier``. An event after one of ``end_events`` begins another trace of its key.
+    If no key is given, the file names the key. In XES files, ``classifier`` selects the type of an event. By default,
+    it is the event's name, with the transition if ``lifecycle``. One of ``end_events`` ends a trace of its key.
     """
     events = read_event_file(path, ReaderOptions(key=key, times=times, lifecycle=lifecycle, classifier=classifier))
     has_times = times != "line"
@@ -46,10 +46,10 @@ def read_log(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastViolations:
-    """The number of past traces that break each constraint of a set, or None where the number is unknown.
+    """The number of past traces that violate each constraint, or None if this number is unknown.
 
-    ``source`` says where the numbers come from: ``log`` if a log was read, and ``mined`` if the constraint document
-    contains them. ``traces`` is the number of all traces.
+    ``source`` is ``log`` if the numbers were counted in a log, and ``mined`` if the constraint document contains them.
+    ``traces`` is the number of all traces.
     """
 
     source: str
@@ -91,7 +91,7 @@ class PastViolations:
 
     @property
     def lines(self) -> list[str]:
-        """The numbers in words, most frequently broken constraints first."""
+        """The numbers in words, sorted by violations, the highest first."""
         name = f" of {self.log}" if self.log else ""
         traces = "an unknown number of traces" if self.traces is None else counted(self.traces, "trace")
         origin = ", as the document says" if self.source == "mined" else ""

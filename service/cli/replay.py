@@ -169,7 +169,7 @@ def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, k
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
     """Yield the file and the range of events of each request.
 
-    Each request begins with the oldest event of all files that is not yet sent.
+    A request begins with the oldest unsent event of all files, and continues with the next events of the same file.
     """
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
@@ -202,11 +202,10 @@ def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
 
 
 def _sources(file: EventFile, *, keeps: bool) -> list[str]:
-    """Return the source with which each event of a file is sent.
+    """Return the source of each event of a file. The stream drops an event whose source and id it has already accepted.
 
-    The stream drops an event if the source and id are those of an earlier event. Therefore all files usually share one
-    source, so that an event that is sent twice is dropped. An id that is a position in a file is unique only in this
-    file, so the source is then the file's digest.
+    Usually, all files share one source, so that a repeated event is dropped. A position in a file is not a unique id.
+    Events with such ids therefore get the file's digest as source. With ``keeps``, each event gets its own source.
     """
     if keeps:
         run = uuid4().hex

@@ -34,7 +34,7 @@ def _unchanged(document: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of a printed list, each ``member`` or ``member:heading``. ``shaped`` prepares an item for users."""
+    """The columns of a printed list, as ``member`` or ``member:heading``. ``shaped`` prepares an item for users."""
 
     columns: tuple[str, ...]
     shaped: Shaping = _unchanged
@@ -72,7 +72,7 @@ class Resource:
 
 
 def reason_of(reason: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reason of early terminations for users: what ruled the pattern out, the missing step, and the count."""
+    """Return a reason of early terminations for users: the cause, the missing step, and the count."""
     return {"by": reason["chain"] or reason["form"], "missing": reason["atom"], "count": reason["count"]}
 
 

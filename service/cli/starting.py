@@ -20,9 +20,8 @@ def main() -> None:
     scanning these repeatedly took a fifth of the start-up time. Objects that exist when the command begins are never
     scanned. Objects of the command are collected as usual.
 
-    When numpy is imported, starting its threads for matrix products takes half of the time. ``match`` uses one thread,
-    because it multiplies only small matrices (the tasks of a model). It also does without the packages in ``_UNUSED``,
-    because it reads only files.
+    The import of numpy starts threads for matrix products. ``match`` needs only one thread, because its matrices are
+    small. It does not import the packages in ``_UNUSED``, because it reads only files.
     """
     end = _QuickEnd()
     atexit.register(end)  # registered first, because exit handlers run in reverse order

@@ -281,9 +281,9 @@ def _warn_of_gap(trimmed_until: str) -> None:
 
 
 def condition(etag: str | None) -> dict[str, str]:
-    """Return the header by which the service rejects a change if the resource no longer has the tag ``etag``.
+    """Return the header that makes a change conditional: the resource must still have the tag ``etag``.
 
-    If ``etag`` is None, the service rejects the change if the resource exists. For an empty ``etag``, return no header.
+    If ``etag`` is None, the resource must not exist. If ``etag`` is empty, there is no condition and no header.
     """
     return {"If-None-Match": "*"} if etag is None else {"If-Match": etag} if etag else {}
 

@@ -15,12 +15,11 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLateness:
-    """The bound of out-of-orderness of a stream with ``lateness: auto``. If shards differ, it is the smallest bound.
+    """The measured bound of a stream with ``lateness: auto``. If shards differ, ``bound_us`` is their smallest bound.
 
-    ``seen`` summarises the events since the last decision, or is None before the first event. It has the number of
-    ``events``, the largest of their lags as ``largest_us``, and the number of events ``beyond`` the largest permitted
-    bound. Each record of ``decisions`` has these members and the chosen ``bound`` in microseconds. ``total`` counts all
-    decisions.
+    ``seen`` summarises the events since the last decision, or is None before the first event. Its members are the
+    number of ``events``, the largest lag ``largest_us``, and the number of events ``beyond`` the largest permitted
+    bound. Each record of ``decisions`` also has the chosen ``bound`` in microseconds. ``total`` counts all decisions.
     """
 
     bound_us: int
@@ -49,6 +48,6 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
 
 
 def as_in_force(stores: Stores, declaration: StreamDeclaration) -> StreamDeclaration:
-    """Return a declaration for matching past events again, with the current bound in place of the lateness ``auto``."""
+    """Return a declaration for matching past events again. The lateness ``auto`` is replaced by the current bound."""
     measured = measured_lateness(stores, declaration)
     return declaration if measured is None else replace(declaration, lateness=measured.bound_us / _SECOND_US)

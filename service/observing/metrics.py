@@ -166,7 +166,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
 
 
 def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, labels: tuple[str, ...]) -> Metric:
-    """Return a counter metric that sums the counts of a store over all fields that are not in ``labels``."""
+    """Return a counter metric with the given labels. Counts that have equal labels are added up."""
     sums: Counter[tuple[str, ...]] = Counter()
     for count in counts:
         sums[tuple(count[label] for label in labels)] += count["count"]

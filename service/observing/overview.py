@@ -197,7 +197,7 @@ def missing_parts(stores: Stores, settings: Settings, clock: Clock, last_us: int
 
 
 def require_stopped(settings: Settings, stores: Stores, clock: Clock, refusal: type[ServiceError]) -> None:
-    """Raise ``refusal`` if the pipeline is starting or running, or was running within ``heartbeat_stale_s``."""
+    """Raise ``refusal`` unless the pipeline is stopped: its last report is old, and it is not starting or busy."""
     last_us = stores.heartbeat.last_us()
     silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
     if silent_s is not None and silent_s <= settings.heartbeat_stale_s:

@@ -56,7 +56,7 @@ def _shards(stores: Stores) -> list[Document]:
 
 
 def _lag_s(position: str, end: str) -> float:
-    """Return the seconds from one position of the log to another. A position begins with a time in milliseconds."""
+    """Return the seconds between two positions of the log. A position begins with a time in milliseconds."""
     reached, newest = (int(entry.partition("-")[0]) for entry in (position, end))
     return max(0, newest - reached) / _MS if reached else 0.0
 

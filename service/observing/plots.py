@@ -21,9 +21,9 @@ _MOST = 1e300  # the difference of greater numbers could be infinite
 
 
 def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
-    """Draw an SVG plot of the values of each group over time.
+    """Draw the values of an operator's groups over time, as an SVG plot.
 
-    The values are read from those derived events of the operator that are still stored.
+    The values are read from the operator's derived events, as far as these are still stored.
     """
     record = stores.registry.operators(kind.name).get(name)
     by, values = kind.plotted(record.definition)
@@ -32,9 +32,9 @@ def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
 
 
 def series_of(events: Sequence[Mapping[str, Any]], by: Sequence[str], value: str) -> dict[str, list[tuple[int, float]]]:
-    """Return the times and values of one attribute of events, by group.
+    """Return the times and values of one numeric attribute of events, grouped by the attributes in ``by``.
 
-    The attributes in ``by`` make the group, which is a text in the result. The group with the most values is first.
+    A group is named by the text of its attributes. The group with the most values is first.
     """
     by_group: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for event in events:

@@ -62,9 +62,9 @@ def waiting_reason(stream: str, producers: Sequence[OperatorPart], reports: Sequ
 
 
 def _times(producers: Sequence[OperatorPart], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
-    """Yield, for each shard and each stream that the producers read, a tuple that sorts by event time.
+    """Yield a tuple for each shard and each stream that the producers read. The tuples sort by watermark.
 
-    The tuple says whether the watermark is known, and contains the watermark, the stream and the shard.
+    The first member is False if the watermark is unknown. The others are the watermark, the stream and the shard.
     """
     for label in {f"{producer.stream}@{producer.key}" if producer.key else producer.stream for producer in producers}:
         for report in reports:

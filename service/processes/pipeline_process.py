@@ -141,7 +141,7 @@ def _clear_heartbeat(stores: Stores) -> None:
 
 
 def _keep(stores: Stores, progress: BatchProgress) -> None:
-    """Store the progress of a micro-batch. If Redis does not answer, only the total times lack this micro-batch."""
+    """Store the progress of a micro-batch. If Redis does not answer, the total times lack this micro-batch."""
     try:
         stores.pipeline_status.keep(progress.to_json())
     except StoreUnavailable as error:

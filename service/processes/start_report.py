@@ -53,7 +53,7 @@ class StartReport:
             self._say()
 
     def compiling(self, progress: CompileProgress) -> None:
-        """Report how many kernels are compiled. This report replaces the phase until all are compiled."""
+        """Report how many kernels are compiled. Until all are compiled, this report replaces the phase."""
         with self._lock:
             self._compiling = None if progress.is_complete else progress
             self._progress = time.monotonic()

@@ -47,9 +47,9 @@ def running(
 ) -> Iterator[TemporaryService]:
     """Run the service in ``folder`` on a free port while the block runs. The block starts when the service is ready.
 
-    Webhooks may call loopback addresses, and pauses are as short as possible. ``say`` receives messages, and ``wait``
-    receives the parts that are not ready. ``more`` has further settings by variable name without the prefix. Raises
-    ``ServiceNotReady`` with the last lines of the logs if the service does not become ready.
+    Webhooks may call loopback addresses. Polling intervals and pauses are short. ``say`` receives messages, and
+    ``wait`` receives the parts that are not ready. ``more`` has further settings by variable name without the prefix.
+    Raises ``ServiceNotReady`` with the last lines of the logs if the service does not become ready.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {

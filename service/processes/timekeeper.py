@@ -33,10 +33,10 @@ _UNKNOWN = StreamTimes(newest_us=None, appended_us=None, ticked_us=None)
 
 
 class Timekeeper:
-    """Appends the ticks of posted streams that need them.
+    """Appends ticks, which advance the event time of a stream in all shards.
 
-    A stream needs ticks if it declares ``lateness``, ``idle_timeout`` or ``quiet_after``, if it feeds a derived stream,
-    or if it has patterns on further keys.
+    A stream needs ticks if it declares ``lateness``, ``idle_timeout`` or ``quiet_after``. It also needs ticks if a
+    stream is derived from it, or if patterns read it by a further key. Derived streams themselves get no ticks.
     """
 
     def __init__(self, stores: Stores) -> None:
@@ -81,9 +81,9 @@ class Timekeeper:
         return {name: record for name, record in due.items() if tick(name, record, layout, since=sinces.get(name, ""))}
 
     def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
-        """Return, for each derived stream, the posted streams that its events come from.
+        """Return the posted streams from which each derived stream is derived, directly or through other streams.
 
-        Operators that formerly fed a stream count, too.
+        If no active operator feeds a derived stream, its former operators count.
         """
         derived = [stream.name for stream in streams if stream.derived]
         sources: defaultdict[str, set[str]] = defaultdict(set)
@@ -93,9 +93,9 @@ class Timekeeper:
 
 
 def _roots_of(target: str, sources: Mapping[str, Collection[str]]) -> frozenset[str]:
-    """Return the posted streams that feed a stream directly or through other streams.
+    """Return the posted streams from which a stream is derived, directly or through other streams.
 
-    Former feeders are included, so the streams may form a cycle.
+    ``sources`` may contain cycles, because it includes former operators.
     """
     reached = {target}
     waiting = [target]
@@ -107,9 +107,9 @@ def _roots_of(target: str, sources: Mapping[str, Collection[str]]) -> frozenset[
 
 
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
-    """Return whether a stream needs ticks, because its time has to advance in all shards.
+    """Return whether the event time of a stream has to advance in all shards.
 
-    ``is_shared`` says that a derived stream or a further key depends on this time.
+    ``is_shared`` means that a derived stream or a further key depends on this time.
     """
     if stream.derived:
         return False
@@ -121,10 +121,9 @@ def due_tick(
 ) -> Tick | None:
     """Return the tick that is due for a stream now, or None.
 
-    Before the first event, the stream's time follows the clock at a distance of ``quiet_after``, because the lag of the
-    first event is unknown. ``times.appended_us`` is then the time at which a timekeeper first saw the empty stream.
-    ``derived`` has the times of the streams that are derived from this stream through the log, or None if there are
-    none.
+    A stream with ``quiet_after`` also has a time before its first event: ``quiet_after`` before now. In this case,
+    ``times.appended_us`` is the time at which a timekeeper first saw the empty stream. ``derived`` has the times of the
+    streams that are derived from this stream through the log, or is None if no stream is.
     """
     newest_us, ticked_us = times.newest_us, times.ticked_us
     if newest_us is not None and (ticked_us is None or newest_us > ticked_us):
@@ -147,19 +146,19 @@ def due_tick(
 
 
 def _passed(newest_us: int, times: StreamTimes, now_us: int) -> int:
-    """Return the time of a quiet stream: its newest time, plus the wall-clock time since that event was appended.
+    """Return the current event time of a quiet stream, at most ``now_us``.
 
-    Events that are appended later but have an older time do not change the result.
+    This is the newest event time, plus the time since it was reached. Later events with older times do not count.
     """
     risen_us = times.appended_us if times.risen_us is None else times.risen_us
     return min(newest_us + now_us - (now_us if risen_us is None else risen_us), now_us, LATEST_US)
 
 
 def _is_resting(times: StreamTimes, derived: Sequence[StreamTimes], now_us: int) -> bool:
-    """Return whether a quiet stream needs one more tick, because the time of its last tick may not be complete.
+    """Return whether a quiet stream needs one more tick, because events at the time of its last tick may still wait.
 
-    This is so if the newest event of the stream, or of a stream derived from it, has exactly this time. A derived event
-    has the time of the tick if an event was late, or if a deadline was due at the tick.
+    Such events may wait if the newest event of the stream, or of a stream derived from it, has exactly this time. A
+    derived event has this time if an event was late, or if a deadline was due at the tick.
     """
     waiting = [stream_times for stream_times in (times, *derived) if stream_times.newest_us == times.ticked_us]
     is_quiet = all(

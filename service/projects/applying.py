@@ -37,10 +37,10 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
 
 
 def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], None]) -> None:
-    """Make changes in rounds until all are made. Raise ``ApplyStopped`` if no more can be made.
+    """Make changes in rounds until all are made. Raise ``ApplyStopped`` if the remaining changes are refused.
 
-    While the service refuses a new or changed resource, only deletions up to a certain ``_loss`` are made. A round
-    without any change raises this limit, so that as little data as possible is deleted.
+    While the service refuses new or changed resources, only deletions up to a limit for ``_loss`` are made. A round
+    without any change raises this limit. Thus as little data as possible is deleted.
     """
     left, loss = work, 0
     while left:
@@ -76,9 +76,9 @@ def _loss(change: Change) -> int:
 
 
 def _make(client: Client, change: Change) -> None:
-    """Make a change, unless the form of the resource has changed since the plan was made.
+    """Make a change. Raise ``ResourceChanged`` if the form of the resource has changed since the plan was made.
 
-    A new ``ETag`` with the same form does not matter.
+    A change that affects only the ``ETag`` does not matter.
     """
     current = change.kind.find(client, change.name)
     if (None if current is None else current.form) != (None if change.found is None else change.found.form):

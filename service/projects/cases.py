@@ -42,8 +42,8 @@ _LATEST_S = 253_000_000_000
 class Case:
     """A test of a project: events, and the expected results of the operators named in ``patterns``.
 
-    If ``patterns`` is empty, the results of all operators are compared. ``promises`` are pairs of a stream and a range
-    of finished keys. If ``is_open``, transactions continue after the last event. Otherwise all of them end there.
+    If ``patterns`` is empty, the results of all operators are compared. Each item of ``promises`` has a stream and a
+    range of finished keys. If ``is_open``, transactions continue after the last event. Otherwise, they end with it.
     """
 
     name: str
@@ -89,11 +89,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """The results of running a test's events. ``lines`` has, for each list of results, one line per result.
+    """The results of running a test's events. ``lines`` has the results in each list, with one line for each result.
 
-    ``suspensions`` has the reasons of suspended operators. If the test names operators, only these and the operators
-    that feed them count. ``losses`` has a sentence about late events and dead letters for each stream. ``unkeyed`` has,
-    for each operator, a sentence for each input whose events lack a usable key.
+    ``suspensions`` has the reasons of suspended operators. If the test names operators, only these and their feeders
+    count. For each stream, ``losses`` describes late events and dead letters in a sentence. For each operator,
+    ``unkeyed`` has sentences about inputs whose events lack a usable key.
     """
 
     lines: dict[str, list[str]]
@@ -268,7 +268,7 @@ def _check_stream(document: Document, project: LocalProject, stream: str, place:
 
 
 def _batch(document: Document, project: LocalProject, stream: str, written: Any, place: str) -> EventBatch:
-    """Return the events of a stream in a test. If ``place`` is ``files``, ``written`` is the name of a file."""
+    """Return the events of a stream in a test. ``written`` has the events, or a file name if ``place`` is ``files``."""
     if place != "files":
         return EventBatch.from_events(list(_events(document, project, stream, written)))
     return read_batch(document.file.parent / written, reading_of(project.stream(stream)))

@@ -37,8 +37,8 @@ class Difference:
 class Comparison:
     """Runs a project twice over the same events, to compare the results before and after the changes of a plan.
 
-    The second run has the service's operators in place of those that the plan changes. Raises ``ProjectRefused`` if the
-    project cannot run without a service.
+    The run before the changes has the service's form of each changed operator. Raises ``ProjectRefused`` if the project
+    cannot run without a service.
     """
 
     def __init__(self, plan: Plan, documents: Sequence[Document], folder: Path) -> None:

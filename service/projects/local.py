@@ -111,9 +111,9 @@ class LocalProject:
     ) -> dict[str, list[str]]:
         """Return warnings, by pattern, about names and comparisons that do not fit the given events.
 
-        A name is reported if no event of the stream has it, and a comparison if it is null for some events. Types are
-        checked only on streams with posted events. If ``is_example``, the events are a small example, and a missing
-        name is reported only if it resembles another name.
+        A name is reported if no event of the stream has it. A comparison is reported if it is null for some events.
+        Types are not checked on derived streams. If ``is_example``, the events are a small example. Then a missing name
+        is reported only if it resembles another name.
         """
         by_pattern: dict[str, list[str]] = {}
         for name, batches in events.items():
@@ -137,7 +137,7 @@ class LocalProject:
         return {name: [EventBatch.from_events(stream_events)] for name, stream_events in events.items()}
 
     def _further_types(self, stream: str) -> Collection[str] | None:
-        """Return the types that a stream's declaration and constraints name, or None if operators choose the types."""
+        """Return the types that a stream's declaration and constraints name, or None for a derived stream."""
         declaration = self.streams[stream]
         if declaration.derived:
             return None
@@ -159,13 +159,13 @@ class LocalProject:
     ) -> Results:
         """Run the operators over the events of each stream, in order of arrival, and return the results.
 
-        ``promises`` are pairs of a stream and a range of finished keys. If ``is_open``, transactions continue after the
-        events. Otherwise all of them end there.
+        Each item of ``promises`` has a stream and a range of finished keys. If ``is_open``, transactions continue after
+        the last event. Otherwise, they end with it.
         """
         return self.fed(events, promises=promises).results(is_open=is_open)
 
     def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> InlineRun:
-        """Start a run. Feed it the promises, then the events, and return it before it ends."""
+        """Return a run that has processed the promises and the events, but has not finished."""
         run = InlineRun(self.plan)
         for name, promise in promises:
             run.say(name, promise)

@@ -65,10 +65,10 @@ class Operators(ResourceKind):
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
         """Register an operator and change it to the wanted state.
 
-        If only the state differs and an action leads to the wanted state, only this action is requested. Otherwise the
-        operator is registered first. A registration that changes only the severity does not resume a paused operator,
-        so an action follows. The service turns a draft into a paused operator. It refuses to change a retired operator,
-        and to make a draft of an operator that has already run.
+        If only the state differs and an action leads to the wanted state, only this action is requested. Otherwise, the
+        operator is registered, and an action follows if its state is still not the wanted one. For example, a paused
+        operator stays paused if only its severity changes, and a draft becomes paused. The service refuses to change a
+        retired operator, and to make a draft of an operator that has already run.
         """
         form, at = wanted.form, f"{self.path}/{part(wanted.name)}"
         aim, state = form["state"], None if stored is None else stored.form["state"]

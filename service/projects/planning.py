@@ -46,10 +46,10 @@ KINDS: tuple[ResourceKind, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The resources of each project. The plan of ``project`` may delete only resources that no other project has.
+    """The resources that projects have. ``project`` is the project for which a plan is made.
 
-    ``own`` are the resources that this project created or named when it was last applied. ``others`` has the names of
-    the other projects that have a resource.
+    ``own`` are the resources that this project created or named when it was last applied. Its plan may delete those
+    that no other project has. ``others`` names, for each resource, the other projects that have the resource.
     """
 
     project: str
@@ -74,7 +74,7 @@ class Change:
     """A difference between service and project.
 
     ``wanted`` is None if the project does not name the resource. Then ``action`` is ``gone`` if the plan deletes the
-    resource, and ``kept`` if it does not, because of ``why``.
+    resource. Otherwise, ``action`` is ``kept``, and ``why`` has the reason.
     """
 
     action: Action
@@ -187,7 +187,7 @@ def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
 def with_implied(wanted: Sequence[Wanted]) -> list[Wanted]:
     """Add the resources that the wanted resources need but no document describes.
 
-    Returns all in the order of creation.
+    Returns the wanted and the added resources in the order of creation.
     """
     implied = [resource for kind in KINDS for resource in kind.implied(wanted)]
     return sorted([*wanted, *implied], key=lambda resource: KINDS.index(resource.kind))
@@ -213,7 +213,7 @@ def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, i
 
 
 def _without_used(client: Client, gone: Sequence[Change], changed: set[Identity]) -> Iterator[Change]:
-    """Keep each resource that another resource uses, unless the plan deletes or changes the other resource."""
+    """Yield the planned deletions. A deletion becomes ``kept`` if a resource outside the plan uses the resource."""
     leaving = {change.identity for change in gone if change.action == "gone"}
     for change in gone:
         uses: list[str] = []

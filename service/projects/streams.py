@@ -60,7 +60,7 @@ class Streams(ResourceKind):
         return _declared(answer)
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Declare the stream or, if it exists, change its changeable members."""
+        """Declare the stream. If the stream exists, change those members of its declaration that can be changed."""
         if stored is None:
             client.request("POST", "/streams", body={"name": wanted.name, **wanted.form}, headers=condition(None))
             return

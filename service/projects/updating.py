@@ -38,7 +38,7 @@ def update_tests(expectations: Sequence[tuple[Document, Expectation]]) -> Iterat
 def _updated(file: Path, expectations: Sequence[tuple[Document, Expectation]], problems: list[str]) -> str:
     """Return the text of a file with new expectations, or "" if no document can be updated.
 
-    The reasons why documents cannot be updated are added to ``problems``. The last document is updated first, so that
+    If a document cannot be updated, the reason is added to ``problems``. The last document is updated first, so that
     the line numbers of the others remain valid.
     """
     current = read_file(file)
@@ -58,8 +58,8 @@ def _updated(file: Path, expectations: Sequence[tuple[Document, Expectation]], p
 def _with_expectation(lines: Sequence[str], document: Document, expected: Expectation) -> list[str]:
     """Replace the expectation of a document in the lines of a file.
 
-    A document is refused unless its members are on separate lines and not indented, because other forms do not show
-    which lines to replace.
+    Each member must begin on its own line and without indentation. Otherwise the document is refused, because its lines
+    cannot be found.
     """
     starts = sorted(document.lines.values())
     begins = "".join(lines[line - 1][:1] for line in (document.line, *starts))

@@ -76,11 +76,11 @@ class Webhooks(ResourceKind):
         client.request("PATCH", stored.at, body=body, headers=condition(stored.tag))
 
     def _own(self, wanted: Wanted) -> Form:
-        """Return the members that only this kind of receiver has in the request to create a receiver."""
+        """Return the members of a creation request that are specific to webhooks."""
         return {"url": wanted.form["url"], "headers": _headers(wanted)}
 
     def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
-        """Return the members of ``_own`` that differ from the stored receiver, for the request to change it."""
+        """Return the members of ``_own`` that differ from the stored webhook."""
         changes: Form = {} if wanted.form["url"] == stored.form["url"] else {"url": wanted.form["url"]}
         return changes if wanted.form["headers"] == stored.form["headers"] else {**changes, "headers": _headers(wanted)}
 

@@ -71,8 +71,8 @@ class Questions:
     async def ask(self, read: Callable[[Readings], ShardQuestion]) -> Sequence[Mapping[str, Any]]:
         """Ask the shards the question that ``read`` returns, and return the answers.
 
-        ``read`` is called in a thread. An answer has the members ``shard``, ``position`` and ``answer``. Refused if the
-        maximum number of questions is already waiting, the pipeline does not run, or a shard cannot answer. Raises
+        ``read`` is called in a thread. An answer has the members ``shard``, ``position`` and ``answer``. The question
+        is refused if too many questions are waiting, if the pipeline does not run, or if a shard cannot answer. Raises
         ``AnswersLate`` if not all shards answer in time.
         """
         self._require_seat()
@@ -126,7 +126,7 @@ class Questions:
         self._sending = None
 
     def _send_batch(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
-        """Send questions. Return, in the same order, the number of shards that will answer each, or an error."""
+        """Send questions. Return for each question the number of shards that will answer, or an error."""
         readings: Readings = {}
         outcomes: dict[str, int | Exception] = {}  # by id of the question
         asks_by_target: dict[tuple[str, str | None], list[Ask]] = {}
@@ -144,7 +144,7 @@ class Questions:
         return [outcomes[unsent.awaited.question] for unsent in batch]
 
     def _send_asks(self, stream: str, key: str | None, asks: Sequence[Ask]) -> int | Exception:
-        """Send questions to the same shards. Return the number of these shards, or the error."""
+        """Send questions to the shard of a key, or to all shards. Return the number of shards, or the error."""
         try:
             return self._stores.announcements.ask(stream, asks, self._settings.limits.question_wait_s, key)
         except Exception as error:  # house: allow broad-except: raised where each question is asked

@@ -18,10 +18,10 @@ _PAUSE_S = 0.1
 
 
 class Awaited:
-    """A question whose answers a caller awaits in the event loop in which this object was created.
+    """A question whose answers a caller awaits. It belongs to the event loop in which it was created.
 
     ``shards`` is the number of shards that were asked, or None until the question is sent. When all these shards have
-    answered, the result of ``answers`` is the list of answers in the order of shards.
+    answered, the result of ``answers`` is the list of answers, sorted by shard.
     """
 
     def __init__(self, question: str) -> None:
@@ -77,7 +77,7 @@ class Inbox:
             del self._awaited[question]
 
     def give_up(self, questions: Sequence[str]) -> None:
-        """Raise ``TimeoutError`` in the callers that still wait for these questions. Called in the event loop."""
+        """Raise ``TimeoutError`` in callers that still wait for these questions. Called in the event loop."""
         for awaited in map(self._awaited.get, questions):
             if awaited is not None:
                 awaited.fail(TimeoutError())

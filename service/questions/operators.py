@@ -77,7 +77,7 @@ class OperatorQuestions:
     def _running(self, kind: DocumentKind, name: str, readings: Readings) -> tuple[RegisteredOperator, int | None]:
         """Return an active operator, and the event time that its stream has reached.
 
-        The last heartbeat is added to ``readings``, which questions that are sent together share.
+        The time of the last heartbeat is stored in ``readings``, for all questions that are sent together.
         """
         record, declaration, times, readings["last_us"] = self._stores.registry.operator_with_times(kind.name, name)
         if record.state != "active":
@@ -88,8 +88,8 @@ class OperatorQuestions:
 def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None:
     """Return the event time up to which a stream is complete, or None before the first event.
 
-    This is the greatest time that the stream has reached in any shard, less the lateness. For a derived stream, only
-    ticks count. If the lateness is ``auto``, its largest permitted bound is subtracted.
+    This is the greatest event time in any shard, less the lateness. For a derived stream, only ticks count. If the
+    lateness is ``auto``, its largest permitted bound is subtracted.
     """
     times_us = (times.ticked_us,) if declaration.derived else (times.newest_us, times.ticked_us)
     newest_us = max((time_us for time_us in times_us if time_us is not None), default=None)

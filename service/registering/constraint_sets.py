@@ -130,7 +130,7 @@ class ConstraintSets:
         raise UnknownConstraints(f"the constraint set of {stream!r} has no version {version}", stream=stream)
 
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """Analyse a stream's constraint set before any event. Returns the registered set and the analysis.
+        """Analyse a stream's constraint set without events. Returns the registered set and the analysis.
 
         The analysis includes the guarded patterns that ``is_explained`` accepts.
         """
@@ -148,7 +148,7 @@ class ConstraintSets:
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 
     def guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
-        """Return the queries of those patterns whose partial matches a stream's constraints may terminate early.
+        """Return the queries of the patterns whose partial matches a stream's constraints may terminate early.
 
         These patterns are guarded and running, and read whole traces.
         """

@@ -94,7 +94,7 @@ class Derivations:
         require_final(definition, feeders)
 
     def _check_listeners(self, kind: str, name: str, into: str) -> None:
-        """Raise an error if a reader of ``into`` needs final events, because the stream's feeder may retract events."""
+        """Raise an error if a reader of ``into`` needs final events, but this operator may retract events."""
         for operator in self._registry.operators("").all():
             if operator.state != "retired":
                 try:
@@ -103,10 +103,10 @@ class Derivations:
                     raise DerivationRefused(error.message) from error
 
     def declare_fed_by(self, stream: str, draft: OperatorDraft) -> None:
-        """Declare the derived streams that an operator feeds, before it is registered on ``stream``.
+        """Declare the derived streams that an operator on ``stream`` feeds, before the operator is registered.
 
-        If the registration would be refused, its error is raised and nothing is declared. If the process stops before
-        the registration, or another writer is faster, the declared streams remain without events.
+        If the registration would be refused, its error is raised and nothing is declared. If the registration fails
+        later, the declared streams remain without events.
         """
         feeders = draft.record(stream, 0, 0).feeders
         if feeders and draft.state != "draft":
@@ -123,9 +123,9 @@ class Derivations:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-        """Return warnings about types that a pattern names, but that no pattern with INTO makes for its derived stream.
+        """Return warnings about types that a pattern reads from a derived stream, but that no pattern with INTO makes.
 
-        If an operator other than a pattern feeds the stream, there are no warnings.
+        If another kind of operator feeds the stream, there are none. If nothing feeds it, the warning is about this.
         """
         if not declaration.derived:
             return []
@@ -142,7 +142,7 @@ class Derivations:
         ]
 
     def _feeds(self, identity: tuple[str, str]) -> Feeds:
-        """Return the feeds of all operators except the one with this kind and name, and its inner operators."""
+        """Return the feeds of all operators except the operator with this kind and name and its inner operators."""
         operators = [
             operator for operator in self._registry.operators(identity[0]).all() if operator.name == identity[1]
         ]

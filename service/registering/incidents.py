@@ -52,7 +52,7 @@ class IncidentLibrary:
             self._request(incidents, CLOSE, {"by": None, "how": "deletion"})
 
     def _request(self, incidents: Sequence[Mapping[str, Any]], action: Action, request: Mapping[str, Any]) -> None:
-        """The requests take effect at once, because their event times are before the watermark."""
+        """Append requests. Their event times are before the watermark, so that they take effect at once."""
         at = format_time(self._clock.now_us())
         events = [
             Event(

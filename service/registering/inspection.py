@@ -42,8 +42,8 @@ _MOST_STATES = 1_100
 class PatternInspection:
     """The analysis of one pattern under constraints.
 
-    It has the alternatives that can never match, the failing conditions, the redundant steps, and forecasts for the
-    states of the pattern.
+    It has the alternatives that can never match, the failing conditions, the redundant steps, and a forecast for each
+    state of the pattern.
     """
 
     check: QueryCheck
@@ -62,7 +62,7 @@ class PatternInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInspection:
-    """The analysis of a constraint set and its patterns. ``choice``: the event types that the monitor distinguishes."""
+    """The analysis of a constraint set and its patterns. The monitor distinguishes the event types in ``choice``."""
 
     choice: Choice
     analysis: Analysis
@@ -76,7 +76,7 @@ class SetInspection:
 
 
 def is_explained(query: Query) -> bool:
-    """Return whether a pattern, with its repetitions written out, is small enough to list its failing conditions."""
+    """Return whether a pattern is small enough to list its failing conditions. A repetition counts as several steps."""
     steps = max((len(term.atoms) for term in query.terms), default=0)
     return steps <= _MOST_STEPS and len(query.states) <= _MOST_STATES
 

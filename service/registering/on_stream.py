@@ -32,8 +32,8 @@ class StreamRules:
     def relied_on(self, route: str, *, is_guarded: bool) -> ConstraintSet:
         """Return the constraints that a pattern can take for granted.
 
-        For an unguarded pattern, these are the declared end events only. For a pattern that reads events by a further
-        key (``route``), there are none.
+        For an unguarded pattern, these are only the declared end events. For a pattern on a further key (``route``),
+        there are none.
         """
         if route:
             return ConstraintSet()
@@ -84,10 +84,10 @@ class OnStream:
 
 
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
-    """Return the ways in which the traces that a pattern reads can end. Traces of a further key do not end.
+    """Return how the traces that a pattern reads can end. Traces of a further key do not end.
 
-    The end events of a constraint set count only if its settings say that they end traces. Constraints decide a NOT at
-    the end of a pattern only if ``is_guarded``.
+    End events of a constraint set count only if its settings let them end traces. Constraints can decide a NOT at the
+    end of a pattern only if ``is_guarded``.
     """
     if on_stream.route:
         return TraceEnds(has_trace_end=False)

@@ -69,9 +69,9 @@ class OperatorLibrary:
         """Register an operator. A different document makes the next version, and an equal document changes nothing.
 
         Returns the operator after the call, and whether it changed. Without ``severity``, an operator keeps its
-        severity, and a new operator gets ``medium``. The first ``state`` may be ``draft``, which is only checked and
-        stored, or ``paused``, which sees no events. With ``creates``, an existing operator is not replaced, but an
-        error is raised.
+        severity, and a new operator gets ``medium``. The first ``state`` may be ``draft`` or ``paused``. A draft is
+        only checked and stored, and a paused operator sees no events. With ``creates``, an error is raised if the
+        operator exists.
         """
         reader = self._kinds[kind]
         declarations: dict[str, StreamDeclaration] = {}

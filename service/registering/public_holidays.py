@@ -38,7 +38,7 @@ def public_holidays(source: Mapping[str, Any], first: int, last: int) -> list[da
 
 
 def _unknown(source: Mapping[str, Any]) -> CalendarRefused:
-    """The codes come from the library's registry, because its lists of countries and markets import many modules."""
+    """Return an error that lists the valid codes. The library's other lists would import many modules."""
     import holidays  # noqa: PLC0415 - few commands and requests need it
 
     codes = holidays.registry.EntityLoader

@@ -101,9 +101,9 @@ class Registration:
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
         """Remove a stream at the current end of the log, together with its hourly counts. Its results are kept.
 
-        Returns the resources of the stream, such as patterns. They are removed with it, and open incidents of its
-        patterns are closed. Raises ``StreamInUse`` if a resource prevents the removal. With ``is_cascading``, only
-        operators that feed the stream prevent it.
+        The resources of the stream, such as patterns, are removed too, and are returned. Open incidents of its patterns
+        are closed. Raises ``StreamInUse`` if a resource prevents the removal. With ``is_cascading``, only operators
+        that feed the stream prevent it.
 
         If a removal was interrupted, the next call completes it and then raises ``UnknownStream``.
         """
@@ -237,9 +237,9 @@ class Registration:
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _resolving_nothing(self, suppression: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return a warning if ``resolves`` of a pattern can close no incidents.
+        """Return a warning if the member ``resolves`` of a pattern can close no incidents.
 
-        The pattern that ``resolves`` names may open none, or group them otherwise.
+        The pattern that it names may open none, or group them by another number of attributes.
         """
         name, by = suppression.get("resolves"), suppression["by"]
         if name is None:

@@ -41,7 +41,7 @@ class ConstraintReport:
 
 
 def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
-    """Return the constraint set of a document with the end events of the stream.
+    """Return the constraint set of a document, with the end events of the stream added.
 
     If unknown types are deviations, the types of the stream are added, too.
     """
@@ -61,9 +61,9 @@ def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) ->
 
 
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """Return a notice about the end events that end no trace, because the stream does not declare them.
+    """Return a notice about end events that end no trace, because the stream does not declare them.
 
-    ``source`` says in the notice where the end events are written.
+    ``source`` is the origin of the end events, as named in the notice.
     """
     undeclared = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
     if not undeclared:
@@ -128,7 +128,7 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
 
 
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
-    """Return warnings about names in ``WHERE [..]`` that are read as attributes but are also names of further keys."""
+    """Return warnings about names in ``WHERE [..]`` that mean attributes, although further keys have the same names."""
     declaration = on_stream.declaration
     further_keys = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
     return [

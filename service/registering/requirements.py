@@ -19,7 +19,7 @@ from streams.tables import Lookup
 def requirements(
     stores: Stores, declarations: Collection[StreamDeclaration], draft: OperatorDraft, lookups: Collection[Lookup]
 ) -> Callable[[], Checks]:
-    """Return a function for ``OperatorDraft.required``, which returns the records with which a draft was checked.
+    """Return the value of ``OperatorDraft.required``: a function that reads the records with which a draft was checked.
 
     The draft was checked with ``declarations`` and with the tables of ``lookups``. The streams that the operator feeds
     must be declared, unless the draft is only stored.
@@ -34,8 +34,8 @@ def _checks(
 ) -> Checks:
     """Return the current records of the streams and tables with which an operator was checked.
 
-    The records are read before the comparison, so the script notices a later change of a record. Raises
-    ``RegistryContended`` if a stream has another declaration, or if a fed stream accepts posted events or is removed.
+    The records are read before they are compared, so that later changes are noticed. Raises ``RegistryContended`` if a
+    stream has another declaration, or if a fed stream accepts posted events or is removed.
     """
     registry = stores.registry
     places = [

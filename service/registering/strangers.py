@@ -94,7 +94,7 @@ def _types_of(events: EventBatch) -> list[str]:
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    """Raise an error if a pattern names a type that the stream does not declare. NOT and UNTIL count, too.
+    """Raise an error if a pattern names a type that the stream does not declare, also in NOT and UNTIL.
 
     A stream that declares no types may have events of any type.
     """
@@ -131,10 +131,10 @@ def constrained_types(constraint_set: ConstraintSet) -> frozenset[str]:
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
-    """Return how many names of a path lead to the first list for which the path has no index.
+    """Return the number of names in a path before the first list that is not followed by an index.
 
-    For the path ``items.price``, this is 1 if ``items`` is a list. The result is 0 if the path leads to a value without
-    crossing such a list, and None if the path leads to no value.
+    For the path ``items.price``, this is 1 if ``items`` is a list. If the path reaches a value without such a list, the
+    result is 0. If the path reaches no value, the result is None.
     """
     for place, name in enumerate(path):
         if isinstance(data, list) and not is_element(name):
@@ -170,7 +170,7 @@ class _Attributes:
         self._found: dict[tuple[str, tuple[str, ...]], bool] = {}
 
     def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
-        """Return whether events of the given types have every name of a path as a member. The depth does not matter.
+        """Return whether each name of a path occurs as a member in events of the given types, at any depth.
 
         The result is True if there are no such events.
         """
@@ -186,9 +186,9 @@ class _Attributes:
         return self._found[name, types]
 
     def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the beginning of a path that leads to a list, if the next name of the path is no index.
+        """Return the part of a path that leads to a list, if the next name is not an index. Otherwise, return ().
 
-        Otherwise the result is empty. Only the first events of the types are examined.
+        Only the first events of the types are examined.
         """
         if len(path) == 1:
             return ()

@@ -194,7 +194,7 @@ class TableLibrary:
         return {record.name: record.table.form for record in self.store.all()}
 
     def _merged(self, record: RegisteredTable, key: str, row: tuple[Any, ...] | None) -> TableVersion:
-        """If ``row`` is None, remove the row with this ``key`` from the new version."""
+        """Make a table version from all row changes and ``row``. If ``row`` is None, the row of ``key`` is removed."""
         tables = self._opened(record).with_row(record.name, key, row)
         version = keep_rows(record.table.form, tables.rows(record.name))
         return TableVersion.from_json({**version.to_json(), "name": record.name})

@@ -143,7 +143,7 @@ class WorkflowLibrary:
         return WorkflowReport(record=record, is_new=is_new, followers=self._followers(record.name))
 
     def workflow(self, name: str, version: int | None = None) -> WorkflowReport:
-        """Return a version of a workflow, by default the current one, with all streams that follow any version."""
+        """Return a version of a workflow, by default the current one, and the streams that follow the workflow."""
         return WorkflowReport(record=self._stores.workflows.version(name, version), followers=self._followers(name))
 
     def workflows(self) -> list[WorkflowReport]:
@@ -271,8 +271,8 @@ class WorkflowLibrary:
     def _switch_followers(self, derived: Derived) -> bool:
         """Switch all streams that follow a workflow to its current version. Return whether any of them changed.
 
-        ``derived`` is the current version at the time of the call. If a stream begins to follow meanwhile, it is either
-        found here, or finds the new version itself (``follow``).
+        ``derived`` is the current version at the time of the call. A stream that begins to follow meanwhile is switched
+        here, or has already begun with the new version (``follow``).
         """
         is_changed, is_current = False, False
         while not is_current:

@@ -31,10 +31,10 @@ _EVENTS_AT_ONCE = 32_768  # bound events per part, so that the columns of a part
 
 
 def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = frozenset()) -> list[bytes]:
-    """Write matches as JSON text: objects that are separated by commas, in the order in which runs list matches.
+    """Write matches as JSON objects separated by commas, in the order in which runs list matches.
 
-    The text is returned in parts, which the caller writes one after the other. ``with_returns`` has the names of the
-    patterns with RETURN, whose matches have the member ``returns``.
+    The text is returned in parts, for the caller to write one after the other. ``with_returns`` names the patterns with
+    RETURN. Only their matches have the member ``returns``.
     """
     filled = [lane for lane in lanes if len(lane.matches)]
     if not filled:
@@ -126,10 +126,10 @@ def _order(matches: MatchColumns) -> NDArray[np.intp]:
 
 
 def _words(matches: MatchColumns) -> NDArray[np.int64]:
-    """Return each bound event as a number. The numbers of two matches compare like the texts of their bindings.
+    """Return numbers for the bound events. Two matches compare by these numbers as by the texts of their bindings.
 
-    A text compares by alias, then by event. If an alias binds several events, each event after the first is encoded
-    with an alias above all others, because a shorter list of events sorts first.
+    Texts are compared by alias, then by event. If an alias binds several events, the events after the first get an
+    alias above all others, because a shorter list sorts first.
     """
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern).by_name()
     alias = np.where(bound.place == BOUND_SAME, len(bound.ranks), bound.ranks[bound.alias])
@@ -137,7 +137,7 @@ def _words(matches: MatchColumns) -> NDArray[np.int64]:
 
 
 def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.Array | None:
-    """Return the text of ``returns`` for each match, or "" without RETURN. Return None if no pattern has RETURN."""
+    """Return the text of ``returns`` for each match, or "" without RETURN. If no pattern has RETURN, return None."""
     if not with_returns:
         return None
     texts: list[str] = []
@@ -152,7 +152,7 @@ def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.A
 
 
 def _pattern_places(columns: MatchColumns, numbers: dict[RunningPattern, int]) -> NDArray[np.int32]:
-    """Return the index of each match's pattern in ``numbers``, to which new patterns are added."""
+    """Return the number of each match's pattern. New patterns are added to ``numbers``."""
     used, number = np.unique(columns.pattern, return_inverse=True)
     places = [numbers.setdefault(columns.patterns[code], len(numbers)) for code in used.tolist()]
     return np.array(places, np.int32)[number]

@@ -72,7 +72,7 @@ class RunPlan:
         return replace(self._variant, name=name)
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
-        """Return the further keys of a posted stream that operators use: the path of each key, by its name."""
+        """Return the path of each further key that operators use on a posted stream, by the name of the key."""
         return self._variant.routes.get(stream, {})
 
     @cached_property

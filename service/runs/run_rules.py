@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class RunRules:
     """The patterns of one stream, and the constraints of the stream.
 
-    ``own`` has the constraints that were given, without the declared end events. ``prune`` replaces the pruning that
-    ``own`` sets. ``suppress`` is the suppression that every pattern gets, as plain JSON. Each of these may be None.
+    ``own`` has the given constraints, without the declared end events. ``prune`` replaces the pruning in the settings
+    of ``own``. ``suppress`` is the suppression that every pattern gets, as plain JSON. Each of these may be None.
     """
 
     patterns: Sequence[Pattern]

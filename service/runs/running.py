@@ -91,7 +91,7 @@ class InlineRun:
         self._rows += self._shards.feed_and_decide(stream, events, self._plan.routes(stream))
 
     def append(self, stream: str, events: EventBatch, route: str) -> None:
-        """Feed events of a stream whose key is already the further key ``route``."""
+        """Feed events whose key is a value of the further key ``route``."""
         self._shards.feed(stream, events, route)
 
     def settle(self) -> None:
@@ -182,8 +182,8 @@ def waiting_of(
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
     """Return the measurements of operators with ``wait: auto``, by operator and input.
 
-    ``counts`` has the counters of each stream over all shards, and ``states`` the state of each decider, by stream and
-    name of the decider.
+    ``counts`` has the counters of each stream over all shards. ``states`` has the states of deciders, by the name of
+    the stream and of the decider.
     """
     measurements = {}
     for kind, operator, counters in _documents(plan, counts):

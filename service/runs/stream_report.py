@@ -41,7 +41,7 @@ class WorkflowUse:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamReport:
-    """The results of a run of one stream. Matches are in ``lanes``, and other results in ``rows``, by kind and body.
+    """The results of a run of one stream. Matches are in ``lanes``, and other results in ``rows``, as kind and body.
 
     ``overflow`` counts the matches lost beyond a limit, and ``duplicates`` the events with repeated ids. ``suppressed``
     counts the suppressed matches, or is None if no pattern suppresses matches.

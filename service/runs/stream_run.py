@@ -64,11 +64,11 @@ def stream_plan(
 
 
 class StreamRun:
-    """A run of the patterns of one stream. The patterns feed no streams, even if they have INTO.
+    """A run of the patterns of one stream. Patterns with INTO feed no streams.
 
-    The report counts all results, but contains only the lists named in ``lists``. Matchers usually ignore traces
-    without bound events if there are no constraints. With ``follows_all``, they follow all traces. Patterns named in
-    ``later`` run after ``start``. Raises ``ProjectRefused`` if a pattern is refused.
+    The report counts all results, but contains only the lists named in ``lists``. Without constraints, matchers ignore
+    traces without bound events, unless ``follows_all`` is True. Patterns named in ``later`` see no events until
+    ``start`` is called. Raises ``ProjectRefused`` if a pattern is refused.
     """
 
     def __init__(
@@ -97,8 +97,8 @@ class StreamRun:
     def feed(self, events: EventBatch, progress: Callable[[int], None] | None = None, *, route: str = "") -> None:
         """Match events in order of arrival. ``progress`` receives the number of processed events after each batch.
 
-        ``route`` names the further key of the events. Without ``route``, the events have the correlation key, and
-        patterns on further keys see them, too.
+        If ``route`` names a further key, the key of each event is a value of this further key. Otherwise, the events
+        have the correlation key, and patterns on further keys see the events, too.
         """
         for first in range(0, len(events), BATCH_ROWS):
             batch = events.slice(first, BATCH_ROWS)
@@ -139,7 +139,7 @@ class StreamRun:
     def report(self, *, is_open: bool) -> StreamReport:
         """Finish the run and return its report. Raises ``ProjectRefused`` if events could not be matched.
 
-        If ``is_open``, transactions continue after the events. Otherwise all of them end there.
+        If ``is_open``, transactions continue after the last event. Otherwise, they end with it.
         """
         rows = self._run.rows(is_open=is_open)
         if refused := [orjson.loads(row.body)["reason"] for row in rows if row.kind == DEAD_LETTER.name]:
@@ -241,8 +241,8 @@ def run_patterns(
 def exercises_of(plan: RunPlan) -> list[str]:
     """Return the names of the exercises that a run needs. An exercise compiles kernels (``streams.compiling``).
 
-    If the kernels of all matchers are already cached, only the matchers' own exercise is returned, so that the kernels
-    of no other exercise need to be recorded.
+    If the kernels of all matchers are already cached, only the exercise of the matchers is returned. Then the kernels
+    of other exercises need not be recorded.
     """
     if progress_of([PatternKind.exercise]).is_complete:
         return [PatternKind.exercise]

@@ -23,8 +23,9 @@ _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
     """Explain how the last partial match of each pattern ended, unless it became a match.
 
-    The plan has one stream and patterns of one key. The patterns see the events of one transaction, in log order, from
-    index ``first`` on. If these are more than 300 events, the result is empty. ``now_us`` is the current event time.
+    The plan has one stream, and its patterns have the same key. ``events`` are one transaction, in log order. The
+    patterns see them from index ``first`` on. If they see more than 300 events, the result is empty. ``now_us`` is the
+    event time.
     """
     if len(events) - first > _MOST_EVENTS:
         return {}
@@ -43,7 +44,7 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
 
 
 def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
-    """Yield the state after each event from index ``first`` on, and finally the state at ``now_us``."""
+    """Yield the state of the patterns after each event from index ``first`` on, and a last state at ``now_us``."""
     (patterns,) = plan.patterns.values()
     names, route = [routed.pattern.name for routed, _ in patterns], patterns[0][0].route
     run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)

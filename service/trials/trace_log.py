@@ -41,13 +41,13 @@ class SeenKey:
 
     Attributes:
         events: The events of the newest transaction.
-        starts: The number of these events before the start of each pattern, by the pattern's name and version.
+        starts: How many of these events are older than the start of a pattern, by the pattern's name and version.
         earlier: The number of events in earlier transactions of the key.
         ends: The event types that end a transaction, as declared so far.
         newest_us: The newest event time of the stream in the shards that were read.
         idle_timeout_us: The longest time of a transaction without an event, as declared so far.
         declared: The newest declaration so far.
-        rules: The constraint sets so far, oldest first, each with the number of events before it.
+        rules: The constraint sets so far, oldest first. Each has the number of these events before it.
         positions: The position of the last entry that was read, by shard. Empty for a derived stream.
     """
 
@@ -113,9 +113,9 @@ class TraceLog:
         return trace
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
-        """Read the last transaction of a key from the list of a derived stream's events.
+        """Read the last transaction of a key from the events that are stored for a derived stream.
 
-        The list consists of blocks, and the position of an event is the position of its block.
+        These events are stored in blocks. The position of an event is that of its block.
         """
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
@@ -145,7 +145,7 @@ class TraceLog:
         return trace
 
     def constraints(self, declaration: StreamDeclaration, trace: SeenKey) -> tuple[int | None, ConstraintSet | None]:
-        """Return the constraint set that was in force when a transaction began, preceded by its version.
+        """Return the version and the constraint set that applied when a transaction began.
 
         Both are None if the log shows no set.
         """
@@ -172,7 +172,7 @@ class TraceLog:
         return entries[::-1], self._stores.log.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
-        """Return the event types that ended a transaction before the first of ``entries``."""
+        """Return the event types that ended transactions before the first constraint set in ``entries``."""
         records = (
             decode_control(entry.kind, entry.body) for entry in entries if entry.kind is RecordKind.CONSTRAINTS_ON
         )
@@ -187,7 +187,7 @@ class TraceLog:
 
 
 def _take(trace: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:
-    """Update the transaction of a key by one entry of the log. Transactions of a further key do not end."""
+    """Update the transaction of a key by one entry of the log. A transaction of a further key does not end."""
     if entry.kind is RecordKind.EVENTS:
         if entry.route == route:
             _take_events(trace, EventBatch.from_bytes(entry.body), key)

@@ -43,7 +43,7 @@ Document: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TracedPattern:
-    """A registered pattern as it is stored, and in parsed form with the key by which it is matched."""
+    """A registered pattern in stored form, and in parsed form with its key."""
 
     record: RegisteredPattern
     routed: RoutedPattern
@@ -181,7 +181,7 @@ class _Replay:
         return [_ended_by(entry, broken.get(entry["name"])) for entry in documents]
 
     def _following(self, patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Return, for each known type, what a next event of this type would do to the transaction."""
+        """Return the effect that a next event would have on the transaction, for each of at most 50 known types."""
         types = {*self._declaration.event_types, *self._declaration.end_events}
         if self._constraint_set is not None:
             types |= self._constraint_set.types | self._constraint_set.end_events
@@ -227,7 +227,7 @@ class _Replay:
 
 
 def _ended_by(document: Document, broken: Document | None) -> Document:
-    """Add to a pattern's document how the last partial match ended, and correct ``alive`` if WITHIN has passed."""
+    """Add to a pattern's document how its last partial match ended. Then the state ``alive`` becomes ``waiting``."""
     if broken is None:
         return document
     state = "waiting" if document["state"] == "alive" else document["state"]

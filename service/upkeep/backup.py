@@ -34,9 +34,9 @@ _PROGRESS_KEYS = (b"forestall:log:counts", b"forestall:log:matched", b"forestall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupContent:
-    """The contents of a backup: the numbers of Redis keys and of the pipeline's files. It was made at ``made_us``.
+    """The contents of a backup: the numbers of Redis keys and of the pipeline's files, and the time of the backup.
 
-    ``states`` says where the saved states are: among the keys (``redis``) or the files (``folder``).
+    ``states`` is the place of the saved states: among the keys (``redis``) or the files (``folder``).
     """
 
     made_us: int
@@ -211,7 +211,7 @@ def _restore_block(settings: Settings, name: bytes, block: bytes) -> None:
 
 
 def _place_of(settings: Settings, name: PurePosixPath) -> Path:
-    """Raise ``BackupDamaged`` for a name that no backup uses. No file outside the service's folders is written."""
+    """Return where a file of a backup is restored. Raise ``BackupDamaged`` if this is outside the service's folders."""
     top, *rest = name.parts
     if not rest or ".." in rest or name.is_absolute() or not (top == "snapshots" or top.startswith("checkpoint")):
         raise BackupDamaged(f"the backup names a file {name}, which none has")

@@ -67,7 +67,7 @@ def _divided(settings: Settings, stores: Stores, layout: Layout, shards: int, te
 
 
 def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
-    """Match the log to its end with the job of a layout, and write the results."""
+    """Match the log to its end, with the shards of a layout, and write the results."""
     spark_options = session_options(settings)
     session = build_session(spark_options)
     try:
