@@ -18,9 +18,9 @@ _SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # under B
 
 
 def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> frozenset[str]:
-    """Return the kernels that the guard of a constraint set may need.
+    """Return the features of the kernels that the guard of a constraint set may need.
 
-    The kernels for numbered states are always needed, and those for bit tables if the states may exceed the cap.
+    Kernels for numbered states are always needed. Kernels for bit tables are needed if the states may exceed the cap.
     """
     most = constraint_set.settings.max_monitor_states
     is_within_cap = ties == "simultaneous" or count_states(constraint_set, most) <= most

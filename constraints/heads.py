@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 class Heads:
-    """The clauses of a set that require a name, the *head*, if all names of the *body* occur.
+    """The clauses with a head: if a trace shows all names of the *body*, it must also show the *head*.
 
     ``certain`` has the heads of clauses with an empty body. Every trace must show them.
     """

@@ -74,8 +74,8 @@ class _Part:
     Attributes:
         constants: Constants with which each attribute is compared. Subexpressions that are not understood are keys
             without constants.
-        true_at: If the conjunct reads a single attribute, the cells of the attribute in which the conjunct is true;
-            otherwise None.
+        true_at: The cells of the conjunct's attribute in which the conjunct is true. None if the conjunct reads no or
+            several attributes, or is large.
         is_large: Whether the conjunct has too many constants to be examined. If so, only an equal conjunct implies it.
     """
 
@@ -166,9 +166,9 @@ def _follows_on_one(part: _Part, premises: Sequence[_Part]) -> bool:
 
 
 def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[bool]:
-    """Yield whether the conjunct is true below, at and above each value, in ascending order.
+    """Yield whether the conjunct is true at each value, and in each gap between the values, in ascending order.
 
-    ``values`` include the conjunct's constants, so the results for several conjuncts with the same values line up.
+    ``values`` include the conjunct's constants. With equal values, different conjuncts have results of equal length.
     """
     assert part.true_at is not None
     if kind in ("null", "boolean"):

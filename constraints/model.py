@@ -41,7 +41,7 @@ def _printed(kind: str, names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """The constraint that no ``later`` event is followed by an ``earlier`` event.
+    """The constraint that no ``earlier`` event follows a ``later`` event.
 
     Neither of them has to occur. ``prior(A, A)`` allows at most one A.
     """
@@ -260,7 +260,7 @@ class Process:
         return self.derived_ends.union(letters, *(part.names for part in self.derived))
 
     def about(self, constraints: Iterable[Constraint], end_events: frozenset[str]) -> Process:
-        """Return the workflow with only those derived constraints and end events that are among the arguments."""
+        """Return the workflow with its derived constraints and end events restricted to the given ones."""
         return replace(
             self, derived=self.derived.intersection(constraints), derived_ends=self.derived_ends & end_events
         )
@@ -308,7 +308,7 @@ class ConstraintSet:
 
     @cached_property
     def heads(self) -> Heads:
-        """The clauses with a head, as requirements of names."""
+        """The clauses with a head, prepared for computing the names that a trace requires."""
         return Heads((clause.body, clause.head) for clause in self.clauses if clause.head is not None)
 
     @cached_property
@@ -325,7 +325,7 @@ class ConstraintSet:
 
     @cached_property
     def conditions(self) -> Mapping[str, Mapping[str, Condition]]:
-        """The symbols of each type by name, with their conditions split into conjuncts."""
+        """For each type, its symbols by name. Each symbol has its condition, split into conjuncts."""
         conditions: dict[str, dict[str, Condition]] = {}
         for name, symbol in self.symbols.items():
             conditions.setdefault(symbol.type, {})[name] = Condition(symbol.step)
@@ -413,10 +413,10 @@ class ConstraintSet:
         return self.end_events if self.process is None else self.end_events - self.process.derived_ends
 
     def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
-        """Check whether an end event can decide a NOT at the end of a pattern, because no forbidden event can follow.
+        """Check whether an end event can decide a NOT at the end of a pattern.
 
-        ``types`` are the types that the NOT forbids. The set must prune by state, and events with equal timestamps must
-        be ordered.
+        An end event decides the NOT if none of the forbidden ``types`` can follow. The set must prune by state, and
+        events with equal timestamps must be ordered.
         """
         process = self.process
         is_known = process is not None and bool(process.derived_ends) and process.types.issuperset(types)
@@ -487,9 +487,9 @@ def following(
 ) -> ConstraintSet:
     """Return a set for traces that follow a workflow and satisfy the hand-written constraints in ``own``.
 
-    If ``own`` already follows another workflow, that workflow is replaced. Versions count from 1. ``constraints`` hold
-    on every complete trace of the workflow, and no event follows its ``end_events``. Without an automaton only the
-    constraints are used.
+    If ``own`` already follows another workflow, this workflow is replaced. Versions count from 1. ``constraints`` hold
+    on every complete trace of the workflow. No event of the workflow follows its ``end_events``. Without an automaton,
+    only constraints and end events are used.
     """
     hand_written, derived = own.own, tuple(constraints)
     process = Process(

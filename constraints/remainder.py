@@ -13,10 +13,9 @@ class Gap:
     """A NOT of the remainder: no event of ``type`` may occur while the gap is open.
 
     Attributes:
-        since: Indices of the atoms that open the gap, once all have occurred. If empty, the gap is already open. None
+        since: Indices of the atoms that must all occur before the gap opens. If empty, the gap is already open. None
             means that the gap has been open since the trace began.
-        until: Indices of the atoms that close the gap, once one has occurred. If empty, the gap stays open until the
-            trace ends.
+        until: Indices of the atoms each of which closes the gap. If empty, the gap stays open until the trace ends.
     """
 
     type: str

@@ -115,7 +115,7 @@ def _translation(source: Source) -> Translation:
 
 
 def _mixed_runs(translation: Translation, markings: Markings) -> str:
-    """Return why a net may lack traces of its model, or an empty text if it has all of them."""
+    """Return the reason why a net may lack traces of its model, or an empty text if the net has all traces."""
     nodes = [each.node for each in translation.counters if each.is_mixing and markings.has_two(each.place)]
     return (
         f"{nodes[0]} can be entered again while it runs, and an automaton cannot keep its runs apart" if nodes else ""
@@ -168,9 +168,9 @@ def _from_net(
 
 
 def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
-    """Add to an error the drawn elements from which no path leads to an end.
+    """Extend an error by the elements of the drawing from which no path leads to an end.
 
-    The error alone cannot name them all, because a net lacks the silent elements of a drawing.
+    The error itself cannot name all of them, because the net lacks the silent elements of the drawing.
     """
     trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
     if not trapped:
@@ -184,7 +184,7 @@ def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
 def _automaton(
     translation: Translation, limits: CompileLimits, progress: Progress | None
 ) -> tuple[ProcessAutomaton | None, str, tuple[str, ...]]:
-    """Return the automaton of a net, or None and the reason why it has none. Warnings come third."""
+    """Return the automaton of a net or None, then the reason if it is None, then warnings."""
     warnings: tuple[str, ...] = ()
     try:
         markings = explore(translation.net, limits, progress)

@@ -29,10 +29,10 @@ MOST_COUNTS = 16  # maximum number of counts; after these, each new name is assu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Some names that the greedy search accepts or rejects together; ``is_chosen`` says which.
+    """A group of names that the greedy search accepts or rejects as a whole.
 
-    ``benefit`` estimates the work and memory that the names save per trace. ``states_added`` estimates how many monitor
-    states the names add to the names chosen earlier.
+    ``is_chosen`` is true if the search accepted the names. ``benefit`` estimates the work and memory that the names
+    save per trace. ``states_added`` estimates the number of monitor states that the names add.
     """
 
     names: frozenset[str]
@@ -57,10 +57,9 @@ class Choice:
         left_out: Constraints that the monitor ignores, in the order of ``ConstraintSet.parts``.
         estimated_states: Upper bound of the number of monitor states. It exceeds ``budget`` only in exact mode.
         watched: Clauses of three or more names that bit tables watch.
-        candidates: The search's decisions in order. The last one may be the first candidate that does not fit. The
-            tuple is empty if all names fit.
-        workflow: In exact mode, the name of the workflow whose automaton gives the states; otherwise None. Exact mode
-            leaves nothing out.
+        candidates: The search's decisions up to the first candidate that does not fit. Empty if all names fit.
+        workflow: The name of the workflow whose automaton gives the states in exact mode; otherwise None. Exact mode
+            leaves no constraint out.
     """
 
     distinguished: frozenset[str]
@@ -121,7 +120,7 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
-    """Each state of the workflow's automaton is combined with each state of the hand-written constraints."""
+    """The estimate is a product: the states of the automaton times the states of the hand-written constraints."""
     process, hand_written = constraint_set.process, constraint_set.own
     assert process is not None
     assert process.automaton is not None
@@ -149,7 +148,7 @@ def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _Saving:
-    """The estimated ``benefit`` per trace of an explanation, with the names and long clauses that it needs."""
+    """An explanation's estimated ``benefit`` per trace, and the names and long clauses that the explanation needs."""
 
     names: frozenset[str]
     clauses: tuple[Clause, ...]
@@ -169,11 +168,11 @@ def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
 
 
 def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies) -> float:
-    """Estimate how much an explanation saves per trace, as probability times memory times work.
+    """Estimate how much an explanation saves per trace: probability times memory times work.
 
-    The probability is the share of traces that reach the state and show the explanation's events. The memory is one
-    unit for each bound atom, and one for the pattern's entry in the trace. The work is the share of the pattern's atoms
-    that are still unbound.
+    The probability is the share of traces that reach the pattern state and show the explanation's events. The memory is
+    one unit for the pattern's entry in the trace and one for each bound atom. The work is the share of the pattern's
+    atoms that are still unbound.
     """
     bound = frozenset(atom.type for atom in condition.bound)
     events = frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
@@ -202,9 +201,9 @@ class _Search:
         self.states = 1
 
     def run(self, savings: Iterable[_Saving]) -> tuple[Candidate, ...]:
-        """Return the decisions in order, up to the first candidate that does not fit, even if a later one would fit.
+        """Decide candidate after candidate up to the first one that does not fit, and return the decisions.
 
-        So a greater budget never leaves out more. Names without benefit come last.
+        Later candidates are not tried, so a greater budget never leaves out more. Names without benefit come last.
         """
         waiting: dict[frozenset[str], float] = {}
         for saving in savings:
@@ -235,8 +234,9 @@ class _Search:
     def _states_with(self, names: frozenset[str]) -> int:
         """Return an upper bound of the number of monitor states if ``names`` are added to the chosen names.
 
-        Each new name at most doubles the number. If this estimate exceeds the budget, ``count_states`` computes a
-        closer bound. It is slow, so a search calls it at most ``MOST_COUNTS`` times.
+        Each new name at most doubles the number, and each new rule multiplies it by its places. If this estimate
+        exceeds the budget, the slower ``count_states`` computes a closer bound, at most ``MOST_COUNTS`` times per
+        search.
         """
         together = self.names | names
         if together == self.names:

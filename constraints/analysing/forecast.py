@@ -18,8 +18,8 @@ class LikelyEnding:
     """An event that terminates partial matches at a pattern state.
 
     Attributes:
-        probability: Share of the traces with the state's atoms in which the event occurs.
-        first: Share of the same traces in which this event is the first event that terminates the partial matches.
+        probability: Share of traces in which the event occurs, among the traces that contain the state's bound atoms.
+        first: Share of these traces in which this event is the first that terminates the partial matches.
     """
 
     condition: FailingCondition
@@ -29,10 +29,10 @@ class LikelyEnding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateForecast:
-    """The forecast for partial matches at a pattern state, with the bound atoms in the order of the pattern's text.
+    """The forecast for the partial matches at one pattern state.
 
-    ``probability`` is the share of early terminations among the traces with the state's atoms. ``endings`` are sorted
-    by ``LikelyEnding.first``, descending, then by name.
+    ``bound`` has the bound atoms in the order of the pattern's text. ``probability`` is the share of early terminations
+    among the traces with these atoms. ``endings`` are sorted by ``LikelyEnding.first``, descending, then by name.
     """
 
     state: PatternState
@@ -60,7 +60,7 @@ class StateForecast:
 def forecast(
     query: Query, constraint_set: ConstraintSet, conditions: Iterable[FailingCondition]
 ) -> tuple[StateForecast, ...]:
-    """Compute a forecast for each pattern state from ``conditions``, the events that end its partial matches early.
+    """Compute the forecast of each pattern state from ``conditions``, the events that terminate partial matches early.
 
     Events are assumed to be independent unless constraints relate them. If constraints do not order two events, both
     orders are assumed to be equally likely.

@@ -14,8 +14,8 @@ class Frequencies:
 
     Names are assumed to be independent unless constraints relate them. An observed frequency is used unchanged. A name
     that every trace must show has frequency 1, and a name that no trace can show has frequency 0. All other names get
-    the estimate ``UNKNOWN``, limited by the observed frequencies of related names: it is at least the frequency of a
-    name that requires it, and at most the share of traces without a name that excludes it.
+    the estimate ``UNKNOWN``, limited by the observed frequencies of related names. If A requires B, B is at least as
+    frequent as A. If A excludes B, B is at most as frequent as traces without A.
     """
 
     def __init__(self, constraint_set: ConstraintSet) -> None:

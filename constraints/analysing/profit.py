@@ -40,7 +40,7 @@ class IdleParts:
 class _Death:
     """A pattern state that cannot complete in the monitor state at index ``visit``.
 
-    ``by`` has the names of the event that made the state impossible, or is None if this event is not known.
+    ``by`` has the names of the event that made the pattern state impossible, or is None if this event is not known.
     """
 
     visit: int
@@ -50,10 +50,10 @@ class _Death:
 
 
 def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> IdleParts:
-    """Find the constraints without which the same pattern states can complete.
+    """Find the hand-written constraints that have no effect on any pattern.
 
-    Each constraint is left out alone. Only hand-written constraints are examined, and the workflow's automaton is
-    ignored. At most ``state_limit`` monitor states are visited, in breadth-first order.
+    A constraint has no effect if the same pattern states can complete without it. Each constraint is tested alone, and
+    the workflow's automaton is ignored. At most ``state_limit`` monitor states are visited, in breadth-first order.
     """
     hand_written = constraint_set.own.parts
     if not hand_written:
@@ -77,9 +77,9 @@ class _Walk:
         self.is_complete = True
 
     def deaths(self, queries: Sequence[Query]) -> Iterator[_Death]:
-        """Yield, for each monitor state, the pattern states that become dead in it.
+        """Yield the pattern states that become dead in each monitor state.
 
-        Dead states of a query with NOTs may become alive again, so for such a query all dead states are yielded.
+        Dead states of a query with NOTs may become alive again. For such a query, all dead states are yielded.
         """
         events = _events(self._set, queries)
         met = set(self.states)
@@ -111,11 +111,11 @@ class _Walk:
 
 
 class _Search:
-    """Decides which constraints no death of a pattern state needs.
+    """Decides which constraints are not needed for the death of any pattern state.
 
-    ``add`` finds for each death a *core*: a minimal set of constraints that causes the death. ``is_idle`` examines only
-    the deaths whose cores contain the constraint, and checks whether the other constraints cause them too. Rules have
-    no cores. For a death caused by rules, the monitor replays the events without the constraint.
+    ``add`` finds a *core* for each death: a minimal set of constraints that causes the death. ``is_idle`` examines only
+    the deaths whose cores contain the constraint. Each of them must also be caused by the other constraints. A death by
+    rules has no core. For such a death, the monitor replays the events without the constraint.
     """
 
     def __init__(self, constraint_set: ConstraintSet, queries: Sequence[Query], walk: _Walk) -> None:
@@ -152,7 +152,7 @@ class _Search:
             yield from self._by_name.get(name, ())
 
     def is_idle(self, part: Part) -> bool:
-        """The result is False if too many deaths by rules would have to be replayed."""
+        """The result is False if the search would need more than ``REPLAY_LIMIT`` replays of deaths by rules."""
         if not isinstance(part, Rule):
             citing = [death for core, deaths in self._deaths.items() if part in core for death in deaths]
             if citing:
@@ -200,7 +200,8 @@ def _replayed(monitor: Monitor, word: Sequence[EventClass]) -> MonitorState:
 def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remainder) -> ConstraintSet:
     """Return the constraints that may make ``remainder`` impossible after the names ``seen``.
 
-    These are all end events, and the orders and clauses whose names are all seen, needed or implied by such names.
+    All end events are included. Orders and clauses are included if all their names are seen, needed or derived from
+    such names.
     """
     needed = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in remainder.atoms))
     names = constraint_set.horn_closure(seen | needed)
@@ -212,7 +213,7 @@ def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remai
 
 
 def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
-    """Each type occurs without symbols, with each of its symbols alone, and with all of them. ``OTHER`` is added."""
+    """Return each type without symbols, with each single symbol, and with all its symbols. ``OTHER`` is added."""
     classes = event_classes(constraint_set, constraint_set.types.union(*(query.types for query in queries)))
     by_type: dict[str, frozenset[str]] = {}
     for event in classes:

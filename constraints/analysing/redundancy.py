@@ -51,7 +51,7 @@ def redundant_atoms(query: Query, constraint_set: ConstraintSet) -> tuple[Redund
     """Find the atoms of each term that are redundant given the term's other atoms.
 
     Patterns with NOTs, repetitions, spans, gap conditions, a SELECT other than ALL MATCHES, or partitions are skipped.
-    So are atoms to which the conditions of other steps refer.
+    Atoms with a condition, and atoms to which conditions of other steps refer, are skipped, too.
     """
     if query.partitions or query.pattern.select != "all" or not _is_plain(query.pattern.event):
         return ()
@@ -84,9 +84,9 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
 
 
 def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
-    """Move the atom at ``index``: ``after`` maps an atom to the atoms that now precede it.
+    """Return the term's remainder, in which the atom at ``index`` has another place.
 
-    Other atoms keep their order.
+    ``after`` maps an atom to the atoms that now precede it. Other atoms keep their order.
     """
     before = [
         (frozenset[int]() if other == index else needed - {index}) | after.get(other, frozenset())

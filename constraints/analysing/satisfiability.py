@@ -39,10 +39,10 @@ class DeadTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCheck:
-    """The result of checking a pattern; ``dead`` has the terms that can never match, in order.
+    """The result of checking a pattern. ``dead`` lists the terms that can never match, in order.
 
     ``asks_for_violation`` is true if all terms are dead, but some would be alive without their NOTs. Such a pattern
-    looks for violations.
+    describes a violation of the constraints.
     """
 
     dead: tuple[DeadTerm, ...]
@@ -104,9 +104,9 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 
 
 class _Search:
-    """Searches for clashes before the first event, first under the constraints (``outlook``), then under ``exact``.
+    """Searches for clashes of a pattern with the constraints (``outlook``) and then with the workflow (``exact``).
 
-    A clash found for one remainder of a pattern is reused for each remainder that contains the clashing atoms and gaps.
+    A clash without gaps is reused for each remainder that contains the clashing atoms in the same order.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:

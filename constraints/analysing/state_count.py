@@ -20,7 +20,7 @@ from constraints.sets import overlapping, union
 
 
 class _Effect(NamedTuple):
-    """The names that the first event with a name shows, makes certain, excludes and blocks, as masks."""
+    """The effect of the first event with a name: the names shown, made certain, excluded and blocked, as masks."""
 
     shown: int
     certain: int
@@ -55,7 +55,7 @@ def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozen
 
 
 def _count(constraint_set: ConstraintSet, group: frozenset[str], limit: int) -> int:
-    """Count the sets of a group's names that a trace can have shown; the count stops soon after ``limit``."""
+    """Count the sets of names of one group that a trace may have shown. The count stops soon after ``limit``."""
     bits = {name: 1 << place for place, name in enumerate(sorted(group))}
     effects = [_effect(constraint_set, name, bits) for name in bits]
     certain = _mask(constraint_set.horn_closure(()), bits)

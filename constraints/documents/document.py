@@ -113,8 +113,8 @@ def parse_constraints(
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
     """Return the canonical form of a constraint set as plain JSON values.
 
-    ``parse_constraints`` reads an equal set from it. A set that was built in code may lack constraints that follow from
-    its rules. The set read from the document has them.
+    ``parse_constraints`` reads an equal set from the document. But a set built in code may lack constraints that follow
+    from its rules. The set that is read always has these constraints.
     """
     hand_written, process = constraint_set.own, constraint_set.process
     document: dict[str, object] = {
@@ -144,7 +144,7 @@ def _written(part: Constraint | Rule, constraint_set: ConstraintSet) -> dict[str
 
 
 def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
-    """Yield a notice that ``end`` differs from DECLARE's End, if the document seems to use DECLARE's words."""
+    """Yield a notice that ``end`` differs from DECLARE's End, if the document also uses DECLARE's ``init``."""
     ends = [entry for entry in entries if entry.template.name == End.kind]
     if ends and any(entry.template.name == "init" for entry in entries):
         name = quoted(ends[0].names[0])

@@ -27,7 +27,7 @@ class Template:
 
     Attributes:
         translate: Function that returns the parts of a constraint set for given names and an optional number.
-        count: Whether a number precedes the names. A number that may be omitted is 1 by default.
+        count: Whether a number precedes the names: never (empty), optionally (default 1) or always.
     """
 
     name: str
@@ -83,7 +83,7 @@ def _exactly(names: Names, count: int) -> tuple[Part, ...]:
 
 
 def _rule(kind: str, *entailed: Translation) -> Translation:
-    """Translate a template to a rule, preceded by the orders and clauses (``entailed``) that follow from the rule."""
+    """Return a translation to a rule, preceded by its consequences: the orders and clauses of ``entailed``."""
     return lambda names, count: (
         *(part for translation in entailed for part in translation(names, count)),
         Rule(kind, tuple(names)),

@@ -24,9 +24,8 @@ _Place: TypeAlias = tuple[int, int]  # state of the process, and the names seen 
 class JointSearch:
     """Searches for a word that completes a trace of the process and satisfies all rules, orders and clauses.
 
-    If events with equal timestamps are unordered, orders and ends are ignored, because the sequence of events in a word
-    does not decide them. A search of more than ``max_steps`` steps is given up and counted in ``given_up``. Its
-    remainder is assumed to be possible.
+    If events with equal timestamps are unordered, orders and ends are ignored. A search of more than ``max_steps``
+    steps is given up, and some word is assumed to exist. ``given_up`` counts these searches.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class JointSearch:
         self._answers: dict[tuple[int, MonitorState, Remainder, int], bool] = {}
 
     def is_possible(self, place: int, beside: MonitorState, remainder: Remainder, bound: int = 0) -> bool:
-        """Check whether some word completes ``remainder``, of which the atoms ``bound`` (as bits) already occurred.
+        """Check whether some word completes ``remainder``. The atoms ``bound`` (as bits) have already occurred.
 
         The process is in the state ``place``, and the hand-written constraints are in the state ``beside``.
         """
@@ -97,7 +96,7 @@ class JointSearch:
 
 
 class _Orders:
-    """The order and occurrence constraints. Their state is the set of names seen, as a mask of their reasoner."""
+    """The order and occurrence constraints as an automaton. Its states are masks of the names seen."""
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
         self.reasoner = Reasoner(constraint_set)
@@ -128,7 +127,7 @@ class _Orders:
 
 
 class _Walkers:
-    """The process, and the order and occurrence constraints, as the ``Company`` of a word search."""
+    """The ``Company`` of a word search: the process together with the order and occurrence constraints."""
 
     def __init__(self, language: Language, orders: _Orders, remainder: Remainder) -> None:
         self._language, self._orders, self._remainder = language, orders, remainder

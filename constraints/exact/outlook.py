@@ -30,8 +30,8 @@ MEMORY_LIMIT = 1 << 27  # maximum number of cells, one byte each, in the cached 
 class ExactOutlook:
     """Advances monitor states and decides which continuations are still possible, in exact mode.
 
-    ``constraint_set`` has all constraints, and ``own`` is the outlook of the hand-written constraints alone. A search
-    for a word that both allow takes at most ``max_steps`` steps.
+    ``constraint_set`` has all constraints, and ``own`` is the outlook of the hand-written constraints alone.
+    ``max_steps`` limits a search for a word that the process and the hand-written constraints both allow.
     """
 
     def __init__(
@@ -175,10 +175,7 @@ class ExactOutlook:
         return self._language.completions(self._by_word(whole_of(query, term)))
 
     def _by_word(self, remainder: Remainder) -> Remainder:
-        """Remove the NOTs if events with equal timestamps are unordered.
-
-        A word has an order, so it could not decide them.
-        """
+        """Remove the NOTs if events with equal timestamps are unordered, because a word has an order."""
         return remainder if self.ties == "log" else remainder.positives
 
 
@@ -201,7 +198,7 @@ def find_workflow_clash(outlook: ExactOutlook, state: MonitorState, remainder: R
 
 
 def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> ConstraintSet:
-    """Return the hand-written constraints, with all types of the process and of the set as known types."""
+    """Return the hand-written constraints. Their known types are all types of the process and of the set."""
     settings = constraint_set.settings
     types = settings.types | constraint_set.types | frozenset(automaton.letters)
     return replace(constraint_set.own, settings=replace(settings, types=types))

@@ -181,7 +181,7 @@ def _ask(parts: Sequence[Part]) -> str:
 
 
 def _subject(outlook: Outlook, event: EventClass, events: frozenset[str] = frozenset()) -> str:
-    """Describe an event by its relevant names and the earlier events that it needs: ``U came, after L``."""
+    """Describe an event by its relevant names, then by the earlier names among ``events``: ``U came, after L``."""
     names = outlook.names_of(event)
     symbols = sorted(name for name in names & events if name in outlook.constraint_set.symbols)
     name = listed_types(symbols or [event.type])

@@ -33,12 +33,12 @@ class Explanation:
             rule excludes the atom. ``workflow`` if the workflow's automaton excludes the atom.
         shown: The relevant symbols of the terminating event, sorted; empty if its type suffices as the reason.
         earlier: Other names that had to precede the event, sorted.
-        constraints: The minimal chain of constraints that leads from the event to the atoms. For the workflow, only
-            hand-written constraints that take part, usually none.
+        constraints: The minimal chain of constraints that leads from the event to the atoms. If the workflow decides,
+            only hand-written constraints that take part, usually none.
         atoms: The atoms that became impossible, either alone or only together. Empty if all atoms were bound and a
             forbidden event became certain.
         forbidden: Types that must not occur in the match, but now have to.
-        allowed: For the workflow, the event types that may occur next, sorted.
+        allowed: If the workflow decides, the event types that may occur next, sorted.
     """
 
     form: Form
@@ -53,7 +53,7 @@ class Explanation:
 
     @property
     def atom(self) -> Atom:
-        """The first of ``atoms``; if there are none, a step for a forbidden event."""
+        """The first of ``atoms`` or, if there are none, an atom for the first forbidden type."""
         return self.atoms[0] if self.atoms else Atom(self.forbidden[:1], self.forbidden[0])
 
     @property
@@ -63,7 +63,7 @@ class Explanation:
 
     @property
     def key(self) -> str:
-        """A key for counting, equal for early terminations of one form, by the same constraints, for the same atoms."""
+        """A key for counting. It is equal if form, constraints, atoms and forbidden types are equal."""
         needed = ", ".join([*map(describe_atom, self.atoms), *(f"NOT {quoted(name)}" for name in self.forbidden)])
         return f"{self.form} {'; '.join(map(str, self.constraints))} -> {needed}"
 
@@ -88,8 +88,8 @@ def explain_ending(
 ) -> Explanation:
     """Explain why ``event``, which led from ``before`` to ``after``, terminated the partial matches at ``state``.
 
-    Beyond the cap of monitor states, a partial match may have been impossible before the event that terminates it. The
-    explanation is about the state ``after`` in any case.
+    The explanation is always about the state ``after``. In a trace beyond the cap of monitor states, the partial
+    matches may have been impossible even before the event.
 
     Raises:
         ValueError: ``state`` can still complete after the event.

@@ -30,8 +30,8 @@ _Candidate: TypeAlias = tuple[int, int]  # names seen, and the names of a possib
 class FailingCondition:
     """An event that terminates the partial matches at a state.
 
-    ``bound`` has the state's atoms in the order of the pattern's text. ``is_takable`` is true if a partial match could
-    bind the event instead. Then the extended partial match stays alive, and the one without the event is terminated.
+    ``bound`` has the state's atoms in the order of the pattern's text. ``is_takable`` is true if a partial match can
+    bind the event and stay alive. Then only the partial match without the event is terminated.
     """
 
     state: PatternState
@@ -66,13 +66,13 @@ def failing_conditions(
 ) -> tuple[FailingCondition, ...]:
     """Find the events that terminate partial matches, for each state in the order of ``query.states``.
 
-    ``steps``, if given, are all steps that the process takes. A step is a pair of the types seen and the type that
-    comes next. Fewer events may be listed then, because the process may allow less than the constraints do.
+    ``steps`` has all steps that the process takes, if known. A step is a pair: the types seen, and the type of the next
+    event. With ``steps``, fewer events may be listed, because the process may allow less than the constraints do.
 
     Without ``steps``, events are tried alone and in pairs. Pairs are left out if there are more than ``pair_limit``
-    pairs for all states. At most ``walk_limit`` monitor states are visited to find the events that rules exclude. Such
-    an event is listed with its shortest prefix. For each state, events that no partial match can bind are listed first.
-    Both groups are sorted by name.
+    pairs for all states. At most ``walk_limit`` monitor states are visited to find the events that rules exclude. Each
+    of these events is listed with its shortest prefix. For each state, events that no partial match can bind come
+    before the others. Both groups are sorted by name.
     """
     search = _Search(query, constraint_set)
     known_steps = None if steps is None else tuple(steps)
@@ -100,9 +100,10 @@ def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class _EarlierExplanation:
-    """An explanation that also holds for other states.
+    """An explanation that may also hold for other states and traces.
 
-    These contain the remainder ``part`` of the pattern, and the trace has seen exactly ``shown`` of ``names``.
+    The explanation holds if the remainder contains ``part``, and if ``shown`` are exactly the seen names among
+    ``names``.
     """
 
     explanation: Explanation
@@ -185,9 +186,9 @@ class _Search:
         ]
 
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
-        """Yield each member of a group as the last event, with a smallest prefix that allows it, as masks.
+        """Yield pairs of masks: a smallest prefix, and an event that the prefix allows as the next event.
 
-        The prefix contains the bound events and the other members.
+        Each member of a group is tried as the event. The prefix has the bound events and the group's other members.
         """
         bound, remainder = self._held(state), remainder_of(self._query, state)
         holding, needed = self.reasoner.goal(bound), self.reasoner.goal(remainder).needed
@@ -205,10 +206,10 @@ class _Search:
         return Remainder(term.atoms, term.before).only(state.bound)
 
     def _least_prefix(self, seen: int, event: int, needed: int) -> int:
-        """Return the smallest superset of the ``seen`` names after which ``event`` can come.
+        """Return the smallest superset of the names ``seen`` after which ``event`` can come.
 
-        A name is added if the seen names and the event both require and block it, because then it must precede the
-        event. A name is also added if the ``needed`` names require it and the seen names block it.
+        A name is added if the seen names and the event require it, but it cannot follow the event. A name is also added
+        if the seen and ``needed`` names require it, but it cannot follow the seen names.
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
         while True:
@@ -231,8 +232,8 @@ class _Search:
 def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) -> list[tuple[str, ...]]:
     """Return single events, and pairs of events that may terminate matches only together.
 
-    In a pair, one event leads to the body of a long clause, or both events require further names. If there are more
-    than ``most_pairs`` pairs, only single events are returned. Events that show few names come first.
+    In a pair, one event leads to the body of a long clause, or each event requires other names. If there are more than
+    ``most_pairs`` pairs, only single events are returned. Events that show few names come first.
     """
     names_with = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
     names = sorted(names_with, key=lambda name: (len(names_with[name]), name))

@@ -89,7 +89,7 @@ class _Walk:
         return self._steps[before, event]
 
     def _reached(self, index: int, event: EventClass) -> Iterator[int]:
-        """The event may stay unbound, so the first index is ``index`` itself."""
+        """Yield the indices of the pattern states after an event. ``index`` is first: the event may stay unbound."""
         yield index
         state = self._query.states[index]
         term = self._query.terms[state.term]

@@ -40,10 +40,11 @@ class Node(NamedTuple):
 
 
 def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int | None) -> list[int]:
-    """Return the smallest sets of candidates that close a cycle of orders if they occur.
+    """Return the minimal sets of candidates that close a cycle of orders if all their names occur.
 
-    ``nodes`` occur in any case. If they have a cycle alone, the only set is the empty one. ``candidates`` are names, by
-    bit index, that may become certain. A set has at most ``most`` names, or any number if ``most`` is None.
+    ``nodes`` always occur. If they have a cycle alone, the only result is the empty set. ``candidates`` maps the bit
+    index of each name that may become certain to its node. A set has at most ``most`` names, or any number if ``most``
+    is None.
     """
     reach = _reach(nodes)
     if reach is None:

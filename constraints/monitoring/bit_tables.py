@@ -45,10 +45,11 @@ class BitState(NamedTuple):
 
 
 class BitTables:
-    """The consequences of a constraint set's orders and clauses for each name; see ``nfa.BitGuard``.
+    """The consequences of each name by the orders and clauses of a constraint set; see ``nfa.BitGuard``.
 
-    ``watched`` are the longer clauses that are evaluated at each event, or None for all. It is sound to leave clauses
-    out. A cycle of orders is found if it has at most ``most_in_circle`` names outside the goal. None means any number.
+    ``watched`` has the longer clauses that are evaluated at each event, or is None for all. Other longer clauses are
+    left out, which is sound. A cycle of orders is found if at most ``most_in_circle`` of its names are outside the
+    goal. None means no limit.
     """
 
     def __init__(
@@ -188,7 +189,7 @@ class BitTables:
         return self._goals[key]
 
     def _conflicts(self, atom_names: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
-        """Return the smallest sets of names that make a goal impossible if they become certain.
+        """Return the minimal sets of names that make a goal impossible if all names of the set become certain.
 
         ``implies`` has all names that the goal makes certain. If the goal is always impossible, the only set is the
         empty set.

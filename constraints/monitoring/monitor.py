@@ -23,8 +23,8 @@ from streams import Ties
 class _Plan:
     """The states of one query, prepared for a monitor: the remainder of each state, and the reasoner's goal for it.
 
-    ``extensions`` has, for each state, the states with one more bound atom, if these are alive whenever the state is.
-    If ``is_monotone`` for a state, the state stays dead once it is dead.
+    ``extensions`` lists, for each monotone state, the states with one more bound atom. If one of these is dead, the
+    state is dead, too. A state for which ``is_monotone`` is true stays dead once it is dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -36,18 +36,19 @@ class _Plan:
 class Monitor:
     """The guard of one constraint set (constraint-aware CEP, section 4.2); see ``nfa.Guard``.
 
-    A trace deviates at the first event after which it is no longer the beginning of a conforming trace. The monitor is
-    inexact in three cases: with symbols, with rules beside other constraints, and if events with equal timestamps are
-    unordered. Then it may notice a deviation later, but never earlier, and may call a dead state live. If the settings
-    require it, an event of an unknown type is a deviation. But such events count as possible when dead states are
-    decided.
+    A trace deviates at the first event after which it is no longer the beginning of a conforming trace. An event of an
+    unknown type is a deviation if the settings require it. But dead states are decided as if such events were possible.
 
-    Answers are cached, and the cache is emptied when it has ``memory_limit`` rows. For traces beyond the cap of monitor
-    states, the bit tables evaluate the longer clauses in ``watched``, or all if ``watched`` is None.
+    The monitor is inexact in three cases: with symbols, with rules beside other constraints, and if events with equal
+    timestamps are unordered. In these cases it may notice a deviation later, but never earlier, and may call a dead
+    state live.
 
-    In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2). Its
-    state is the first of a monitor state's places. Automaton and hand-written constraints together find all dead
-    states, unless the search for a word that both allow takes too many steps (``JointSearch``).
+    Answers are cached. The cache is emptied when it has ``memory_limit`` rows. In traces beyond the cap of monitor
+    states, bit tables evaluate the longer clauses in ``watched``, or all if ``watched`` is None.
+
+    In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2). The
+    first of a monitor state's places is the state of the automaton. Automaton and hand-written constraints together
+    find all dead states, unless ``JointSearch`` gives a search up.
     """
 
     def __init__(
@@ -182,9 +183,10 @@ class Monitor:
         return self._plans[query]
 
     def _is_monotone(self, query: Query, term: int) -> bool:
-        """Check whether the term's dead states stay dead. If so, states with fewer bound atoms are dead, too.
+        """Check whether the term's dead states stay dead. Then states with fewer bound atoms are dead, too.
 
-        The result is False if the term has NOTs, whose gaps may close or open later, or if dead states may be missed.
+        The result is False if the term has NOTs, because their gaps may close or open later. The result is also False
+        if dead states may be missed.
         """
         return self._outlook.is_exact and not query.terms[term].absences
 

@@ -18,11 +18,11 @@ NOWHERE = -1
 # No slots: cached properties need a dictionary.
 @dataclass(frozen=True, eq=False)
 class ProcessAutomaton:
-    """A process as a deterministic automaton of its complete traces.
+    """A process as a deterministic automaton that accepts its complete traces.
 
     From every state some accepting state can be reached. So a trace leaves the process exactly at the first event
-    without a transition. ``workflows`` builds the automaton minimal, with states numbered breadth-first over the sorted
-    letters. So automata of one language over one alphabet are equal.
+    without a transition. ``workflows`` builds minimal automata, whose states are numbered breadth-first over the sorted
+    letters. So two automata of the same language and letters are equal.
 
     Attributes:
         letters: Event types, sorted; the process emits no others.

@@ -197,7 +197,7 @@ class Completions:
         return int(self._by_mask[bound][state]) if self._is_whole else 0
 
     def _reachable(self, limit: int) -> set[int] | None:
-        """The result is None if there are more than ``limit`` sets of atoms."""
+        """Return the sets of bound atoms that can be reached, or None if there are more than ``limit``."""
         masks, waiting = {0}, [0]
         while waiting:
             mask = waiting.pop()
@@ -215,7 +215,7 @@ class Completions:
                 yield atom
 
     def _solved(self, mask: int) -> Distances:
-        """Return, for each state, the number of events before the event that binds an atom or ends the trace.
+        """Return, for each state, the least number of events before an event binds an atom or ends the trace.
 
         ``mask`` has the atoms that are already bound. The number is -1 if the remainder cannot complete.
         """

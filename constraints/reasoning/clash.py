@@ -49,8 +49,8 @@ def find_clash(
     ``seen`` and ``settled`` are names; see ``Reasoner.is_alive``. Pass the set's ``reasoner`` if there is one, to save
     time.
 
-    Of several reasons, one without gaps is preferred, then one whose constraints are few derivation steps away from the
-    seen and needed names, then one about early atoms.
+    Reasons without gaps are preferred. Among these, reasons are preferred whose constraints are few derivation steps
+    away from the seen and needed names, then reasons about early atoms.
     """
     question = _Question(reasoner or Reasoner(constraint_set), constraint_set, seen, settled)
     if question.is_alive(None, remainder):
@@ -105,8 +105,8 @@ class _Question:
 def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> list[_Item]:
     """Return a minimal subset of ``items`` that clashes, in their order. Early items are preferred.
 
-    ``clashes`` is monotone and true for all items. Each round finds the shortest prefix that clashes together with the
-    items selected so far, by doubling its length and then by bisection. The prefix's last item is always needed.
+    ``clashes`` must be monotone, and true for all items. Each round finds the shortest prefix that clashes together
+    with the selected items, by doubling its length and then by bisection. The last item of the prefix is selected.
     """
     needed: list[_Item] = []
     candidates = list(items)

@@ -19,11 +19,11 @@ MAX_JOINT = 6  # maximum number of atoms and required types that are decided tog
 class Outlook:
     """Advances monitor states and decides which continuations are still possible.
 
-    ``MonitorState.seen`` has the names of order and occurrence constraints that were shown, and the types of the
-    symbols among them. ``places`` are the states of the rules. If events with equal timestamps are unordered, order
-    constraints take effect when time advances. ``alphabet`` has the only types that events of a conforming trace have,
-    or is None if they may have any type. If ``is_exact``, every state that order and occurrence constraints make dead
-    is called dead; otherwise some may be missed.
+    ``MonitorState.seen`` has the names of order and occurrence constraints that the trace has shown, and the types of
+    the symbols among them. ``places`` are the states of the rules. If events with equal timestamps are unordered, order
+    constraints take effect when time advances. ``alphabet`` has all types of events in conforming traces, or is None if
+    any type is allowed. If ``is_exact``, all states that are dead by order and occurrence constraints are found.
+    Otherwise some may be missed.
     """
 
     def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
@@ -61,9 +61,9 @@ class Outlook:
         return None if is_impossible else self.advance(state, event)
 
     def past(self, state: MonitorState, event: EventClass) -> frozenset[str]:
-        """Return the names whose events precede the next event.
+        """Return the names that were shown before ``event``.
 
-        If events with equal timestamps are unordered, only names shown before the time of the next event are included.
+        If events with equal timestamps are unordered, only names that were shown at an earlier time are included.
         """
         return state.seen if state.settled is None or event.is_later else state.settled
 
@@ -126,9 +126,9 @@ class Outlook:
         return self.rules.can_complete(state.places, in_order, impossible, assumes_completion=self.assumes_completion)
 
     def _incompatible(self, state: MonitorState, remainder: Remainder) -> frozenset[str]:
-        """Return the names of rules that no further event may show, because then the remainder could not complete.
+        """Return the names of rules that make the remainder impossible if a further event shows them.
 
-        A name of a type that an atom accepts is never returned, because the event that binds the atom may show it.
+        If an atom accepts the type of a name, the name is not returned, because the atom's event may show the name.
         """
         needed = (
             self.constraint_set.names

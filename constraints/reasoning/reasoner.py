@@ -72,10 +72,7 @@ class Reasoner:
         self._read(constraint_set.parts)
 
     def with_only(self, parts: Iterable[Part]) -> Reasoner:
-        """Return a reasoner for the given parts of the set.
-
-        Masks and goals of one reasoner are valid for the other, too.
-        """
+        """Return a reasoner for the given parts of the set. Masks and goals are valid for both reasoners."""
         reasoner = copy(self)
         reasoner._impossible = {}
         reasoner._read(parts)
@@ -189,14 +186,15 @@ class Reasoner:
         return blocked
 
     def is_alive(self, seen: int, goal: Goal, settled: int | None = None) -> bool:
-        """Check whether some conforming trace begins with a prefix of the names ``seen`` and then completes the goal.
+        """Check whether some conforming trace first shows the names ``seen`` and then completes the goal.
 
-        The prefix itself must satisfy the order constraints. ``seen`` includes implied names, and rules are ignored.
-        ``settled`` are the names shown before the newest time if events with equal timestamps are unordered, otherwise
-        None. With an empty goal, the result is whether the prefix is consistent.
+        The caller ensures that the seen events satisfy the order constraints. ``seen`` includes implied names, and
+        rules are ignored. ``settled`` is None if events with equal timestamps are ordered. Otherwise it has the names
+        shown before the time of the last event. With an empty goal, the result is whether the seen events are
+        consistent.
 
         The result False is always right. The result True is always right if ``settled`` is None and the set has no
-        symbols. Otherwise it may mean "unknown".
+        symbols. Otherwise True may mean "unknown".
         """
         return self.reason(seen, goal, settled) is None
 
@@ -312,11 +310,11 @@ class Reasoner:
 
 
 def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
-    """Yield, for each forbidden event and each gap, the ways to place the event outside the gap.
+    """Yield, for each gap and each event of its forbidden type, the ways to place the event outside the gap.
 
-    Each way is one more order: a pair of a node's index and the node (as a bit) before it. Either the event precedes an
-    atom that opens the gap, or an atom that closes the gap precedes the event. A required event is skipped if the match
-    binds its type. Such an event may be one of the match's own events, which have their own orders.
+    Each way is one more order: a pair of a node's index and the node (as a bit) before it. The event precedes an atom
+    that opens the gap, or follows an atom that closes the gap. A required event is skipped if the match binds its type,
+    because the event may be one of the match's own events.
     """
     served = 0
     for node in nodes:

@@ -30,7 +30,7 @@ class EventKind:
 def event_kinds(
     constraint_set: ConstraintSet, names: frozenset[str], remainder: Remainder, impossible: frozenset[str]
 ) -> frozenset[EventKind] | None:
-    """Return all kinds of events that may occur: at least those of conforming traces, sometimes more.
+    """Return all kinds of events of conforming traces, and sometimes more.
 
     An event shows its type and any combination of the type's symbols that is closed under implication. Only ``names``
     are distinguished, and events with ``impossible`` names are left out. The result is None if some type has too many

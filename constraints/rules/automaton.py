@@ -19,8 +19,8 @@ START = 0
 class RuleAutomaton:
     """The automaton of a rule over finished traces.
 
-    Places are numbered from the start, 0, in the order in which they are reached. So the numbers of a rule are the same
-    wherever it is built. The *letter* of an event has bit ``i`` set if the event shows ``rule.names[i]``.
+    Places are numbered from the start, 0, in the order in which they are reached. So equal rules always get equal
+    numbers. The *letter* of an event has bit ``i`` set if the event shows ``rule.names[i]``.
 
     Attributes:
         table: ``table[place][letter]`` is the place after an event.

@@ -21,9 +21,9 @@ _Question: TypeAlias = tuple[tuple[int, ...], Places, Remainder, frozenset[str] 
 class RuleProduct:
     """The rules of a set as one automaton, built only as far as needed.
 
-    A place of the product is the tuple of the places of the rules, so it has the same meaning wherever the set is
-    loaded. Several rules together can forbid continuations that each of them allows. So rules are first decided one by
-    one, then in groups that share a type or count every event (``init``, ``last``, ``chain ...``), then all together.
+    A place of the product is the tuple of the places of all rules. Several rules together can forbid a continuation
+    that each single rule allows. So a remainder is checked with each rule, then with groups of rules that share a type
+    or count every event (``init``, ``last``, ``chain ...``), then with all rules.
 
     A search of more than ``max_steps`` steps is given up and counted in ``given_up``. Its remainder is assumed to be
     possible. So the answer "possible" may be wrong, but "impossible" never is.
@@ -63,8 +63,9 @@ class RuleProduct:
         """Check whether some continuation binds the remainder and satisfies all rules. True if the search is given up.
 
         ``impossible`` are the names that no later event shows, or None if no event can follow. If
-        ``assumes_completion``, a trace ends only where its rules accept. Otherwise it ends anywhere but in a trap. Gaps
-        use the order of the log, so the remainder must have none if events with equal timestamps are unordered.
+        ``assumes_completion``, a trace ends only where its rules accept. Otherwise it ends anywhere but in a trap. If
+        events with equal timestamps are unordered, the remainder must have no gaps, because gaps use the order of the
+        log.
         """
         active = self._active(places, assumes_completion)
         return all(

@@ -150,9 +150,9 @@ class WordSearch:
                 yield bound | 1 << atom
 
     def _closing(self, event_type: str, bound: int) -> int | None:
-        """Return a mask of the atoms that may bind an event although a gap forbids it, because they close the gap.
+        """Return the atoms that may bind an event of a forbidden type, because they close the gaps for this type.
 
-        The result is None if no gap forbids the event.
+        The result is a mask, or None if no gap forbids the event.
         """
         closing = None
         for forbidden, since, until in self._gaps:

@@ -145,8 +145,8 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
     """Return where the gap of each event begins and ends, as indices into ``log.codes``.
 
-    If ``is_response``, it is the gap after the event, up to the next event of the same type or the end of the trace.
-    Otherwise it is the gap before the event, from the previous event of the same type or the begin of the trace.
+    If ``is_response``, a gap follows its event, up to the next event of the same type or the end of the trace.
+    Otherwise a gap precedes its event, from the previous event of the same type or the beginning of the trace.
     """
     events = np.arange(len(log.codes))
     order = np.argsort(group, kind="stable")

@@ -61,7 +61,7 @@ class EncodedLog:
         return np.diff(self.starts)
 
     def blocks(self, max_cells: int) -> Iterable[EncodedLog]:
-        """Yield the log in blocks of variants, to bound the memory of tables of variants by types.
+        """Yield the log in blocks of variants, to bound the memory of tables (variants, types).
 
         The table of a block has at most ``max_cells`` cells, unless a single variant needs more.
         """

@@ -103,9 +103,7 @@ class MinedConstraints:
     withdrawn: tuple[MinedConstraint, ...] = ()
 
     def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
-        """Return a constraint document for upload, as plain JSON. If ``is_complete``, it also has the redundant
-        constraints.
-        """
+        """Return a constraint document for upload. If ``is_complete``, it also has the redundant constraints."""
         listed = self.all if is_complete else self.useful
         document = to_document(ConstraintSet.of(mined.part for mined in listed))
         held = parse_constraints(document, max_constraints=len(self.all) + len(document)).constraint_set.parts
@@ -128,9 +126,7 @@ class MinedConstraints:
         }
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of useful constraints of each kind. ``at most once`` is counted separately from other
-        orders.
-        """
+        """Return the number of useful constraints of each kind. ``at most once`` is a kind of its own."""
         counts: dict[str, int] = {}
         for mined in self.useful:
             kind = kind_of(mined.part)

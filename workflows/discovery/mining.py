@@ -140,7 +140,7 @@ def _rule(kind: str, width: int) -> Callable[[str, str], Part]:
 def _consistent(
     constraints: Sequence[MinedConstraint],
 ) -> tuple[tuple[MinedConstraint, ...], tuple[MinedConstraint, ...]]:
-    """Return the constraints that some trace can keep together, and then the constraints withdrawn for this.
+    """Return constraints that some trace can satisfy together, and the constraints withdrawn to make this possible.
 
     Of each set of constraints that clash, the one with the least confidence and support is withdrawn.
     """

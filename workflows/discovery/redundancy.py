@@ -37,9 +37,9 @@ class FoundConstraints:
         return np.isfinite(self.violations)
 
     def leave_out(self, least: Violations) -> None:
-        """Drop each constraint with at least ``least`` violations.
+        """Drop each constraint whose violations reach its limit in ``least``.
 
-        ``least`` has for each constraint the total violations of the constraints that imply it, or infinity if none do.
+        The limit is the total violations of the constraints that imply the constraint, or infinity if none do.
         """
         self.violations[self.mask & (least <= self.violations)] = np.inf
 
@@ -70,7 +70,7 @@ def useful_among(constraints: Mapping[str, FoundConstraints]) -> Mapping[str, Ma
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Closure:
-    """The least violations of each order and requirement, whether it was found itself or follows from other kinds.
+    """The least violations of each order and requirement, either mined or implied by constraints of other kinds.
 
     ``prior`` includes the orders that follow from end events and exclusions. ``require`` includes the requirements of
     types that occur in every trace.

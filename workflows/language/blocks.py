@@ -88,10 +88,9 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
 
 
 def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Return the words that interleave one word of each of some branches.
+    """Return the words of an inclusive choice: words of some branches, interleaved. At least one branch takes part.
 
-    At least one branch takes part. The branches are made optional and interleaved. Then the empty word is removed
-    unless a branch contains it.
+    The branches are made optional and interleaved. Then the empty word is removed unless a branch contains it.
     """
     if len(branches) == 1:
         return branches[0]
@@ -102,7 +101,7 @@ def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
     """Return the language of one or more interleaved words of the body.
 
-    The language equals the sequential repetition of the body if interleaving one more word adds nothing. This holds for
+    If interleaving one more word adds nothing, the language is the sequential repetition of the body. This holds for
     words of at most one event, for a single letter, and for all sequences over some letters. In all other cases a
     finite automaton would have to count the events of each instance, so ``AutomatonTooLarge`` is raised.
     """
@@ -123,10 +122,10 @@ def _has_short_words(body: ProcessAutomaton) -> bool:
 
 
 def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
-    """Return whether two instances of the same word may alternate step by step.
+    """Return whether ``repeated`` accepts a word of the body that alternates step by step with a copy of itself.
 
-    This is tested on one shortest word for each first letter. If the test fails, some interleaving is not a sequential
-    repetition of the body.
+    One shortest word for each first letter is tested. If the result is False, some interleaving of words is not a
+    sequential repetition of the body.
     """
     for letter in body.allowed(0):
         state = body.step(0, letter)
@@ -138,7 +137,7 @@ def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
 
 
 def _check_length(events: int, most: int) -> None:
-    """Reject a language whose shortest word is too long, because all states along this word are different."""
+    """Reject a language whose shortest word of ``events`` events needs more than ``most`` states."""
     if events >= most:
         raise AutomatonTooLarge(
             f"every trace has {events} events or more, and there are more states than that; "

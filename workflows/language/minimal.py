@@ -12,11 +12,11 @@ from workflows.language.reduction import is_stable, split
 
 
 def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
-    """Return the minimal automaton of the same language, which must not be empty.
+    """Return the minimal automaton of the same language. The language must not be empty.
 
-    Only letters and states of complete words remain. States are numbered breadth-first over the sorted letters, so two
-    automata of one language become equal. States are merged by Moore's refinement (E. F. Moore, Gedanken-experiments on
-    sequential machines, 1956) with hashes, and the result is verified. The refinement starts with one class for each
+    Letters and states that are in no complete word are removed. States are numbered breadth-first over the sorted
+    letters, so equal languages have equal automata. Moore's refinement (E. F. Moore, Gedanken-experiments on sequential
+    machines, 1956) merges states by hashes, and the result is verified. The refinement starts with one class for each
     distance to acceptance.
     """
     moves = moves_of(automaton)

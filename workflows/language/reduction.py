@@ -56,7 +56,7 @@ def _accepting_silently(moves: Moves) -> Moves:
 
 
 def _without_detours(moves: Moves) -> Moves:
-    """Replace each state by the next one if its only move is silent and it does not accept."""
+    """Replace each state that does not accept, and whose only move is silent, by the target of this move."""
     states = len(moves)
     ways = np.bincount(moves.sources, minlength=states)
     is_silent = (moves.labels == SILENT) & (ways[moves.sources] == 1) & ~moves.accepting[moves.sources]
@@ -103,7 +103,7 @@ def _merged(moves: Moves) -> Moves:
 
 
 def _split_roughly(moves: Moves, classes: Numbers, offsets: Numbers, random: np.random.Generator) -> Numbers:
-    """Split classes by a quick hash until none splits any more.
+    """Split classes by a quick hash until the number of classes no longer grows.
 
     The hash of a state uses only the least and the greatest hash of its moves, so some classes may stay too large.
     """

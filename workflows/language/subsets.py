@@ -70,9 +70,9 @@ def check_size(states: int, max_states: int) -> None:
 
 
 def _plain(moves: Moves) -> ProcessAutomaton | None:
-    """Return the automaton without its silent moves, if this makes it deterministic.
+    """Return the automaton without its silent moves, or None if it would not be deterministic.
 
-    The result is None if it does not, or if too many states are connected by silent moves.
+    The result is also None if too many states are connected by silent moves.
     """
     states, width = len(moves), max(1, len(moves.letters))
     if len(moves.initial) != 1:
@@ -101,7 +101,7 @@ def _plain(moves: Moves) -> ProcessAutomaton | None:
 
 
 def _closures(silent: Adjacency, most: int) -> tuple[Numbers, Numbers]:
-    """Return all pairs of a state and a state that it reaches by silent moves, including itself, sorted.
+    """Return all pairs of a state and a state that silent moves reach from there, sorted. Each state reaches itself.
 
     The result is empty if there are more than ``most`` pairs.
     """

@@ -74,8 +74,8 @@ def fuse_silent(net: WorkflowNet) -> WorkflowNet:
     - If only one silent step fills a place, and the steps that take from the place need no other input, the place is
       replaced by the inputs of the silent step.
 
-    Both fusions preserve deadlocks. If a step empties a place or waits for it to be empty, the place is removed only if
-    the same steps also empty and wait for its replacements.
+    Both fusions preserve deadlocks. If steps empty a place or wait until it is empty, the place is removed only if the
+    same steps do so with its replacements.
     """
     return _Fusion(net).result()
 

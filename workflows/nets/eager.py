@@ -24,7 +24,7 @@ _NONE = -1
 
 
 def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
-    """Return the index of each transition's eager group, or -1 if it is in none. Smaller groups have lower indices."""
+    """Return the index of each transition's eager group, or -1 without a group. Smaller groups have lower indices."""
     consumers: defaultdict[int, list[int]] = defaultdict(list)
     for number, transition in enumerate(net.transitions):
         for place in set(transition.inputs):
@@ -51,8 +51,8 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
 def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
     """Return whether the silent steps ``members`` may fire at once without affecting the ``others``.
 
-    A transition of ``others`` that empties some of the steps' places must empty all of them. A transition that waits
-    for an output to be empty must also wait for an input to be empty.
+    If one of the ``others`` empties some places of the steps, it must empty all of them. If it waits until an output of
+    the steps is empty, it must also wait until one of their inputs is empty.
     """
     if any(member.label is not None or member.resets or member.waits for member in members):
         return False
@@ -67,9 +67,9 @@ def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
 
 
 def _without_endless(net: WorkflowNet, groups: list[list[int]], others: list[Transition]) -> list[list[int]]:
-    """Return the groups without those that could fire forever.
+    """Return the eager groups that cannot fire forever.
 
-    Such groups can be emptied by ``others``, and their steps lead in a cycle only to each other.
+    A group can fire forever if ``others`` can empty its inputs, and if each of its steps leads to such a group.
     """
     emptied = frozenset(place for other in others for place in other.resets)
     endless = [members for members in groups if not emptied.isdisjoint(net.transitions[members[0]].inputs)]

@@ -51,7 +51,7 @@ class MarkingIndex:
         return numbers
 
     def _claim(self, claimed: NDArray[np.int64], markings: Words, slots: NDArray[np.int64]) -> None:
-        """Of equal claims on a slot of the table, the first one wins."""
+        """Number new markings. If several equal ones claim a slot of the table, the first one gets the slot."""
         _, first = np.unique(slots[claimed], return_index=True)
         winners = claimed[np.sort(first)]
         end = self._count + len(winners)

@@ -28,10 +28,10 @@ _ROOT = -1
 # Without slots, because cached properties need a dictionary.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Markings:
-    """Enough reachable markings of a net to decide its language and its soundness.
+    """Reachable markings of a net, enough to decide its language and its soundness.
 
-    If silent steps may be taken first (``eager_groups``), other orders of steps are not explored. Some reachable
-    markings are then missing, but the complete traces are the same. If some path cannot reach an end, the explored
+    Silent steps of ``eager_groups`` are taken first, and other orders of steps are not explored. So some reachable
+    markings may be missing, but the complete traces are the same. If some path cannot reach an end, the explored
     markings contain such a path.
 
     Attributes:
@@ -163,8 +163,7 @@ class _Search:
     def _refuse(self) -> NoReturn:
         """Stop the search at the limit of markings.
 
-        If the largest marking proves that the net is unbounded, ``UnsoundWorkflow`` is raised, else
-        ``AutomatonTooLarge``.
+        Raises ``UnsoundWorkflow`` if the largest marking proves that the net is unbounded, else ``AutomatonTooLarge``.
         """
         largest = self._growth.largest(len(self._index))
         if largest is not None:
@@ -175,7 +174,7 @@ class _Search:
         )
 
     def _keep_eager(self, enabled: Flags) -> Flags:
-        """In each marking that enables an eager group, disable all transitions outside one such group.
+        """Disable all transitions outside one eager group, in each marking that enables such a group.
 
         Returns the mask of these markings.
         """
@@ -202,7 +201,7 @@ class _Search:
     def _check_growth(self, marking: int) -> None:
         """Reject the net if the path to a marking can repeat forever.
 
-        The path can repeat if an earlier marking on the path has no more tokens on any place than this marking.
+        This is so if some earlier marking on the path has, on each place, at most as many tokens as the marking.
         """
         found_by, offsets = np.concatenate(self._found_by), self._offsets()
         tokens = self._packing.tokens(self._index.rows[marking])
@@ -241,10 +240,9 @@ class _Search:
 
 
 class _Growth:
-    """Finds markings that have more tokens than all earlier ones, because these may show that a net is unbounded.
+    """Finds markings that have more tokens than all earlier ones. Such a marking may show that the net is unbounded.
 
-    In a net with resets or waits, a marking that contains an earlier one proves nothing. For such a net only the field
-    width bounds the tokens.
+    In a net with resets or waits, no marking shows this. There, only the field width bounds the tokens.
     """
 
     def __init__(self, net: WorkflowNet) -> None:
@@ -266,7 +264,7 @@ class _Growth:
         return int(self._totals[:count].argmax()) if self._is_monotone else None
 
     def grown(self, begin: int, is_passing: Flags) -> int | None:
-        """Return the marking with the most tokens from ``begin`` on, or None if an earlier one has at least as many.
+        """Return the marking with the most tokens from ``begin`` on, or None if an earlier marking had as many.
 
         Markings in the mask ``is_passing`` are ignored, because eager steps leave them at once.
         """

@@ -46,7 +46,7 @@ class Packing:
         return np.array(words, np.uint64)
 
     def pack(self, places: Places) -> Words:
-        """Return the marking that has a token for each mention of a place, but at most ``most`` tokens per place."""
+        """Return the marking with one token for each mention of a place, but at most ``most`` tokens on one place."""
         return self.fields((place, min(places.count(place), self.most)) for place in set(places))
 
     def guards(self) -> Words:

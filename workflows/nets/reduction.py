@@ -28,11 +28,12 @@ class TreeTransition:
     """A transition (a step) that performs a trace of a process tree between taking and putting its tokens.
 
     Attributes:
-        is_open_join: Whether the step takes a token from each filled input, as soon as no empty input can get a token.
+        is_open_join: Whether the step waits until no empty input can get a token, and then takes a token from each
+            filled input.
         is_open_split: Whether the step puts tokens on any one or more of its outputs, instead of all.
         signal: If not empty, the step also ends other steps, as a terminate or throw does. The caller interprets the
             value.
-        splits: The model's element that splits, in words.
+        splits: The splitting element of the model, in words.
     """
 
     inputs: Tokens
@@ -269,7 +270,7 @@ class TreeNet:
     def _run_beside(self, place: int) -> bool:
         """Rule: branches of one split become a parallel block or an inclusive choice.
 
-        All of them lead to one join, or each has an end of its own.
+        The rule applies if all branches lead to one join, or if each branch has its own end.
         """
         near = self._makers[place] | self._takers[place]
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
@@ -299,7 +300,7 @@ class TreeNet:
         return False
 
     def _branch_from(self, place: int) -> tuple[int | None, _Branch] | None:
-        """Return the join to which a branch leads and the branch. The branch begins at ``place``, an output of a split.
+        """Return the join of a branch, and the branch. The branch begins at ``place``, an output of a split.
 
         The join is None if the branch ends by itself. The result is None if the branch is more than one link.
         """
@@ -355,9 +356,9 @@ class TreeNet:
         return False
 
     def _gather_splits(self, place: int) -> bool:
-        """Rule: splits become an inclusive choice if each non-empty selection of branches to a join has its own split.
+        """Rule: splits become an inclusive choice if each non-empty set of branches to a join has its own split.
 
-        If the empty selection is also possible, they become parallel optional branches instead.
+        If the empty set of branches also has a split, the splits become parallel optional branches instead.
         """
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
         return any(self._gather_splits_of(other) for other in sorted(before | {place}))
@@ -390,9 +391,9 @@ class TreeNet:
         return False
 
     def _chosen_by(self, name: int) -> tuple[int, Tokens] | None:
-        """Return the join to which a silent split leads, and the first places of the branches that it does not skip.
+        """Return the join to which a silent split leads, and the first places of the branches that are not skipped.
 
-        The result is None if the split has another form.
+        A branch is skipped if the split fills an input of the join. The result is None if the split has another form.
         """
         step = self.steps[name]
         if len(step.inputs) > 1 or len(step.outputs) < 2 or step.is_open_split or not isinstance(step.tree, Silent):

@@ -58,9 +58,9 @@ def _dead(markings: Markings) -> list[str]:
 
 
 def _stuck(markings: Markings) -> list[str]:
-    """Return warnings for the markings from which no end can be reached, the nearest first.
+    """Return warnings for the markings from which no end can be reached.
 
-    There is one warning for each set of elements that wait there. If tokens circulate instead, there is one for these.
+    Each warning is for another dead end, the nearest first. If there is no dead end, one warning is for endless steps.
     """
     is_lost = ~markings.completes
     if not is_lost.any():

@@ -40,8 +40,8 @@ MOST_COPIES = 20
 class RunCounter:
     """A place that has one token for each current run of the block ``node``.
 
-    If the place has two tokens, the net can have traces that the graph does not have. If also ``is_mixing``, some steps
-    of the block wait until places are empty, or remove their tokens. So the net can lack traces of the graph, too.
+    If the place can have two tokens, the net may have traces that the graph does not have. If ``is_mixing``, steps of
+    the block wait until places are empty, or remove their tokens. Then the net may also lack traces of the graph.
     """
 
     place: int
@@ -53,11 +53,11 @@ class RunCounter:
 class Translation:
     """The net of a graph, and the parts of the graph that the net does not express exactly.
 
-    If no place of ``counters`` ever has two tokens, the net has all complete traces of the graph, and no others if
-    ``notices`` is empty. If such a place has two tokens, the net may lack traces of the graph. Without its waits, and
-    with resets that may leave tokens, the net has all of them.
+    If no place of ``counters`` ever has two tokens, the net has all complete traces of the graph. If ``notices`` is
+    also empty, the net has no other traces. If a place of ``counters`` gets two tokens, the net may lack traces of the
+    graph. Without its waits, and with resets that may leave tokens, the net would have all of them.
 
-    A notice has the id of an element, and the part of its meaning that the net expresses only loosely.
+    A notice has the id of an element, and the part of its meaning that the net does not express exactly.
     """
 
     net: WorkflowNet
@@ -102,7 +102,7 @@ def is_single_throughout(graph: FlowGraph) -> bool:
 
 
 def _keeps_apart(block: Block) -> bool:
-    """Return whether runs of a block never affect each other: each has a single token, and no gateway joins tokens."""
+    """Return whether concurrent runs of a block can never affect each other."""
     gateways = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return (
         is_single_throughout(block.graph)
@@ -121,9 +121,9 @@ class _Frame:
 
     Attributes:
         exits: The places that each exit fills.
-        is_alone: Whether no two tokens can be in the block, or on the path to it, at the same time.
-        throws: For each throw: the place from which it takes, the places that it fills itself, the exit, and the
-            throwing node in words.
+        is_alone: Whether no token can enter the block while it already runs.
+        throws: The throws in the block: the place from which a throw takes a token, the places that the throw fills
+            besides those of its exit, the exit, and the throwing node in words.
     """
 
     node: Node
@@ -138,7 +138,7 @@ class _Way:
 
     Attributes:
         done: Places that get a token when a token of the run ends.
-        running: A place that is filled during the run, if a step waits for the end of the run; otherwise None.
+        running: A place that has a token during the run. None if no step waits for the end of the run.
         after: Places that get a token when a terminate ends the run. Only used if ``running`` is given.
     """
 
@@ -178,7 +178,7 @@ class _Translator:
         return self._one_by_one(node, block.graph, self._bounded(node, repeat), way)
 
     def _bounded(self, node: Node, repeat: Repeat) -> Repeat:
-        """Return the repetition, or one without a largest number if more than ``MOST_COPIES`` copies were needed.
+        """Return the repetition. If more than ``MOST_COPIES`` copies were needed, the result has no largest number.
 
         A notice says that the larger numbers are not counted.
         """
@@ -244,7 +244,7 @@ class _Translator:
         return [("", tuple(starts))]
 
     def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add any number of concurrent runs, read as their activities in any order, any number of times.
+        """Add any number of concurrent runs of a graph. The net has their activities any number of times, in any order.
 
         A net cannot tell concurrent runs apart, so the order within a run is lost. If at least one run is required, one
         run keeps its order.
@@ -283,7 +283,7 @@ class _Scope:
             self._put_places(node)
 
     def add_steps(self) -> _Begins:
-        """Add the steps of all nodes. Return for each start the places that must be filled to begin the graph there."""
+        """Add the steps of all nodes. Return each start with the places that must be filled to begin there."""
         for node in self._graph.nodes:
             self._put_node(node)
         for node in self._graph.nodes:
@@ -410,7 +410,7 @@ class _Scope:
         return self._assembly.place(words, is_bookkeeping=True)
 
     def _put_exits(self, block: Block, frame: _Frame, places: range, chances: dict[str, int]) -> None:
-        """Throws fire at their nodes. Other exits take any token of the block."""
+        """Add the steps of exits. A throw takes the token at its node. Other exits take any token of the block."""
         is_plain = is_single_throughout(block.graph) and not chances
         is_plain = is_plain and not (block.repeat and block.repeat.is_parallel)
         is_plain = is_plain and (frame.is_alone or _keeps_apart(block))

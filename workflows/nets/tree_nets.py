@@ -83,7 +83,7 @@ def _put_inclusive(assembly: Assembly, tree: InclusiveChoice, source: int, sink:
 
 
 def _put_instances(assembly: Assembly, tree: Instances, source: int, sink: int) -> None:
-    """Add concurrent instances as a loop. Both have the same traces if each instance has at most one event."""
+    """Add concurrent instances of at most one event each as a loop, which has the same traces."""
     if not is_short(tree.body):
         names = activity_names(tree)
         raise UnderivableWorkflow(
@@ -106,7 +106,8 @@ def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: in
 def _put_one_by_one(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
     """Add an inclusive choice by steps that decide branch after branch.
 
-    While no branch has been taken, the token stays on the places ``none``. From there, the last branch is required.
+    Until a branch is taken, the token is on one of the places ``none``. From the last of these, the last branch must be
+    taken.
     """
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"

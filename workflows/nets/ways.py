@@ -66,7 +66,7 @@ class Ways:
     def heading_for(self, gateway: Node) -> dict[str, frozenset[str]]:
         """Return, for each flow, the incoming flows of a gateway that a token on the flow can reach.
 
-        Paths that pass the gateway do not count.
+        Paths through the gateway itself do not count.
         """
         heading: dict[str, set[str]] = defaultdict(set)
         for incoming in self.into(gateway):

@@ -23,10 +23,10 @@ Link = tuple[int, int]
 class Layered:
     """A draft whose nodes are arranged in layers. A node is a box, or a point where a long arrow crosses a layer.
 
-    Boxes have the first numbers, by their index, and crossings have the numbers after these.
+    Nodes are numbered: first the boxes in the order of the draft, then the crossings.
 
     Attributes:
-        layers: The nodes of each layer from top to bottom; layers from left to right.
+        layers: The layers from left to right, each with its nodes from top to bottom.
         links: Pairs of linked nodes in neighbouring layers.
         chains: For each forward arrow, its nodes from source to target.
         back: The arrows that lead backwards.
@@ -152,7 +152,7 @@ def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
 
 
 def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
-    """Return two lists: for each node, the nodes from which links lead to it, and the nodes to which its links lead."""
+    """Return two lists: the predecessors of each node, and the successors of each node."""
     before: list[list[int]] = [[] for _ in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
     for first, second in links:

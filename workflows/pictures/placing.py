@@ -55,7 +55,7 @@ def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
 
 
 class _Column:
-    """A layer whose members are moved one after the other. Once moved, a member keeps its height."""
+    """A layer whose nodes are moved one by one. A node that has been moved keeps its height."""
 
     def __init__(
         self, layer: Sequence[int], middle: list[float], above: Sequence[float], below: Sequence[float]

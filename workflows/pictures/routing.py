@@ -34,10 +34,10 @@ class Hop:
 
 
 def tracks_of(hops: Sequence[Hop]) -> dict[Hop, int]:
-    """Assign a track to each hop of a channel. Tracks are vertical lines, counted from the left.
+    """Assign a track to each hop of a channel that is not level. Tracks are vertical lines, counted from the left.
 
-    Hops that leave the same box, or enter the same box, share a track. Downward hops are assigned from the lowest one
-    on, and upward hops from the highest one on, so that they do not cross each other.
+    Hops from one node share a track. So do other hops to one node. Downward hops are assigned from the lowest one on,
+    and upward hops from the highest one on, so that they do not cross each other.
     """
     leaving: dict[int, int] = {}
     for hop in hops:
@@ -66,7 +66,7 @@ def _turn(group: Sequence[Hop]) -> tuple[bool, float]:
 
 
 def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]) -> dict[Arrow, float]:
-    """Return the height at which each backward arrow runs back, below all boxes and shorter backward arrows."""
+    """Return the height of each backward arrow, below the boxes and the shorter backward arrows that it passes."""
     lanes: dict[Arrow, float] = {}
     occupied_spans: list[tuple[int, int, float]] = []
     spans: Mapping[Arrow, tuple[int, int]] = {

@@ -22,7 +22,7 @@ _AROUND = 16.0
 
 @dataclass(frozen=True, slots=True)
 class _Break:
-    """A break between two rows, where only one arrow crosses, horizontally, from left to right."""
+    """A position where a drawing can be broken. Only one arrow crosses it, horizontally from left to right."""
 
     x: float
     edge: int
@@ -55,10 +55,10 @@ def _breaks(diagram: Diagram) -> list[_Break]:
 
 
 def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
-    """Return the pieces of arrows that are not vertical, to find where few arrows cross.
+    """Return all pieces of arrows except vertical ones.
 
-    Each piece has its left end, its right end, the index of the arrow, the index of the piece, and whether it runs
-    horizontally to the right.
+    The values of a piece are its left end, its right end, the index of the arrow, the index of the piece in the arrow,
+    and whether the piece runs horizontally to the right.
     """
     return [
         (min(x1, x2), max(x1, x2), number, place, y1 == y2 and x1 < x2)
@@ -86,7 +86,7 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """Each row ends at the last break within its width or, if there is none, at the next break.
+    """Choose the last break within the width of each row or, if there is none, the next break.
 
     No row is shorter than half of the usual width.
     """

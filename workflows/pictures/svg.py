@@ -64,7 +64,7 @@ def dark_style() -> str:
 
 
 def element(name: str, attributes: dict[str, Value], *children: str) -> str:
-    """Return an element with attributes, and with children that are already SVG."""
+    """Return an SVG element. Its ``children`` are SVG already, so they are not escaped."""
     written = "".join(f' {key}="{escaped(_written(value))}"' for key, value in attributes.items())
     return f"<{name}{written}>{''.join(children)}</{name}>" if children else f"<{name}{written}/>"
 

@@ -24,9 +24,9 @@ _ALL = 7
 def extraction_of_tree(tree: ProcessTree) -> Extraction:
     """Return exactly the constraints that hold on every trace of a tree. Labels of the tree may repeat.
 
-    Orders are found between leaves, and then transferred to the names of the leaves. Joint occurrence is decided for
-    all sets of up to three names. With more than ``MAX_TYPES`` names only sets of up to two are examined, and a warning
-    is added.
+    Orders are found between leaves, and then transferred to the names of the leaves. For each set of up to three names,
+    the subsets that occur in some trace are computed. With more than ``MAX_TYPES`` names, sets of three are left out,
+    and a warning is added.
     """
     outline = Outline.of(tree)
     table = relations_of_outline(outline)
@@ -81,8 +81,8 @@ def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
 def _long_clauses(outline: Outline, events: tuple[str, ...]) -> Iterator[Clause]:
     """Yield the clauses over three types that do not follow from a shorter clause.
 
-    Such a clause says that three types never occur in one trace, though any two of them can. Or it says that two types,
-    which can occur together, require the third, though neither type alone requires it.
+    There are two kinds of clauses. Either three types never occur in one trace, but any two of them can. Or two types
+    that can occur together require a third type, but neither of them requires it alone.
     """
     triples = GroupFamilies(outline, events, 3)
     apart = ~_has(triples, _ALL)

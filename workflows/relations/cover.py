@@ -60,9 +60,9 @@ class _Occurrence:
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
-        """Return all types that occur in every trace that contains the given types, including these.
+        """Return all types that occur in every trace with the given ``types``, including these.
 
-        The rule ``without`` is not applied, so that the caller can check whether it follows from the others.
+        The rule ``without`` is not applied. So the caller can check whether this rule follows from the others.
         """
         closed = self._base | self.always | types
         waiting = closed & ~self._base
@@ -87,8 +87,8 @@ class _Occurrence:
     def _reduce_requires(self, extraction: Extraction) -> None:
         """Keep existence clauses, and enough requirements to imply all others.
 
-        These lead along each ring, and from each ring to the nearest other rings. A ring is a set of types that require
-        each other.
+        A ring is a set of types that require each other. Kept requirements connect the types of each ring in a circle,
+        and connect each ring with the nearest rings that it requires.
         """
         for part in self._parts:
             if isinstance(part, Clause) and not part.body:
@@ -103,7 +103,7 @@ class _Occurrence:
                     self._require(ring[0], rings[other][0])
 
     def _rings(self, extraction: Extraction) -> dict[int, list[int]]:
-        """Return the rings. The key of a ring is the set of all types that its members require, including themselves.
+        """Return the rings by key. The key has all types that the ring requires, including the types of the ring.
 
         Types that occur in every trace are left out.
         """
@@ -143,7 +143,7 @@ class _Occurrence:
                 self.requires[trigger] |= bit
 
     def _reduce_exclusives(self, extraction: Extraction, ends: frozenset[str]) -> None:
-        """Keep the exclusions that do not follow from other constraints. Those between two end events always follow."""
+        """Keep the exclusions that do not follow from other constraints. Exclusions of two end events always follow."""
         pairs = [pair for pair in extraction.exclusive if not ends.issuperset(pair)]
         for first, second in extraction.exclusive:
             self._exclude(first, second)

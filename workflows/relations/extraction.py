@@ -28,7 +28,7 @@ class Extraction:
         events: The event types that occur in some complete trace, sorted.
         prior: The pairs (A, B) for which no B is ever followed by an A, sorted. The pair (A, A) means that A occurs at
             most once. Types that never occur together are listed in both orders.
-        exclusive: The pairs (A, B) of types that no trace has both. A precedes B in the alphabet. Sorted.
+        exclusive: The pairs (A, B) of types that never occur in one trace, sorted. A precedes B in the alphabet.
         require: The pairs (A, B) of different types for which every trace with an A has a B, sorted.
         horn: The clauses that pairs cannot express and that do not follow from a shorter clause: types that always
             occur (empty body), two types that together require a third, three types that never occur together. Sorted

@@ -30,16 +30,16 @@ Families = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class _BlockFamilies:
-    """The families of a block. ``groups`` are the indices of the groups that have a member in the block, ascending."""
+    """The families of the groups that have a member in a block. ``groups`` has the indices of the groups, ascending."""
 
     groups: Numbers
     families: Families
 
 
 class GroupFamilies:
-    """The families of all groups of one size, from 1 to 3, for a whole tree.
+    """The families of all groups of ``size`` event types (1 to 3), for a whole tree.
 
-    ``members``, (groups, size), lists the members of each group as ascending indices into the list of types.
+    Each row of ``members``, (groups, size), has the members of one group as ascending indices into the list of types.
     """
 
     def __init__(self, outline: Outline, labels: tuple[str, ...], size: int) -> None:
@@ -115,7 +115,7 @@ class GroupFamilies:
         return _BlockFamilies(groups, whole[groups] | others)
 
     def _repeated(self, part: _BlockFamilies, most: int) -> _BlockFamilies:
-        """Return the families of one to ``most`` rounds. More rounds than a group has members change nothing."""
+        """Return the families of one to ``most`` runs. More runs than a group has members change nothing."""
         table, families = unions(self._size), part.families
         for _ in range(most - 1):
             families = part.families | table[families, part.families]
@@ -142,7 +142,7 @@ class GroupFamilies:
 
 @cache
 def unions(size: int) -> Families:
-    """Return a table that gives, for two families, the family of all unions of one subset from each."""
+    """Return a table that combines two families: all unions of a subset from the first and one from the second."""
     subsets = range(1 << size)
     families = np.arange(1 << (1 << size))
     table = np.zeros((len(families), len(families)), np.uint8)

@@ -76,7 +76,7 @@ class Outline:
             place = self.blocks[place].parent
 
     def orders(self) -> NDArray[np.bool_]:
-        """Return a mask (leaves, leaves): whether an event of the second leaf follows one of the first in some trace.
+        """Return a mask (leaves, leaves), true if some trace has an event of the second leaf after one of the first.
 
         The result is exact, because choices in different blocks are independent, and every leaf occurs in some trace.
         """

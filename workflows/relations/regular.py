@@ -85,7 +85,7 @@ def _single_bits(count: int, words: int) -> Bits:
 
 
 def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) -> Bits:
-    """Return the sets that reach each state from the start, as an array (states, rows, words)."""
+    """Return the sets of each state, propagated forward from the start, as an array (states, rows, words)."""
     count = len(edges.events)
     values = np.zeros((len(automaton), rows, bits.shape[1]), np.uint64)
     values[0, _AVOIDS] = _union(bits)
@@ -107,7 +107,7 @@ def _forward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits, rows: int) 
 
 
 def _backward(automaton: ProcessAutomaton, edges: _Edges, bits: Bits) -> Bits:
-    """Return for each state the types that are absent from some word from the state to the end, as (states, words)."""
+    """Return, for each state, the types that some word from there to the end lacks, as bit sets (states, words)."""
     order = np.argsort(edges.target, kind="stable")
     source, letter, target = edges.source[order], edges.letter[order], edges.target[order]
     values = np.zeros((len(automaton), bits.shape[1]), np.uint64)

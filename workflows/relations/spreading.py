@@ -45,8 +45,8 @@ class Graph:
 def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
     """Propagate values along edges until no value changes. ``values``, (nodes, ...), is changed in place.
 
-    Edges of nodes in ``begin`` are followed at the beginning. Other edges are followed when the value of their source
-    has changed. Nodes of low level come first, so each node is processed once if the graph has no cycle.
+    First, edges of the nodes in ``begin`` are followed. Then edges of each node are followed when its value has
+    changed. Nodes of low level come first. So each node is processed once if the graph has no cycle.
 
     ``carry`` gets the values of the sources of some edges, and the indices of these edges. It returns the values for
     their targets, and may overwrite its first argument.

@@ -75,9 +75,9 @@ def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
 
 
 def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
-    """Return two masks: which types a trace with a given type may lack, and which types any trace may lack.
+    """Return which types a trace with a given type may lack, and which types any trace may lack, as two masks.
 
-    The first, (A, B), is true if an A may occur without a B. The second, (B,), is true if a trace may have no B.
+    The first, (A, B), is true if a trace may have an A but no B. The second, (B,), is true if a trace may have no B.
     """
     lacks = np.zeros((len(groups), len(groups)), np.bool_)
     optional = np.zeros(len(groups), np.bool_)

@@ -40,10 +40,10 @@ def _closure(
     gives: Callable[[Transition], Places],
     begin: frozenset[int],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the steps that can happen if places are only filled, never emptied, and the places that they fill.
+    """Return the steps that can happen if places are filled but never emptied, and the places that are filled.
 
-    At first the places in ``begin`` are filled. A step happens when the places that it needs are filled, and fills the
-    places that it gives.
+    At first, the places in ``begin`` are filled. A step happens when the places that it ``needs`` are filled. Then it
+    fills the places that it ``gives``.
     """
     missing = {step: set(needs(net.transitions[step])) for step in steps}
     waiting_for: dict[int, list[int]] = {}

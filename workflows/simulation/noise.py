@@ -34,8 +34,8 @@ class NoiseSettings:
         duplicated: The event is repeated as the next event of its trace, with the same attributes, a later time and a
             new id.
         late: The event arrives after newer events of the stream. Its time is unchanged.
-        lateness_us: The longest time for which an event is held back. The actual time is uniform. If no other event
-            overtakes an event in this time, the event does not count as late.
+        lateness_us: The longest time for which a late event is held back. The actual time is uniformly distributed. An
+            event counts as late only if another event overtakes it in this time.
     """
 
     missing: float = 0.0

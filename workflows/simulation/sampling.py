@@ -119,7 +119,7 @@ class _Sampling:
         return merged, max(end_us for _, end_us in sampled)
 
     def _merged(self, unfinished: list[TimedTrace]) -> TimedTrace:
-        """Each of the traces is given in reverse order, and is emptied."""
+        """Interleave traces at random. Each trace is given in reverse order, and is emptied."""
         merged: TimedTrace = []
         while unfinished:
             place = int(self.rng.random() * len(unfinished))

@@ -34,8 +34,8 @@ class SimulationSettings:
     """The size, time and keys of a simulated stream.
 
     Attributes:
-        concurrent: Number of traces that are open at the same time, fewer near the end. With durations, it is the
-            largest number.
+        concurrent: Number of traces that are open at the same time, fewer near the end. With durations, the number is a
+            maximum.
         start_us: Time before the first event, microseconds since 1970 UTC.
         interval_us: Mean time between two events of the stream. With durations, it is the mean time between the
             beginnings of two traces. Times rise strictly.
@@ -171,7 +171,7 @@ def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, r
 
 
 def _pop_next(due: list[_Due], last_us: int) -> _Emission:
-    """Return the earliest event of all open traces, later than ``last_us``, and put its trace back into the queue."""
+    """Return the earliest event of all open traces, at a time after ``last_us``. Its trace returns to the queue."""
     time_us, rank, start_us, trace = heapq.heappop(due)
     step = trace.remaining.pop()
     if trace.remaining:

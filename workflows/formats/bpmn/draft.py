@@ -20,7 +20,7 @@ class Port:
 
 
 class GraphDraft:
-    """A flow graph under construction. Each added node is charged to the budget of the model.
+    """A flow graph under construction. Each added node counts toward the budget of the model.
 
     Ids of generated nodes and flows extend the id of an element by ``#``, which no valid id in a file contains.
     """

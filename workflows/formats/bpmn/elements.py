@@ -86,9 +86,7 @@ def without_namespaces(root: BpmnElement) -> None:
 
 
 class BpmnElement(Element):
-    """An element of a BPMN file. Values of attributes have no surrounding white space, and a missing attribute is
-    empty.
-    """
+    """An element of a BPMN file. Attribute values have no surrounding white space; missing ones are empty."""
 
     if TYPE_CHECKING:
 

@@ -30,10 +30,10 @@ _COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """The last activity of a block, which is moved out of the block and follows it.
+    """The last activity of a block, which is moved out of the block and then follows the block.
 
-    The block is left by ``exit``, which leads to the activity. After the activity, the flow of the former exit
-    ``instead`` is taken. If ``instead`` is empty, the graph terminates.
+    The block's exit ``exit`` leads to the activity. After the activity, the flow continues as after the exit
+    ``instead``. If ``instead`` is empty, the graph terminates.
     """
 
     exit: str
@@ -45,7 +45,7 @@ class _Last:
 class _Frame:
     """The properties of a graph that decide what its ends mean.
 
-    There is one frame for each graph, from the whole model to the current graph.
+    The frames of nested graphs are listed from the whole model to the innermost graph.
 
     Attributes:
         cutting: The interrupting exits of the block that contains the graph.
@@ -59,13 +59,13 @@ class _Frame:
 
 
 def end_at_once(graph: FlowGraph) -> FlowGraph:
-    """Return the graph with immediate ends, as the module describes."""
+    """Return the graph, changed so that no event can occur between a last activity and its end."""
     ended, _ = _end_graph(graph, (_Frame(frozenset(), is_single(graph)),))
     return ended
 
 
 def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph, list[_Last]]:
-    """Return the graph with immediate ends, and the last activities that must follow a surrounding block."""
+    """Return the graph with immediate ends, and its last activities that must move out of a surrounding block."""
     outwards: list[_Last] = []
     parts = []
     for node in graph.nodes:
@@ -88,7 +88,7 @@ def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph,
 def _end_block(
     node: Node, block: Block, frames: tuple[_Frame, ...], around: tuple[Flow, ...]
 ) -> tuple[FlowGraph, list[_Last]]:
-    """Return a graph of the block and the activities after it, and the activities that must follow an outer block."""
+    """Return a graph of the block and its moved activities, and the activities that must move out of an outer block."""
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
     runs_alone = is_single(block.graph) and not (block.repeat and block.repeat.is_parallel)
@@ -108,7 +108,7 @@ def _end_block(
 
 
 def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
-    """Put a graph into a block, so that the activities before its terminate ends can follow the block."""
+    """Put a graph into a block, and let the activities before its terminate ends follow the block."""
     inner = replace(graph, id=f"{graph.id}#before-last")
     block = Block(graph=inner, exits=tuple(Exit(id=last.exit, is_thrown=True) for last in lasts))
     start = Node(id=f"{graph.id}#last-start", kind=NodeKind.START, described=f"start of {graph.id}")
@@ -127,8 +127,8 @@ def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
 class _Rewriting:
     """Removes the ends directly after activities from one graph.
 
-    An end that also removes other branches becomes a throw. ``frames`` are the frames of the graph and of the graphs
-    around it.
+    An end that also removes other branches becomes a throw. ``frames`` has the frames of the surrounding graphs, then
+    the frame of the graph itself.
     """
 
     def __init__(self, graph: FlowGraph, frames: tuple[_Frame, ...]) -> None:
@@ -169,9 +169,9 @@ class _Rewriting:
 
     @staticmethod
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
-        """Let a gateway before an activity choose whether the activity is the last one, and which end follows.
+        """Add a gateway before an activity, which chooses whether the activity is the last one, and which end follows.
 
-        Return the added nodes and flows, and the last activities that must follow a block.
+        Return the added nodes and flows, and the last activities that must move out of a block.
         """
         identity, described = activity.id, str(activity)
         gate = Node(id=f"{identity}#choice", kind=NodeKind.EXCLUSIVE, described=described)
@@ -253,7 +253,7 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """Return the kind of an end that must be immediate, or None for any other node.
+    """Return the kind of an end that must be immediate, or None for other ends and other nodes.
 
     The kind is ``_PLAIN``, ``_TERMINATE``, or the exit that a throw takes.
     """

@@ -20,8 +20,8 @@ class EventReader:
     """Converts the events of levels to nodes.
 
     Attributes:
-        thrown: The exits that some event throws to.
-        labels: The event type of each intermediate event that emits one, by id. Only the process itself is included.
+        thrown: The exits to which some event throws.
+        labels: The types that intermediate events emit, by id of the event. Only the process itself is included.
     """
 
     def __init__(self, document: Document, labels: Labels, findings: Findings) -> None:
@@ -62,7 +62,7 @@ class EventReader:
             self._add_catch(draft, level, element)
 
     def _add_catch(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
-        """An event without a mapping but with a name becomes a choice: the event emits its name or nothing."""
+        """Add an intermediate event. With a name but no mapping, it becomes a choice: it emits its name or nothing."""
         name = element.name
         if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
             self._pass(draft, level, element, self._mapped_node(level, element))

@@ -71,7 +71,7 @@ class FlowTable:
             self._take(SequenceFlow(id=identity, source=source, target=target, is_conditional=_is_conditional(element)))
 
     def _end(self, element: BpmnElement, identity: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
-        """A flow without the attribute gets the only node that mentions the flow, or None if not exactly one does."""
+        """Return the node that the attribute names, otherwise the only node that mentions the flow, otherwise None."""
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
             return written
@@ -116,7 +116,7 @@ class FlowTable:
                 self._take(flow)
 
     def _read_mentions(self, document: Document) -> None:
-        """Read the flows without an element of their own, which one node lists as outgoing and one as incoming."""
+        """Read the flows that have no element. One node lists such a flow as outgoing, and one lists it as incoming."""
         for identity in self._sources:
             if (
                 identity not in self._targets

@@ -44,8 +44,8 @@ def lead_on_from_gateway(
 ) -> None:
     """Connect a gateway with its successors.
 
-    An inclusive gateway with a default flow becomes two gateways: the first chooses between the default flow and the
-    second gateway, which chooses one or more of the other flows.
+    An inclusive gateway with a default flow becomes two gateways. The first chooses between the default flow and the
+    second gateway. The second chooses one or more of the other flows.
     """
     port = Port(node=gateway)
     others = [flow for flow in flows if flow.id != default]

@@ -115,7 +115,7 @@ class GraphReader:
         return draft.finish(self._findings)
 
     def _start(self, draft: GraphDraft, level: Level) -> None:
-        """The starts are start events and instantiating nodes or, without any, all nodes without incoming flows."""
+        """Start at start events and instantiating nodes or, without any, at all nodes without incoming flows."""
         prefix = level.scope.prefix
         roots = [element for identity, element in level.nodes.items() if not self._events.is_led_to(level, identity)]
         creating = [element for element in roots if element.flag("instantiate", default=False)]

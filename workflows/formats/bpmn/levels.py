@@ -23,7 +23,7 @@ class ProcessScope:
     """A process or sub-process with its surroundings.
 
     Attributes:
-        prefix: Prefix of all ids in the scope. It names the calls that lead to the scope.
+        prefix: Prefix of all ids in the scope, which names the call activities that lead to the scope.
         catchers: The events around the scope that catch its throws.
         calls: The called processes from the outermost to the current one, each with its call activity in words.
         terminator: The exit that ends the scope together with its event sub-processes; empty if it has none.
@@ -72,9 +72,7 @@ class Level:
 
 
 class LevelReader:
-    """Sorts the elements of scopes and repairs small faults. ``handlers`` has the compensation handlers that are left
-    out.
-    """
+    """Sorts the elements of scopes and repairs small faults. ``handlers`` has the omitted compensation handlers."""
 
     def __init__(self, document: Document, findings: Findings, budget: Budget) -> None:
         self._budget = budget

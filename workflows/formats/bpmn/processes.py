@@ -13,8 +13,8 @@ from workflows.naming import normalised
 def choose_process(document: Document, reference: str | None, findings: Findings) -> BpmnElement:
     """Return the process that a reference names by its id, by the id or name of its pool, or by its own name.
 
-    If the reference is None, the process must be evident: it alone has content, it calls all others, or it alone has
-    activities.
+    If the reference is None, the only process with content is chosen. If there are several, it is the process that
+    calls all others, otherwise the only process with activities.
     """
     candidates = [process for process in document.processes if process.has_content]
     if reference is None:
