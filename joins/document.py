@@ -52,11 +52,11 @@ class JoinInput:
     Attributes:
         key: Path of the join key, in the form of a stream's key. None for the stream's correlation key.
         types: Event types that take part. Empty if all do.
-        closing_types: Types whose events finish their key. Events of a type that is not in ``types`` do nothing else.
+        closing_types: Event types that finish a key. A type that is not in ``types`` only finishes keys.
         retractions: Whether the retractions in a derived stream remove events. Otherwise they are ordinary events.
-        retractions_us: How long events can be retracted. A longer window of the input extends the time.
-        waits: Whether the join has ``wait: auto``. Then keys are whole numbers in roughly ascending order, and how far
-        they are out of order decides when they are finished.
+        retractions_us: How long events can be retracted. If the window of the input is longer, it applies instead.
+        waits: Whether the join has ``wait: auto``. Then keys are whole numbers in roughly ascending order. Their
+        measured disorder decides when keys are finished.
     """
 
     alias: str
@@ -119,7 +119,7 @@ class JoinBody:
 
     @property
     def multiplying(self) -> tuple[str, ...]:
-        """Aliases of the inputs that may have any number of events of one key. A single such input is not listed."""
+        """Aliases of the inputs that may have any number of events of a key, if there are several such inputs."""
         aliases = [
             join_input.alias
             for join_input in self.inputs
@@ -157,7 +157,7 @@ class JoinBody:
 def read_join(document: Mapping[str, Any], expressions: Expressions = no_expressions) -> JoinBody:
     """Read the document of a join. Raise ``JoinRefused`` if it is wrong or its memory is unbounded.
 
-    ``expressions`` reads the members of ``return`` that are more than a column.
+    ``expressions`` reads those members of ``return`` that are not a single column.
     """
     _require_known(document, _MEMBERS, "a join")
     documents = document.get("inputs")
@@ -250,7 +250,7 @@ def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _without_retractions(join_input: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
-    """Return the input with retractions as ordinary events, as joins of more than two inputs with ``outer`` require."""
+    """Return the input with retractions as ordinary events. Refuse an input that declares another treatment."""
     if value.get("retractions", "event") != "event":
         raise JoinRefused(
             f"'retractions' of inputs[{number}] is {value['retractions']!r}; a join of more than two inputs with "
@@ -355,7 +355,7 @@ def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
 def _require_bounds(body: JoinBody) -> None:
     """Refuse a join that may have to keep events of an input for ever, or whose keys never finish.
 
-    An input is bounded by its own window, or if all other inputs finish their keys. One other input is enough if it
+    An input with a window of time is bounded. So is an input if all other inputs finish their keys, or if one of them
     finishes its keys, has a window of time and may not be absent. Source: the safety check of punctuation-aware joins
     (7.2).
     """

@@ -43,7 +43,7 @@ _TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # further reasons
 
 
 class MemberEvents:
-    """The events of one input in many combinations or totals. ``rows`` are their places in ``held``, with repeats."""
+    """The events of one input in many combinations or totals. ``rows`` are their indices in ``held`` and may repeat."""
 
     def __init__(self, held: HeldEvents, rows: NDArray[np.intp]) -> None:
         self._held = held
@@ -72,7 +72,7 @@ class MemberEvents:
         return [plain_values[place] for place in places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
-        """Return a column's values for the distinct events (times in us), and the index of each event's value."""
+        """Return a column's values for the distinct events, and the index of each event's value. Times are in us."""
         if column.function == "id":
             return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
         if column.function == "time":
@@ -82,7 +82,7 @@ class MemberEvents:
     def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         """Return the bytes of each event's values in the given columns, to limit the size of results.
 
-        All numbers are 0 if no event can have more than ``_LITTLE`` bytes of values.
+        If no event can have more than ``_LITTLE`` bytes of values, all results are 0.
         """
         ids, data = (binary_sizes(take(self._distinct)) for take in (self._held.ids, self._held.data))
         sizes = np.full(len(self._distinct), 64 * len(columns), np.int64)
@@ -124,7 +124,7 @@ class DerivedEventBuilder:
     def of_combinations(self, held: HeldEvents, results: JoinedColumns, *, is_over: bool = False) -> EventBatch:
         """Make an event for each combination, in order.
 
-        ``is_over`` says that only the end of the input decided the combinations.
+        ``is_over`` says that the combinations were decided only because the input has ended.
         """
         if not len(results.members):
             return EventBatch.from_events([])
@@ -136,9 +136,9 @@ class DerivedEventBuilder:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Return the bytes of values in the derived event of each combination.
+        """Return the size of the values in the derived event of each combination, in bytes.
 
-        The bytes are given as 0 if they are few, or if ``is_each`` is false.
+        A small size is returned as 0. All sizes are 0 if ``is_each`` is false.
         """
         sizes = np.zeros(len(results.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):

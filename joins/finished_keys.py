@@ -21,11 +21,11 @@ class FinishedKeys:
     """The keys that a join's inputs have finished by ranges, and the newest keys of clustered inputs.
 
     Attributes:
-        numbers: For each type of merged events that this version reads, the input and the mark (of ``MARKS``). Earlier
-        releases wrote types without a reading. These are included.
-        newest: The newest key (hashed) of each clustered input, whose events of a key are consecutive. The next key
-        finishes the newest key.
-        other_version: The number of merged events of versions that read inputs differently. They only advance time.
+        numbers: For each type of merged events that this version reads, the input and the mark (of ``MARKS``). The
+        types that earlier releases wrote, without a reading, are included.
+        newest: The newest key (hashed) of each clustered input. In a clustered input, all events of a key are
+        consecutive, so the next key finishes the newest key.
+        other_version: Number of merged events of other versions that read inputs differently. They only advance time.
     """
 
     def __init__(self, body: JoinBody) -> None:
@@ -43,7 +43,7 @@ class FinishedKeys:
         self._most_over = _FEW
 
     def own_events(self, batch: EventBatch) -> EventBatch:
-        """Return the merged events that this version of the join reads, and count the other ones."""
+        """Return the merged events that this version of the join reads. Count all others in ``other_version``."""
         is_own = np.array([name in self.numbers for name in batch.type_names], np.bool_)
         own_batch = batch.take(np.flatnonzero(is_own[batch.type_codes]))
         self.other_version += len(batch) - len(own_batch)
@@ -54,7 +54,7 @@ class FinishedKeys:
         return any(REVOCABLE in name and name in self.numbers for name in types)
 
     def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:
-        """Continue as another version of the join. ``texts`` returns the texts of hashed keys with events or totals."""
+        """Continue as another version of the join. ``texts`` returns the texts of keys with state, by their hashes."""
         self._body = body
         self.newest = {
             number: key for number, key in self.newest.items() if "clustered" in body.inputs[number].closings
@@ -77,10 +77,10 @@ class FinishedKeys:
         self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
 
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Forget keys that only ranges have finished, and the whole numbers of keys without state, if there are many.
+        """Forget keys that only ranges have finished, and whole numbers of keys without state, if there are many.
 
-        The ranges alone determine the state of such a key. The newest key of a clustered input is kept, because the
-        next key closes it. ``keys`` returns all hashed keys with state.
+        The state of a key that only ranges have finished follows from the ranges. The newest key of a clustered input
+        is kept, because the next key closes it. ``keys`` returns all hashed keys with state.
         """
         if not self.has_ranges:
             return
@@ -126,16 +126,16 @@ class FinishedKeys:
         return ItemColumns.in_order(parts, batch.time_us)
 
     def _are_bare(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """Return the mask of closings that have no text of a key, in a join with ``wait: auto``.
+        """Return the mask of rows that lack the text of their key. In a join without ``wait: auto``, it selects none.
 
-        The key may not be a whole number. No range would ever cover it, so the closing must not create state for it.
+        If such a key is not a whole number, no range ever covers it. So a closing must not create state for the key.
         """
         if not self._body.waits:
             return np.zeros(len(batch), np.bool_)
         return batch.lacks_key_text
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """Return a mask (inputs, rows): whether a range of the input covers the row's key, known to the join or not."""
+        """Return a mask (inputs, rows): whether a finished range of the input covers the key of the row."""
         inputs = range(len(self._body.inputs))
         if not self.has_ranges:
             return np.zeros((len(inputs), len(batch)), np.bool_)

@@ -58,7 +58,7 @@ class Intervals:
 
 
 class FinishedRanges:
-    """The ranges that the inputs of a join have finished, and the whole numbers of its known keys, by hash."""
+    """The ranges of keys that the inputs of a join have finished, and the whole numbers of known keys, by hash."""
 
     def __init__(self, inputs: int) -> None:
         self._closed = [Intervals() for _ in range(inputs)]
@@ -74,7 +74,7 @@ class FinishedRanges:
         return len(self._closed[number]) > 0
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Remember the numbers of a join's keys (strings). Return the mask of whole numbers, and the numbers."""
+        """Remember which ``keys`` (texts) are whole numbers. Return the mask of whole numbers, and the numbers."""
         is_whole, numbers = whole_numbers(keys)
         self._hashes.add(hashes[is_whole])
         self._numbers.add(numbers[is_whole])
@@ -105,10 +105,10 @@ class FinishedRanges:
         return hashes
 
     def implied(self, keys: NDArray[np.uint64], closed: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return the keys whose state follows from the ranges, because nothing else has closed them.
+        """Return those of the ``keys`` that were closed by finished ranges only. Their state follows from the ranges.
 
-        ``keys`` are hashed keys that are over. ``closed`` has, as bits, the inputs that closed each of them. The caller
-        has called ``prune``.
+        ``keys`` are hashed keys that are over. ``closed`` has the inputs that closed each key, as bits. The caller has
+        called ``prune``.
         """
         hashes = self._hashes.values
         places = np.searchsorted(hashes, keys)

@@ -36,7 +36,7 @@ class Cause(IntEnum):
 
 
 class Why(IntEnum):
-    """The event, closing or retraction that decided a result."""
+    """The reason why a result was decided: an event, a window, a closing, a retraction, or the lack of a usable key."""
 
     LAST_EVENT = tables.LAST_EVENT
     BY_WINDOW = tables.BY_WINDOW
@@ -51,12 +51,12 @@ class ItemColumns:
 
     Attributes:
         kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key arrive on the input.
-        ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: a closing that repeats what
-        a range said before, so it does not count as a duplicate. ``KNOWN``: as ``REMINDER``, but without effect if
-        the key has no state.
+        ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: a closing that follows from a
+        finished range. It is not counted as a duplicate. ``KNOWN``: as ``REMINDER``, but without effect if the key
+        has no state.
         inputs: uint8 numbers of inputs. 0 for times.
         keys: uint64 hashed keys. 0 for times, and for ``PLACE`` items of keys that ranges have finished.
-        times_us: int64. A time that is older than that of an earlier item counts as the earlier item's time.
+        times_us: int64. If an earlier item has a newer time, the newer time applies.
     """
 
     kinds: NDArray[np.uint8]
@@ -123,8 +123,8 @@ class JoinedColumns:
     """The results of a sequence of items, and the keys that they closed.
 
     Attributes:
-        members: int64 (results, inputs): the sequence numbers of a combination's events. All ``EVENT`` and ``PLACE``
-        items are counted from 0. Negative if the combination has no event of the input and can get none later.
+        members: int64 (results, inputs): the sequence numbers of each combination's events. All ``EVENT`` and
+        ``PLACE`` items are counted from 0. Negative if the combination has no event of the input and can get none.
         result_times_us: int64: when each combination was complete, or could no longer be completed.
         result_items: int32: the index of the item that led to each combination.
         result_whys: uint8 ``Why``: what decided each combination.
@@ -132,8 +132,8 @@ class JoinedColumns:
         closing_causes: uint8 ``Cause``.
         closing_times_us: int64.
         closing_items: int32.
-        closing_places: int64: the number of results before each closing, as results and closings have one order.
-        violations: int32: items that are events of keys that their own input had closed. They joined nothing.
+        closing_places: int64: the number of results before each closing.
+        violations: int32: indices of the events whose key their own input had closed before. They joined nothing.
         cuts: int64: for each event that led to more results than allowed, the index of its last reported result.
     """
 
@@ -168,9 +168,9 @@ class JoinedColumns:
         return JoinedColumns(**columns, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-        """Select results by a mask, and keep all closings and violations.
+        """Return the results that a mask selects, with all closings and violations.
 
-        The mask must select all results in ``cuts``. Entries beyond the last result are ignored.
+        The mask must select all results in ``cuts``. It may be longer than the results.
         """
         is_kept = is_kept[: len(self.members)]
         if is_kept.all():
@@ -190,7 +190,7 @@ Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.u
 
 
 def are_events(items: ItemColumns) -> NDArray[np.bool_]:
-    """Return the mask of items that are events, even if they contradict a range."""
+    """Return the mask of items that are events. This includes events that join nothing."""
     is_event: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
     return is_event
 
@@ -214,9 +214,9 @@ def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
 
 
 def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
-    """Return ``REMINDER`` items that close the key of a row for each input whose ranges cover the key.
+    """Return ``REMINDER`` items: for each row, one for each input that has finished the key of the row by a range.
 
-    ``is_finished`` is a mask (inputs, rows) that says whether the input has finished the row's key.
+    ``is_finished`` is a mask (inputs, rows) of such inputs. ``hashes`` are the keys of the rows.
     """
     rows_of_inputs = [np.flatnonzero(mask) for mask in is_finished]
     return [
@@ -232,10 +232,10 @@ def keys_before(
     keys: NDArray[np.uint64],
     is_event: NDArray[np.bool_],
 ) -> NDArray[np.uint64]:
-    """Return, for each row, the key that the row finishes, or 0.
+    """Return the key that each row finishes, or 0 if the row finishes none.
 
-    In the ``clustered`` inputs, all events of a key are consecutive. So an event finishes the key of the previous event
-    of its input if the keys differ. ``newest_keys`` has the newest key of each such input and is updated. Keys are
+    In a ``clustered`` input, all events of a key are consecutive. So an event with a new key finishes the key of the
+    previous event of its input. ``newest_keys`` has the newest key of each clustered input and is updated. Keys are
     hashed.
     """
     before = np.zeros(len(keys), np.uint64)

@@ -27,10 +27,10 @@ class ResultLimits:
 
     Attributes:
         per_event: The most results that an event may lead to at once, at least 1. More results are not emitted.
-        average: Free results for each event of the join in a shard, at least 1.
+        average: Number of free results that each event of the join adds in a shard, at least 1.
         ahead: Results allowed beyond the free results, at least 1. The next result suspends the join. A result of n
-        inputs counts n / 2 times (rounded down, at least once), or once per 512 bytes of its values if this is
-        more. Ten combinations that the join's condition drops count as one result.
+        inputs counts n / 2 times (rounded down, at least once). A large result counts once for each 512 bytes of its
+        values, if this is more. Ten combinations that the join's condition drops count as one result.
     """
 
     per_event: int = 10_000
@@ -42,21 +42,21 @@ class ResultAccount:
     """The account of a join's results in a shard, beyond the free results.
 
     Attributes:
-        owed: Results on the account, in tenths. Each event deducts ``average`` results after its results are added.
+        owed: Results on the account, in tenths. Each event first adds its results and then deducts ``average`` results.
         cut: Number of events that led to more than ``per_event`` results.
-        has_asked: Whether the join has ever made totals under a condition. From then on all combinations are examined,
-        because under the condition any event may be in no combination.
+        has_asked: Whether the join has ever made totals under a condition. If so, all combinations are examined,
+        because the condition may exclude an event from every combination.
     """
 
     def __init__(self, limits: ResultLimits, owed: int = 0, cut: int = 0, *, has_asked: bool = False) -> None:
         self.limits, self.owed, self.cut, self.has_asked = limits, owed, cut, has_asked
 
     def limited(self, limits: ResultLimits, *, asks: bool, is_total: bool) -> tuple[int, bool]:
-        """Set the limits of a join. Return the most combinations of an event at once, and whether few suffice.
+        """Set the limits of a join. Return the most combinations of an event at once, and whether some of them suffice.
 
-        ``asks`` says that the join has a condition, and ``is_total`` that it emits only totals. Few combinations
-        suffice for totals that need each event once. If combinations are only candidates for results, the number is so
-        high that exceeding it suspends the join.
+        ``asks`` says that the join has a condition, and ``is_total`` that it emits only totals. Some combinations are
+        enough for totals without a condition, which need each event once. If a condition may drop combinations, the
+        returned number is so high that a larger number suspends the join.
         """
         self.limits, self.has_asked = limits, self.has_asked or (is_total and asks)
         are_candidates = asks or (is_total and self.has_asked)
@@ -89,11 +89,11 @@ class ResultAccount:
         sizes: NDArray[np.int64],
         is_result: NDArray[np.bool_] | None = None,
     ) -> list[int]:
-        """Add results to the account. Return the index of the first result beyond ``ahead``, or an empty list.
+        """Add results to the account. Return a list with the first result beyond ``ahead``, or an empty list.
 
-        Some results may belong to the item after ``items``, because time has advanced to it. ``sizes`` are the bytes of
-        each result's values. ``is_result`` is false for combinations that the condition drops, and for reports of
-        unjoined events that have joined. None means true for all.
+        Some results may belong to the item after ``items``, because time has advanced to this item. ``sizes`` are the
+        bytes of each result's values. ``is_result`` is false for results that the condition drops. None means that no
+        result is dropped.
         """
         results, inputs = joined.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)

@@ -57,9 +57,9 @@ _LAST_PLACE = (1 << 64) - 1
 
 
 def input_name(alias: str, reading: str) -> str:
-    """Return the name by which the types of merged events name an input.
+    """Return the name of an input in the types of merged events.
 
-    ``reading`` is as in ``readings_of``, or empty as in earlier releases.
+    ``reading`` is a result of ``readings_of``. In events of earlier releases it is empty.
     """
     return f"{alias}{_OF_READING}{reading}" if reading else alias
 
@@ -84,9 +84,9 @@ def merged_id(number: int, place: int, identity: str) -> str:
 
 
 def finished_range(number: int, name: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """Create the row by which an input finishes a range of keys. The row comes after the input's events of this time.
+    """Create a merged event by which an input finishes a range of keys, after its other events with this time.
 
-    ``name`` is as in ``input_name``. If ``keys`` is None, the input's keys begin again (``AGAIN``).
+    ``name`` is a result of ``input_name``. If ``keys`` is None, the row says that keys begin again (``AGAIN``).
     """
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
@@ -117,7 +117,7 @@ def original_ids(identities: pa.Array) -> pa.Array:
 
 
 def original_of(event: Event) -> Event:
-    """Return the event as it was in its stream, from a merged event."""
+    """Return the original event of a stream, from a merged event."""
     original = dict(event.data)
     identity = event.id[_PLACED:]
     return Event(id=identity, type=str(original["type"]), time_us=event.time_us, key=event.key, data=original["data"])

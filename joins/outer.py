@@ -23,10 +23,10 @@ _WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKE
 
 
 def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
-    """Replace ``FINISHED`` by ``ENDED`` where an absent input had closed the key only because all input ended.
+    """Replace ``FINISHED`` by ``ENDED`` for absent inputs that closed a key only because all input has ended.
 
     ``results`` are the results of closing all keys by all inputs. For the key of each item, ``closed`` has the inputs
-    that had closed the key before, as bits.
+    that had closed the key before the end, as bits.
     """
     inputs = np.arange(results.members.shape[1], dtype=np.uint64)
     had_closed = (closed[results.result_items][:, None] >> inputs) & np.uint64(1) != 0
@@ -48,11 +48,11 @@ def due_times(
     """Return the time at which each key on disk leads to a result or ends.
 
     Times are in microseconds, and the largest number means never. A combination that lacks inputs is reported when the
-    first of its members leaves. There is no such combination in three cases: a required input has no event; all inputs
-    without events have closed the key, so the combination was reported before; or an input without events had an event
-    when the newest event arrived, so the combination is part of a larger one. None of this changes while the key is on
-    disk. A key that a required input has closed is over when the last event of this input leaves. A key without events
-    is remembered in memory.
+    first of its events leaves a window. A key has no such combination to report in three cases. First, a required input
+    has no event. Second, all inputs without events have closed the key, so the combination was reported before. Third,
+    an input without events had an event when the newest event arrived, so the combination is part of a larger one. This
+    does not change while the key is on disk. If a required input has closed a key, the key is over when the last event
+    of this input leaves. A key without events is remembered in memory.
 
     ``keys`` are ``KEY`` of ``joins.kernels.paging``. ``rows`` are ``ROW``, and the owner of a row is the index of its
     key. ``times_us`` has two arrays: when each row leaves its window, and when the last row of each key does.

@@ -31,15 +31,15 @@ class JoinOutput:
     """The output of a join for the given events.
 
     Attributes:
-        events: Events of the derived stream, in the order in which they arose, with the keys of the join.
+        events: Events of the derived stream, in the order in which they were made, with the keys of the join.
         passed_on: The same events, with a row that ends the trace of each finished key (``streams.ENDED``).
-        broken: Events that contradict a finished key.
+        broken: Events whose key was finished before.
         is_suspended: Whether the join stops here and drops its state. It does so at the first broken event
         (``late: fail``), or at its limits of results.
         late_retractions: Retractions of unknown or forgotten events.
         lost: The reason why the join has stopped for good, such as missing rows on disk. Only the first output after
         the stop has the reason.
-        cut: If an event led to too many results, the newest event of the last combination that was reported.
+        cut: For each event that led to too many results, the newest event of its last reported combination.
         excess: If the join stops at its limits of results, the newest event of the last result. Otherwise empty.
     """
 
@@ -56,8 +56,8 @@ class JoinOutput:
 def with_ends(events: EventBatch, places: NDArray[np.int64], results: JoinedColumns, *, is_each: bool) -> EventBatch:
     """Add rows to derived events that end the traces of finished keys. A row comes after the events of its key.
 
-    With ``is_each``, ``places`` has the index of each event's combination. Otherwise it has the index of the closing at
-    which the event was made.
+    If ``is_each`` is true, ``places`` has the index of the combination of each event. Otherwise it has the index of the
+    closing that led to each event.
     """
     closings = len(results.closing_keys)
     if not closings:
@@ -86,10 +86,7 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The results of a join up to where it stops, and its reports for ``JoinOutput``.
-
-    If ``is_stopping`` is false, the join has not stopped, and the results are complete.
-    """
+    """The results of a join up to where it stops, with its reports. Without a stop, the results are complete."""
 
     results: JoinedColumns
     is_stopping: bool

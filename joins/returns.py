@@ -49,7 +49,7 @@ Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
 
 
 class Expression(Protocol):
-    """An expression over columns of a combination, or over totals of a key."""
+    """A value that is computed from columns: columns of a combination, or totals of a key."""
 
     @property
     def reads(self) -> Sequence[Column]:
@@ -65,10 +65,10 @@ class Expression(Protocol):
 
 
 class Expressions(Protocol):
-    """A function that reads the expressions of ``return``. Texts with a single column are read without it."""
+    """A function that reads an expression in ``return``. It is not called for a text that is a single column."""
 
     def __call__(self, text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
-        """Return the expression in a text, over inputs or (``takes_totals``) totals.
+        """Return the expression that a text contains, over inputs, or over totals if ``takes_totals`` is true.
 
         Return None if the language has no such expressions.
         """
@@ -92,9 +92,9 @@ class Member:
 def read_members(
     value: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
 ) -> tuple[tuple[Column, ...], tuple[Member, ...]]:
-    """Read ``return``: its columns, and the members made of them, in their order.
+    """Read the member ``return`` of a join. Return its columns, and the members of derived events in order.
 
-    Totals are accepted only in joins that emit on close.
+    Totals are accepted only if ``is_on_close`` is true.
     """
     if not isinstance(value, Mapping) or not value:
         raise JoinRefused(
@@ -113,7 +113,7 @@ def read_members(
 def _expression(
     text: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
 ) -> Expression | None:
-    """Return the expression that a member has as its text, or None if the text is a single column."""
+    """Return the expression in the text of a member, or None if the text is a single column."""
     if not isinstance(text, str):
         return None
     column_match = _COLUMN.fullmatch(text.strip())
@@ -164,8 +164,8 @@ def value_at(data: object, path: Sequence[str]) -> Any:
 class Totals:
     """Computes the totals of keys. A key's total is a list with the state of each column, and counts each event once.
 
-    ``adding`` has a list for each alias: the index of each of its columns, and the function that returns the column's
-    new state from the state, the event's sequence number and the event's value.
+    ``adding`` has a list for each alias. An entry of the list is the index of a column, and a function that returns the
+    column's new state. Its arguments are the state, the sequence number of an event and the value of the event.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:

@@ -77,7 +77,7 @@ class JoinRows:
             self._pager.bring_back(self._join, self.held, self._key_state, keys, until_us)
 
     def settle(self, keys: NDArray[np.uint64] | None = None) -> None:
-        """Load the rows of keys (None: all) that may still join, and drop events that have left their windows."""
+        """Load the rows of keys that may still join. Drop events that have left their windows. None means all keys."""
         now_us = self._join.now_us
         if self._pager is not None and now_us is not None:
             self.bring_back(self._pager.disk.keys if keys is None else keys, now_us)

@@ -39,7 +39,7 @@ class JoinRun:
     """A running join in one shard.
 
     ``files`` stores the rows that do not fit into memory. If it is None, they are in a scratch folder. ``conditions``
-    makes the condition between inputs from its text in the join's document.
+    makes the condition of the join from the join's document.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class JoinRun:
                 return joined_outputs(outputs)
 
     def _limit(self) -> None:
-        """Limit the combinations that the join reports. Totals need only enough for each event to be in one.
+        """Limit the combinations that the join reports. Totals need only some of them, with each event in at least one.
 
         But if events may be retracted, or if the join has a condition, totals need all combinations of a key.
         """
@@ -244,9 +244,9 @@ class JoinRun:
     def change(self, body: JoinBody, version: int) -> JoinOutput:
         """Continue as another version of the join, with the same state. The caller has checked ``keeps_rows``.
 
-        Events outside of a smaller window leave now, at the current time of the join. Events that have left do not
-        return. A key that an input has finished stays finished. New closings of keys apply to later events. A total
-        that both versions have continues, and a new total counts later events.
+        If a window becomes smaller, events outside of it leave now, at the current time of the join. Events that have
+        left do not return. Finished keys stay finished. Changed rules for closing keys apply to later events. A total
+        that both versions have continues. A new total counts later events only.
         """
         self.rows.settle()
         self.body, self.version = body, version
@@ -371,7 +371,7 @@ class JoinRun:
     ) -> JoinOutput:
         """Make the derived events and reports for results.
 
-        ``is_over`` says that the input has ended, and ``is_last`` that no items follow the results.
+        ``is_over`` says that the input has ended. ``is_last`` says that no further items are waiting.
         """
         self._finished.broken += int(np.count_nonzero(are_late(items)))
         results = with_late(results, items)

@@ -21,7 +21,7 @@ _CountedEvent: TypeAlias = tuple[int, str, int, int, Sequence[Any]]
 
 
 class KeyTotals:
-    """Totals of keys that are not over: ``open`` has the text and the totals of each key, by hashed key."""
+    """The totals of keys that are not over. ``open`` has the text and the total of each key, by its hash."""
 
     def __init__(self, body: JoinBody) -> None:
         self._body = body
@@ -76,7 +76,7 @@ class KeyTotals:
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
     def _counted(self, joined: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
-        """Return the events that count from now on, and for each the index of the first combination with it."""
+        """Return, for each event that was not counted before, the index of its first combination, and the event."""
         inputs = np.argsort(joined.members, axis=1)
         members = np.take_along_axis(joined.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
@@ -125,5 +125,5 @@ class KeyTotals:
 
 
 def _identity_of(column: Column) -> tuple[str, str, tuple[str, ...]]:
-    """Return everything of a column but its name, to find columns that two versions have in common."""
+    """Return all properties of a column except its name. Columns of two versions are the same if these are equal."""
     return column.alias, column.function, column.path

@@ -38,12 +38,12 @@ WindowKind: TypeAlias = Literal["none", "time", "events", "events-of-key"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which earlier events of an input are joined with an event of another input.
+    """The window of an input: the earlier events that are joined with an event of another input.
 
     Attributes:
-        kind: ``none``: all so far. ``time``: events less than ``size`` microseconds older. ``events``: the newest
-        ``size`` events of the input, including events that join nothing. ``events-of-key``: the newest ``size``
-        events of the key.
+        kind: ``none``: all earlier events. ``time``: events less than ``size`` microseconds older. ``events``: the
+        newest ``size`` events of the input, including events that join nothing. ``events-of-key``: the newest
+        ``size`` events of the key.
         size: Size of the window, at least 1. For windows of events, 0 means that no event is kept. ``none`` has no
             size.
     """
@@ -123,11 +123,11 @@ _USED = {  # the counter of the used rows of each saved array; without optional 
 class WindowJoin:
     """A join of events by hashed keys, with a window for each of 2 to ``MOST_INPUTS`` inputs.
 
-    An event of an ``outer`` input is reported when it has joined nothing and no longer can. With ``reports_all``,
-    events that have joined something are reported too, and the caller selects. Combinations may lack ``optional``
-    inputs: a combination that is part of no larger one is reported when no event can extend it any more
+    An event of an ``outer`` input is reported if it can no longer join and has joined nothing. If ``reports_all`` is
+    true, events that have joined are reported too, and the caller selects. A combination may lack ``optional`` inputs.
+    Such a combination is reported when no event can extend it any more, unless it is part of a larger one
     (``joins.outer``). A join has ``outer`` or ``optional`` inputs, not both. At most ``most_remembered`` keys that are
-    over are remembered, so that their late events are dropped, not stored.
+    over are remembered, so that their late events are dropped and not stored.
     """
 
     def __init__(
@@ -211,9 +211,9 @@ class WindowJoin:
     def limit(self, most_results: int, *, covers: bool) -> None:
         """Limit the reported results of an event at once. ``JoinedColumns.cuts`` notes events with more results.
 
-        With ``covers``, a combination is reported only if it is the first, in order, to contain some event, so at most
-        one per event. With ``optional`` inputs, other combinations with the same events are reported. The caller calls
-        this method before the first event.
+        If ``covers`` is true, a combination is reported only if it contains an event that no earlier combination
+        contains. In a join with ``optional`` inputs, other combinations that contain the same events are reported. The
+        caller calls this method before the first event.
         """
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
@@ -262,7 +262,7 @@ class WindowJoin:
     def retract(self, key: int, number: int, sequence: int) -> JoinedColumns:
         """Remove a stored event, as if it had never arrived. If it is not stored, nothing happens.
 
-        A key that the event has closed stays closed, and an event that it has pushed out of a window does not return.
+        A key stays closed even if the event has closed it. An event that it has pushed out of a window does not return.
         Return the results of the removal, at the current time of the join. Their ``result_items`` have no meaning.
         """
         self._output.filled[:] = 0
@@ -301,7 +301,7 @@ class WindowJoin:
         return np.sort(nodes["sequence"][nodes["flags"] & kernel.ALIVE != 0])
 
     def joined_sequences(self) -> NDArray[np.int64]:
-        """Return the sequence numbers of stored events that have joined, for inputs that report unjoined events."""
+        """Return the sequence numbers of stored events that have joined, in inputs that report unjoined events."""
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
         is_joined = nodes["flags"] & (kernel.ALIVE | kernel.JOINED) == kernel.ALIVE | kernel.JOINED
         return np.sort(nodes["sequence"][is_joined])
@@ -350,10 +350,10 @@ class WindowJoin:
         return np.ascontiguousarray(self._state.keyed["key"][order[: last + 1]])
 
     def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Remove keys that may still join, with their rows, until ``put_back``. The keys are known.
+        """Remove known keys that may still join, and return the keys and their rows for ``put_back``.
 
-        The caller puts each key back before the key's next item, and before the times that ``leaving`` returns. Return
-        ``KEY`` and ``ROW`` of ``joins.kernels.paging``. The rows are in the order of the keys.
+        The caller puts each key back before the key's next item, and before the times that ``leaving`` returns. The
+        keys are ``KEY`` and the rows ``ROW`` of ``joins.kernels.paging``. The rows are in the order of the keys.
         """
         key_rows = np.zeros(len(keys), KEY)
         key_rows["key"] = keys
@@ -369,7 +369,7 @@ class WindowJoin:
         put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
 
     def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return two times for each key: its next result or its end, and when its last row leaves.
+        """Return two times for each key: the time of its next result or its end, and the time when its last row leaves.
 
         ``keys`` and ``rows`` are results of ``take``. Times are in microseconds, and the largest number means never.
         """

@@ -243,8 +243,8 @@ class EventBatch:
     def joined(cls, batches: Sequence[EventBatch]) -> EventBatch:
         """Concatenate the rows of several batches, and merge the dictionaries of their types.
 
-        An attribute that only some batches have decoded is null in the rows of all other batches. If only some batches
-        have arrival numbers, the events of all other batches count as having arrived earlier.
+        If only some batches have decoded an attribute, the attribute is null in the rows of the other batches. If only
+        some batches have arrival numbers, the events of the other batches count as having arrived earlier.
         """
         if len(batches) == 1:
             return batches[0]
@@ -269,10 +269,10 @@ class EventBatch:
         return {int(shard): bare.take(np.flatnonzero(homes == shard)) for shard in np.unique(homes)}
 
     def keyed_by(self, path: AttributePath) -> EventBatch:
-        """Return the rows that have a non-empty text or an integer at an attribute path. This value becomes their key.
+        """Return the rows with a non-empty text or an integer at an attribute path. The value becomes the row's key.
 
         Rows keep their order. Decoded attributes and arrival numbers are dropped. If the path depends on the event
-        type, each row uses the path for its type. A row without a path is left out.
+        type, each row uses the path of its type. A row whose type has no path is left out.
         """
         places = [place_for(path, name) for name in self.type_names]
         keys = [

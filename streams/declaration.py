@@ -131,9 +131,9 @@ class StreamDeclaration(TimedStream):
         key: Path of the correlation key: ``subject`` or ``data.<path>`` in a CloudEvent, any path in plain JSON. It may
             also be an object with a path for each event type, with ``*`` for every other type. An event is rejected if
             its type has no path.
-        keys: Further correlation keys by name: paths of attributes, with or without ``data`` in front, each possibly by
-            event type. Patterns may be matched on the traces of a further key. An event without a text or an integer at
-            the path belongs to no trace of that key.
+        keys: Further correlation keys by name. A key is the path of an attribute, with or without ``data`` in front, or
+            has a path for each event type. Patterns may be matched on the traces of a further key. An event without a
+            text or an integer at the path belongs to no trace of that key.
         event_types: The allowed types, or none to allow any type. Events of other types are dead-lettered.
         ties: How events with equal timestamps are ordered: as in the log, or not at all.
         lateness: Bound of out-of-orderness: the seconds that an event may be older than the newest event before it, or
@@ -195,8 +195,8 @@ class StreamDeclaration(TimedStream):
     def key_paths(self) -> tuple[Path, ...]:
         """The names by which ``WHERE [..]`` may name the correlation key, besides ``key``.
 
-        They are the paths of the key, with and without ``data``. If the key depends on the event type, paths that
-        another key has as well are left out.
+        They are the paths of the key, with and without ``data`` in front. If the key depends on the event type, the
+        paths that also belong to another key are left out.
         """
         return _names_among(self.key, self.keys.values())
 
@@ -214,7 +214,7 @@ class StreamDeclaration(TimedStream):
         return tuple(dict.fromkeys(((route,), *_names_among(self.keys[route], others))))
 
     def attribute_of(self, route: str) -> AttributePath:
-        """Return where a further key is in the attributes. This is a path, or a path by event type.
+        """Return the place of a further key in the attributes: a path, or a path for each event type.
 
         Raises ``DeclarationError`` if no further key has this name.
         """
@@ -301,7 +301,7 @@ class StreamDeclaration(TimedStream):
 
 
 def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
-    """Return the names of a key's paths. A key by event type lacks the names that another key has as well."""
+    """Return the names of a key's paths. If the key depends on the event type, names of ``others`` are left out."""
     if not isinstance(key, Mapping):
         return key_names(key)
     other_names = {name for other in others for name in key_names(other)}

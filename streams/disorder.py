@@ -107,10 +107,10 @@ def upper_end_us(number: int) -> int:
 class LatenessDecider:
     """Decides the bound of out-of-orderness of a stream with ``lateness: auto``, from observations of all its shards.
 
-    The decision is based on the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events each, and the events after
-    them. The bound is the lag that only ``late_share`` of these events exceed, plus a quarter. The bound rises at once
-    when less than an eighth of headroom is left. It falls only if all blocks are newer than the last change and it can
-    fall by a quarter. It falls at most by half at a time.
+    A decision uses the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events each, and the events after them.
+    The bound is the lag that only ``late_share`` of these events exceed, plus a quarter. The bound rises at once when
+    less than an eighth of headroom is left. It falls if all blocks are newer than the last change, and the new bound
+    is lower by at least a quarter. It falls by at most half at a time.
 
     Source: data-driven memory management for stream joins, section 3.1 of the specification. There, the bound is the
     largest disorder of the newest blocks, with headroom.
@@ -127,8 +127,8 @@ class LatenessDecider:
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """Add the observations of all shards in one step. Each is a result of ``lateness_summary``.
 
-        Only shards that have applied the last decision report the current bound. If decisions were made but no shard
-        has applied one, the stream was declared again.
+        Only shards that have applied the last decision report the current bound. If no shard has applied any of
+        several decisions, the stream was declared again.
         """
         if not summaries:
             return
@@ -160,7 +160,7 @@ class LatenessDecider:
         return LatenessChange(number=self._number, bound_us=wanted_us, seen=self.seen())
 
     def seen(self) -> dict[str, int]:
-        """Return the basis of the decision: events, their largest lag, and how many lags are above ``at_most``."""
+        """Return the basis of the decision: number of events, largest lag, and number of lags above ``at_most``."""
         lags = self._merged_lags()
         return {"events": lags.events, "largest_us": lags.largest_us, "beyond": lags.beyond}
 
@@ -196,7 +196,7 @@ class LatenessDecider:
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
     """Return a shard's report to the decider about the events since its last report.
 
-    ``rules`` and ``bound_us`` are in force when the shard reports. ``number`` is that of the last change that the shard
-    has applied, or 0 if it has applied none.
+    ``rules`` and ``bound_us`` are in force when the shard reports. ``number`` identifies the last change of the bound
+    that the shard has applied. It is 0 if the shard has applied none.
     """
     return {"rules": rules.to_json(), "bound_us": bound_us, "number": number, "lags": lags.to_json()}

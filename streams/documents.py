@@ -42,7 +42,10 @@ class UnreadableText(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A scalar of YAML or a number of JSON as it was written, such as the truth value ``No``, but no text or null."""
+    """A value without quotes in YAML, or a number in JSON, as it was written. An example is the truth value ``No``.
+
+    It is neither a text nor null.
+    """
 
     written: str
 
@@ -51,7 +54,7 @@ class Bare:
 
     @property
     def value(self) -> int | float | str | bool | None:
-        """The scalar as a value of JSON. It is a text if it is neither a number, a truth value nor null."""
+        """The value in JSON: a number, a truth value or null. Any other scalar becomes a text."""
         words = {"true": True, "false": False, "null": None, "~": None, "": None}
         if self.written.lower() in words:
             return words[self.written.lower()]
@@ -73,7 +76,7 @@ class WrittenDocument:
     def root(self) -> yaml.Node:
         """The document as YAML nodes.
 
-        If YAML rejects the JSON text, as for a very long key, they have no line marks.
+        YAML rejects some JSON texts, such as one with a very long key. Their nodes have no line marks.
         """
         if self._known_root is not None:
             return self._known_root
@@ -128,7 +131,7 @@ def read_document(text: str, most: int | None = None) -> WrittenDocument:
 
 
 def composed(text: str, most: int | None = None) -> Iterator[yaml.Node]:
-    """Yield the root node of each document of a YAML text. ``UnreadableText`` lists what is refused in the text."""
+    """Yield the root node of each document of a YAML text. Raises ``UnreadableText`` with the problems found."""
     try:
         _check_events(text, most)
         for root in yaml.compose_all(text, Loader=_LOADER):
@@ -210,7 +213,7 @@ def _json_document(text: str, most: int | None) -> WrittenDocument:
 
 
 def _json_node(value: object, like: yaml.Node | None) -> yaml.Node:
-    """Convert a JSON value to a YAML node. It has the line marks of ``like`` wherever both have the same structure."""
+    """Convert a JSON value to a YAML node. Line marks come from ``like`` wherever both have the same structure."""
     mark = None if like is None else like.start_mark
     likes = like.value if isinstance(like, yaml.CollectionNode) else ()
     likes = likes if isinstance(value, dict | list) and len(likes) == len(value) else ()

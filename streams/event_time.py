@@ -59,7 +59,7 @@ class AutoLateness:
         return self.within_us(round(self.start * _SECOND_US))
 
     def within_us(self, bound_us: int) -> int:
-        """Return a bound limited to the range from ``at_least`` to ``at_most``."""
+        """Return ``bound_us``, limited to the range from ``at_least`` to ``at_most``."""
         return min(max(bound_us, self.at_least_us), self.at_most_us)
 
     def to_json(self) -> str | dict[str, Any]:
@@ -74,7 +74,7 @@ class AutoLateness:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
-        """Read the form that ``to_json`` returns. Unknown members and wrong types are rejected, ranges by ``fault``."""
+        """Read the form that ``to_json`` returns. Reject unknown members and wrong types. Ranges are not checked."""
         members = {} if value == AUTO else value.get(AUTO) if isinstance(value, Mapping) and len(value) == 1 else None
         if not isinstance(members, Mapping):
             raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")

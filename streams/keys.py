@@ -88,7 +88,7 @@ def key_form(value: object, what: str, field: str) -> KeyForm:
 
 
 def key_names(key: KeyForm) -> tuple[Path, ...]:
-    """Return the names of a key: each of its paths, first without the prefix ``data`` and then as declared."""
+    """Return the names of a key. They are its paths as declared, and its paths without the prefix ``data``."""
     names = (name for path in places_of(key) for name in (path.removeprefix(_ATTRIBUTES), path))
     return tuple(_parts(name) for name in dict.fromkeys(names))
 
@@ -101,7 +101,7 @@ def attribute_path(key: KeyForm) -> AttributePath:
 
 
 def key_fault(key: KeyForm, event_types: tuple[str, ...]) -> str | None:
-    """Return the fault of a key with paths by event type in words, or None if it is valid.
+    """Return the fault of a key as text, or None if the key is valid. A key with a single path is always valid.
 
     If ``event_types`` is empty, every type is allowed.
     """
@@ -119,5 +119,5 @@ def _parts(path: str) -> Path:
 
 
 def members_of(key: KeyForm) -> set[str]:
-    """Return those paths of a key that lead to members of the event itself. All other paths lead to attributes."""
+    """Return the paths of a key that lead to members of the event itself, not to attributes."""
     return {path for path in places_of(key) if not path.startswith(_ATTRIBUTES)}

@@ -30,7 +30,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """List names in a sentence. Of many names, it has the first ones and the number of the others."""
+    """List names in a sentence. If there are many, list the first ones and say how many more there are."""
     text = ", ".join(name if len(name) <= _LONGEST else name[:_LONGEST] + "…" for name in names[:_LISTED])
     return text if len(names) <= _LISTED else f"{text} and {len(names) - _LISTED} more"
 

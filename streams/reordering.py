@@ -14,9 +14,9 @@ class ReorderBuffer:
     """A buffer of events that wait for older events.
 
     The *newest* time is that of the newest event so far. The *watermark* is the newest time less the lateness (the
-    bound of out-of-orderness). An event is late if it is older than the watermark was just before the event arrived. An
-    event is released when the watermark has reached its time. Events of equal time are released in the order of
-    arrival. All of this is decided event by event, so batch boundaries have no effect.
+    bound of out-of-orderness). An event is late if, when it arrives, it is older than the watermark. An event is
+    released when the watermark has reached its time. Events of equal time are released in the order of arrival. These
+    rules apply event by event, so batch boundaries have no effect.
     """
 
     def __init__(self, lateness_us: int) -> None:
@@ -39,14 +39,14 @@ class ReorderBuffer:
         return late
 
     def watermarks_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the watermark just before each event, if a batch with these times arrived now."""
+        """Return the watermark just before each event, for a batch with these times that arrives now."""
         watermarks: NDArray[np.int64] = np.maximum(
             self._newest_before(times_us) - self._lateness_us, self._watermark_us
         )
         return watermarks
 
     def lags_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how far each event would be behind the newest time before it, if such a batch arrived now."""
+        """Return how much older each event is than the newest event before it, if such a batch arrived now."""
         lags: NDArray[np.int64] = np.maximum(self._newest_before(times_us) - times_us, 0)
         return lags
 
@@ -55,24 +55,24 @@ class ReorderBuffer:
         return newest
 
     def push(self, batch: EventBatch) -> EventBatch:
-        """Add a batch without late events, and return the waiting events that this releases."""
+        """Add a batch without late events. Return the events that are released because the watermark has risen."""
         if len(batch):
             self._newest_us = max(self._newest_us, int(batch.time_us.max()))
             self._waiting = EventBatch.joined([self._waiting, batch]) if len(self) else batch
         return self.advance(self._newest_us - self._lateness_us)
 
     def wait(self, lateness_us: int) -> EventBatch:
-        """Change the lateness, and return the waiting events that this releases. The watermark does not fall."""
+        """Change the lateness. Return the events that are released thereby. The watermark does not fall."""
         self._lateness_us = lateness_us
         return self.advance(self._newest_us - lateness_us)
 
     def see(self, time_us: int) -> EventBatch:
-        """Register the time of an event outside the buffer. Return the waiting events that this releases."""
+        """Register the time of an event outside the buffer. Return the events that are released thereby."""
         self._newest_us = max(self._newest_us, time_us)
         return self.advance(self._newest_us - self._lateness_us)
 
     def advance(self, watermark_us: int) -> EventBatch:
-        """Raise the watermark, because no older event will arrive. Return the waiting events that this releases."""
+        """Raise the watermark, because no older event will arrive. Return the events that are released thereby."""
         self._watermark_us = max(self._watermark_us, watermark_us)
         times = self._waiting.time_us
         order = np.argsort(times, kind="stable")

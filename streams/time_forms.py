@@ -62,8 +62,8 @@ class TimeForm:
         zone: Zone of texts without one, such as ``Europe/Berlin`` or ``+02:00``. If it is None, such texts are
             rejected.
         format: Form of texts: ``day-first`` or ``month-first`` for dates such as 03/04/2025, or a form of ``strptime``
-            such as ``%d.%m.%y %H:%M``. If it is None, these are ISO 8601, dates with points (day first), and dates with
-            slashes that can be read in only one way.
+            such as ``%d.%m.%y %H:%M``. If it is None, three forms are read: ISO 8601, dates with points (day first),
+            and dates with slashes that have only one meaning.
     """
 
     unit: TimeUnit = "auto"
@@ -205,7 +205,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def date_order(first: int, second: int) -> str | None:
-    """Return the order of day and month in a date's first two numbers. Return None unless exactly one is possible."""
+    """Return the order of day and month in a date's first two numbers, or None if both orders or none are possible."""
     if (first > 12) == (second > 12):
         return None
     return DATE_ORDERS[0] if first > 12 else DATE_ORDERS[1]
@@ -255,7 +255,7 @@ def _formatted(text: str, form: str) -> datetime:
 
 
 def _moments_us(local_us: int, zone: tzinfo) -> tuple[int, int]:
-    """Return the two possible moments of a local time. They differ if clocks skip this time or show it twice."""
+    """Return the two possible moments of a local time. They are equal unless clocks skip the time or show it twice."""
     local = (_EPOCH + timedelta(microseconds=local_us)).replace(tzinfo=zone)
     before, after = (local.replace(fold=fold).utcoffset() or timedelta(0) for fold in (0, 1))
     return local_us - before // _MICROSECOND, local_us - after // _MICROSECOND

@@ -15,10 +15,10 @@ MOST_EVENTS = 1_000_000_000
 class WorkBudget:
     """The work limits of a pattern.
 
-    Each partial match that an event meets costs 1. Reads of conditions between steps count as well: 64 bytes of texts,
-    16 bound events that are passed over, or 4 events of an aggregate cost 1.
+    Each partial match that an event meets costs 1. The evaluation of conditions between steps also costs 1 for each 64
+    bytes of texts, each 16 bound events that are skipped, and each 4 events of an aggregate.
 
-    The default values are a part of the log's format: they apply to a pattern whose record has no budget. So a release
+    The default values are a part of the log's format: they apply to a pattern whose record has no budget. A release
     that changes the defaults has to keep the old ones for such records.
 
     Attributes:

@@ -33,7 +33,7 @@ class Condition(Protocol):
         ...
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
-        """Return the mask of the combinations for which the condition holds, (size,).
+        """Return a mask of the ``size`` combinations for which the condition holds.
 
         For each column, ``values`` has the distinct values as plain JSON, and the index of each combination's value.
         """
@@ -49,7 +49,7 @@ class Conditions(Protocol):
 
 
 def unconditional(body: JoinBody) -> None:
-    """Refuse conditions. This ``Conditions`` is for callers without a language: ``ValueError`` if the join has one."""
+    """Refuse a join with a condition by ``ValueError``. Callers without a language use this as their ``Conditions``."""
     if body.where is not None:
         raise ValueError(f"nothing reads the condition {body.where!r} of a join")
 
@@ -58,8 +58,8 @@ def unconditional(body: JoinBody) -> None:
 class Conditional:
     """Applies the condition of a join to its results.
 
-    ``left_out`` counts the dropped results of three kinds: combinations that contradict the condition, reports of
-    unjoined events that have joined in fact, and combinations beyond the limit per event.
+    ``left_out`` counts dropped results of three kinds: combinations for which the condition does not hold, reports of
+    events as unjoined although they have joined, and combinations beyond the limit for one event.
     """
 
     body: JoinBody
@@ -68,7 +68,7 @@ class Conditional:
 
     @classmethod
     def of(cls, body: JoinBody, conditions: Conditions, before: Conditional | None = None) -> Conditional | None:
-        """Return the condition of a join with its previous version's counts, or None for a join without a condition."""
+        """Return the condition of a join, or None if the join has none. Counts continue from ``before``, if given."""
         condition = conditions(body)
         if condition is None:
             return None
@@ -79,10 +79,9 @@ class Conditional:
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
         """Apply the condition. Return the results with new ``cuts``, and the mask of the results to keep.
 
-        A combination is kept if the condition holds. The report of an unjoined event is kept if the event never was in
-        such a combination. Therefore joined events are remembered: in ``held`` if they have joined for good, otherwise
-        in ``retractions``. An event completes at most ``most`` kept combinations. More are dropped and noted in
-        ``cuts``.
+        A combination is kept if it meets the condition. The report of an unjoined event is kept if no combination with
+        the event has met the condition. ``held`` and ``retractions`` remember the events of such combinations. If an
+        event completes more than ``most`` such combinations, the excess is dropped, and ``cuts`` notes this.
         """
         is_whole = np.all(results.members >= 0, axis=1)
         combinations, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)

@@ -22,7 +22,7 @@ FIGURE = ":"
 
 
 def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
-    """Return the mask of the inputs whose event alone can be a combination, because all other inputs may be absent."""
+    """Return the mask of the inputs whose events can be reported alone, because all other inputs may be absent."""
     lone = [
         all(other.alias in body.outer for other in body.inputs if other is not join_input) for join_input in body.inputs
     ]
@@ -59,10 +59,10 @@ class UnkeyedEvents:
 def with_lone(
     joined: JoinedColumns, items: ItemColumns, is_lone: NDArray[np.bool_], first: int, now_us: int | None
 ) -> JoinedColumns:
-    """Add reports of events without a usable key to the results of other items, and end the keys of these events.
+    """Add reports of events without a usable key to the results of a join. The key of such an event ends at once.
 
-    ``joined`` has the results of the other items. ``is_lone`` is the mask of the inputs whose events may be reported
-    alone. ``first`` is the sequence number of the first event, ``now_us`` the time of the join before the items.
+    ``joined`` has the results of all other items. ``is_lone`` is the mask of the inputs whose events may be reported
+    alone. ``first`` is the sequence number of the first event. ``now_us`` is the time of the join before the items.
     """
     lone_items = np.flatnonzero(are_unkeyed(items) & is_lone[items.inputs])
     if not len(lone_items):
@@ -103,5 +103,4 @@ def with_lone(
 
 
 def _order(items: Sequence[NDArray[np.generic]]) -> NDArray[np.intp]:
-    """Return the order that sorts two columns of item numbers together. At ties, the first column comes first."""
     return np.argsort(np.concatenate(items), kind="stable")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 
 def stay_case(life: float, lag: float, window: float) -> int:
-    """Return which case of Eq. 6.1 applies (1 to 6). If several apply, return the first one in the source."""
+    """Return which case of Eq. 6.1 applies (1 to 6). If several cases apply, the first of them is returned."""
     if lag <= 0:
         return 2
     if lag > 1 and (lag - 1) * life >= window:
@@ -44,11 +44,10 @@ def mean_stay_us(life: float, lag: float, window: float) -> float:
 
 
 def purge_time_us(closings: Sequence[float], expiries: Sequence[float]) -> float:
-    """Return the time T_p at which the other inputs make an event useless, for any number of inputs.
+    """Return the time T_p at which the events of a key in one input become useless, for any number of other inputs.
 
-    ``closings`` has the time at which each other input closes the key (infinite: never). ``expiries`` has the time at
-    which the last event of the key leaves the window of each other input (minus infinite: the input has no event of the
-    key).
+    ``closings`` has the time at which each other input closes the key, or infinity if it never does. ``expiries`` has
+    the time at which the last event of the key leaves the window of each other input, or minus infinity without events.
     """
     assisted = min(max(closing, expiry) for closing, expiry in zip(closings, expiries, strict=True))
     return min(max(closings), assisted)

@@ -12,10 +12,10 @@ from joins.items import Item
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What an input has observed of a key that is over.
+    """The observations of one input about a key that is over.
 
     Attributes:
-        life_us: Time from the key's first event to the input's own punctuation. Without one, to the key's last event.
+        life_us: Time from the first event to the closing of the key by this input. Without closing, to the last event.
         lag: Time from the key's first event until events of the key became useless, divided by the life.
         stay_us: Mean stay of the key's events, by Eq. 6.1.
     """
@@ -28,10 +28,10 @@ class KeyRecord:
 
 @dataclass(slots=True)
 class SeenKey:
-    """An open key, as all inputs have observed it. Each list has a time in microseconds, or a count, per input.
+    """The observations of all inputs about an open key. Each list has one entry for each input.
 
-    For an input without events, ``first`` is infinite and ``last`` is minus infinite. ``closed`` is infinite until the
-    input closes the key.
+    Times are in microseconds. For an input without events, ``first`` is infinite and ``last`` is minus infinite.
+    ``closed`` is infinite until the input closes the key.
     """
 
     first: list[float]
@@ -45,7 +45,7 @@ class SeenKey:
         return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
 
     def see(self, kind: int, number: int, time_us: int) -> None:
-        """Note that an event of the key arrived at input ``number``, or that this input has closed the key."""
+        """Note an event of the key in input ``number``, or a closing of the key by this input. Ignore other items."""
         if kind == Item.EVENT:
             self.first[number] = min(self.first[number], time_us)
             self.last[number] = time_us
@@ -54,10 +54,9 @@ class SeenKey:
             self.closed[number] = min(self.closed[number], time_us)
 
     def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
-        """Yield the record of the key for each input that has events of the key, with the number of the input.
+        """Yield the number and the record of each input that has events of the key.
 
-        ``windows`` are in microseconds, or infinite. An ``optional`` input without an event in its window does not make
-        events useless.
+        ``windows`` are in microseconds, or infinite. ``optional`` inputs make events useless only by closing the key.
         """
         inputs = range(len(windows))
         for number in inputs:

@@ -31,7 +31,8 @@ _S = 1_000_000
 class StateObserver:
     """Observes a running join: the rates of its inputs, and how long the events of sampled keys remain useful.
 
-    An ``optional`` input without a partner for an event does not make the event useless.
+    An event becomes useless when it can no longer join. An ``optional`` input alone does not make an event useless,
+    because combinations may lack this input.
     """
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:

@@ -82,7 +82,7 @@ def stored(lent: JoinState, cluster: np.int64) -> np.int64:
 
 @inlined
 def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
-    """Check whether there is room for two closed keys, a violation and ``results`` results. Note this number."""
+    """Check whether the output has room for ``results`` results, two closed keys and a violation. Set ``NEEDED``."""
     lent.counters[NEEDED] = results
     has: bool = (
         out.filled[0] + results <= out.result_times_us.shape[0]
@@ -285,7 +285,7 @@ def purge_list(
 ) -> np.int64:
     """Remove all events of a key in one input, and return their number.
 
-    If the window counts events, the nodes remain as placeholders.
+    If the window of the input counts events, the nodes stay in the input's list as placeholders.
     """
     cluster, number = key
     node = np.int64(lent.lists[cluster, number]["head"])

@@ -96,9 +96,9 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """Return how many result rows the combinations of a key may need.
+    """Return the number of result rows to keep free for the combinations of a key.
 
-    Each combination has one event of every input that stores any. Input ``number`` is left out, unless it is NIL.
+    Each combination has one event of every input that stores any. If ``number`` is not NIL, this input is not counted.
     """
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
@@ -135,7 +135,7 @@ def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np
 
 @routine
 def skip_older(lent: JoinState, out: Output, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
-    """Move the cursors to the next combination that has an event from ``since`` on, or return False."""
+    """Move the cursors to the next combination with an event from sequence ``since`` on. Return False at the end."""
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
@@ -156,7 +156,7 @@ def write_at(
     origin: tuple[np.int64, np.int64, np.uint8],
     place: np.int64,
 ) -> np.int64:
-    """Write the combination at the cursors. Return the sequence of its newest event.
+    """Write the combination at the cursors to row ``place``. Return the sequence of its newest event.
 
     ``key`` has the cluster, and the input and sequence of the fixed event. ``origin`` is as in ``write_combinations``.
     """
@@ -181,10 +181,10 @@ def cover_combinations(
     origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
-    """Write combinations until each event is in one or more of them. Return the index after the last combination.
+    """Write combinations until each event is in at least one of them. Return the index after the last combination.
 
-    This suffices: an event that is in any maximal combination is in a maximal one with the newest events of other
-    inputs.
+    Each event is combined with the newest events of the other inputs. This suffices, because an event of any maximal
+    combination is also in a maximal one of this kind.
     """
     (cluster, number, _), cursors, place = key, out.cursors, out.filled[0]
     for other in range(lent.lists.shape[1]):
@@ -213,10 +213,10 @@ def write_combinations(
     member: tuple[np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write the maximal combinations of stored events of a key, with one event of each input that has any.
+    """Write the maximal combinations of a key's stored events. Each has one event of every input that has any.
 
-    ``member`` is the input and sequence of an event that all combinations contain, or NIL. ``origin`` has the time of
-    the combinations, the item that leads to them, and the reason.
+    ``member`` is the input and sequence of an event that all combinations contain. Without such an event, the input is
+    NIL. ``origin`` has the time of the combinations, the item that leads to them, and the reason.
     """
     cursors, place, (number, sequence) = out.cursors, np.int64(out.filled[0]), member
     key, end = (cluster, number, sequence), place + rules.most[0]
@@ -284,9 +284,9 @@ def leave(
 def join_event(
     lent: JoinState, rules: Rules, out: Output, key: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
-    """Write the combinations of a new event if they are decided already. Return whether they are.
+    """Write the combinations of a new event if no later event can extend them. Return whether they were written.
 
-    ``key`` has the cluster and the input.
+    ``key`` has the cluster and the input of the event.
     """
     cluster, number = key
     absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))

@@ -35,7 +35,7 @@ SEEN = 256  # the bit of the first input in ROW.flags
 def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int64:
     """Return the inputs that had an event of the key after ``sequence``, as bits of ``ROW.flags``.
 
-    A taken key needs only these bits, because ``seen`` is only compared with the sequences of stored events.
+    A taken key keeps these bits in place of ``seen``, whose numbers are only compared with sequences of stored events.
     """
     bits = np.int64(0)
     for number in range(lent.lists.shape[1] if lent.seen.shape[0] > 0 else 0):
@@ -46,11 +46,10 @@ def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int6
 
 @kernel
 def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) -> int:
-    """Take keys, with their events, out of the tables. Return the number of events.
+    """Take keys and their events out of the tables. Return the number of events.
 
     The keys are known and not closed for good. The caller fills in the hashed keys of ``keys`` (``KEY``), and the
-    kernel writes the other members. ``rows`` (``ROW``) has room for all events, in the order of the keys, then by input
-    and sequence.
+    kernel writes the other members. ``rows`` (``ROW``) has room for all events, sorted by key, input and sequence.
     """
     lent, filled = borrowed(state), 0
     for place in range(keys.shape[0]):

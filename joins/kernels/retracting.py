@@ -25,7 +25,7 @@ from streams.kernels.slots import find_slot
 
 @routine
 def place_in_list(lent: JoinState, entry: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
-    """Return the node of an event in the list of its key and input, and the node before it. NIL means no node."""
+    """Return the node of an event, and the node before it in the list of its key and input. NIL means no node."""
     cluster, number = entry
     before = np.int64(NIL)
     node = np.int64(lent.lists[cluster, number]["head"]) if cluster != NIL else np.int64(NIL)
@@ -50,8 +50,8 @@ def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -
 def retract_event(rules: Rules, state: JoinState, out: Output, key: np.uint64, number: int, sequence: int) -> int:
     """Remove a stored event of a key, as if it had never arrived. Return a status. Without room, nothing changes.
 
-    If the window counts events, the node remains as a placeholder. If an input has closed the key and has no other
-    event of it, the key can have no more combinations.
+    If the window counts events, the node stays as a placeholder. If the event was the last one of its input and the
+    input has closed the key, the key is closed for good.
     """
     lent, lent_rules, lent_output = borrowed(state), borrowed(rules), borrowed(out)
     cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)

@@ -78,7 +78,7 @@ def completed(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int64:
 
 @inlined
 def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64, count: np.int64) -> np.int64:
-    """Return how many rows to keep free for ``count`` combinations of an event of input ``number`` (NIL: any input)."""
+    """Return how many rows to keep free for ``count`` combinations of an event. For any input, ``number`` is NIL."""
     if not rules.covers[0]:
         return np.int64(min(count, rules.most[0]) + 1)
     rows = np.int64(1)
@@ -105,7 +105,7 @@ def write_result(
 
 @inlined
 def note_cut(out: Output, place: np.int64) -> None:
-    """Note that the results of an event were cut before index ``place``, which follows its last result."""
+    """Note that an event has more results than allowed. Its last result is in the row before ``place``."""
     out.cut_places[out.filled[4]] = place - 1
     out.filled[4] += 1
 
@@ -114,10 +114,10 @@ def note_cut(out: Output, place: np.int64) -> None:
 def write_cover(
     lent: JoinState, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write combinations of the new event until each stored event of the key is in one or more of them.
+    """Write combinations of the new event until each stored event of the key is in at least one of them.
 
-    A combination is written if some event occurs in no earlier combination. The events of an input without a
-    combination are its newest ones, so the input is done once its newest event is written.
+    The first combination has the oldest events. Then each event that has been in no combination is combined with the
+    oldest events of the other inputs. An input is finished once its newest event has been in a combination.
     """
     inputs, cursors, place = lent.lists.shape[1], out.cursors, out.filled[0]
     for other in range(inputs):

@@ -154,8 +154,8 @@ def take_event(
 ) -> None:
     """Add an event, and write the combinations that it completes.
 
-    ``entry`` has the cluster of its key, or NIL for a new key, the key's slot in the hash table, and the number of
-    these combinations.
+    ``entry`` has three parts: the cluster of the key (NIL for a new key), the slot of the key in the hash table, and
+    the number of combinations.
     """
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     cluster, slot, count = entry
@@ -238,9 +238,9 @@ def leave_window(
 
 @inlined
 def owed_by(lent: JoinState, rules: Rules, event: tuple[np.bool_, np.int64, np.int64]) -> np.int64:
-    """Return the most results that an event can have when it leaves its window.
+    """Return an upper bound of the results of an event that leaves its window.
 
-    ``event`` is as in ``leave_window``, and its node may be NIL.
+    ``event`` is as in ``leave_window``. Its node may be NIL.
     """
     lacks, number, node = event
     if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
@@ -267,7 +267,7 @@ def advance_time(lent: JoinState, rules: Rules, out: Output, now: np.int64, item
 def results_of(
     lent: JoinState, rules: Rules, entry: tuple[np.bool_, np.int64, np.int64], is_event: bool
 ) -> tuple[np.int64, np.int64]:
-    """Return how many combinations an item completes, and how many results it may have at most.
+    """Return the number of combinations that an item completes, and an upper bound of its results.
 
     ``entry`` has three parts: whether combinations may lack inputs, the input of the item, and the cluster of its key
     or NIL.
@@ -323,7 +323,7 @@ def take_known(
     item: np.int64,
     lacks: np.bool_,
 ) -> None:
-    """Process a closing, an event, or an event that only takes a place. ``entry`` is as in ``take_event``."""
+    """Process a closing, an event, or an event that joins nothing. ``entry`` is as in ``take_event``."""
     kind, (cluster, slot, _) = items.kinds[item], entry
     if kind in (CLOSING, REMINDER, KNOWN) and lacks:
         close_input(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), (cluster, slot), item)
@@ -424,11 +424,11 @@ def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
 def let_leave(
     lent: JoinState, rules: Rules, out: Output, leaving: NDArray[np.int64], first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
-    """Remove stored events that are outside of windows because the windows were made smaller.
+    """Remove the stored events that are outside of their windows after the windows were made smaller.
 
-    ``leaving`` (events, 2) has nodes and their inputs, for each key and input the older ones first. A node is skipped
-    if it was removed with its key before. It has not been reused, because no event is stored meanwhile. Return a status
-    and the index of the first unprocessed row of ``leaving``.
+    ``leaving`` (events, 2) has the node and the input of each event, the older events of a key and input first. A node
+    is skipped if it was removed before, together with its key. Return a status and the index of the first unprocessed
+    row of ``leaving``.
     """
     for place in range(first, leaving.shape[0]):
         event = lacks, leaving[place, 1], leaving[place, 0]

@@ -21,7 +21,7 @@ class BlockRows:
     """Stored events, each with its state in the join.
 
     Attributes:
-        rows: ``ROW``. The owners have no meaning.
+        rows: ``ROW`` of ``joins.kernels.paging``. The member ``owner`` has no meaning.
         is_counted: Mask of the events that were already part of a result or total.
         totals: For the first event of a key, the key's totals so far, as JSON (``KeyState.pack``). Otherwise null.
     """

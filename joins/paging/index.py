@@ -90,8 +90,8 @@ class KeysOnDisk:
     def due_places(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
         """Return the indices of the keys to load from disk: the given ``keys``, and keys with a result by ``until_us``.
 
-        All keys of a block are loaded if time leads to a result of one of them, or if the block must be read and would
-        keep few keys. The given keys are distinct, and some of them may not be on disk.
+        All keys of a block are loaded if one of them has a result by ``until_us``. They are also loaded if the block
+        must be read anyway and would keep few keys. The given keys are distinct, and some may not be on disk.
         """
         places, is_on_disk = self._places(keys)
         if self._next_due_us > until_us and not is_on_disk.any():
@@ -153,10 +153,10 @@ class KeysOnDisk:
         self.rows_written += rows
 
     def expire(self, now_us: int, *, every: bool = False) -> int:
-        """Forget keys whose rows have all left their windows, without reading them. Return the number of rows.
+        """Forget keys whose rows have all left their windows, without reading the rows. Return the number of rows.
 
-        If such keys led to a result, they would have been loaded before. Without ``every``, keys are forgotten only if
-        their whole file becomes superfluous.
+        Keys that lead to a result have been loaded before. If ``every`` is false, keys are only forgotten when their
+        whole file becomes superfluous.
         """
         if not every and self._next_gone_us > now_us:
             return 0
@@ -225,7 +225,7 @@ class KeysOnDisk:
 
 
 def _ranges(firsts: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the numbers of several ranges, one range after the other. A range has a first number and a count."""
+    """Return the numbers of several ranges in one array. A range is given by its first number and its length."""
     ends = np.cumsum(counts)
     starts: NDArray[np.int64] = np.repeat(firsts.astype(np.int64) - (ends - counts), counts)
     return starts + np.arange(len(starts))

@@ -23,13 +23,13 @@ from streams import EventBatch, pieces_of, texts_of
 
 
 class KeyState:
-    """The state that the keys of a join have besides their rows. Without retractions, ``retractions`` is None."""
+    """The state of a join's keys that is not in their rows: totals and retractions. ``retractions`` may be None."""
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
         self._join, self._totals, self._retractions = join, totals, retractions
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
-        """Remove the state of keys and return it as bytes. Keys without state give None.
+        """Remove the state of keys and return it as bytes, or as None for a key without state.
 
         The keys are in the order of their ``rows`` (``ROW``).
         """
@@ -72,7 +72,7 @@ class KeyState:
             retractions.settle_joined(held, np.sort(rows["sequence"][is_joined]))
 
     def until_us(self, keys: Sequence[int]) -> NDArray[np.int64]:
-        """Return the time until which each key's state is needed, even if its rows have left their windows."""
+        """Return until when the state of each key is needed. The rows of the key may leave their windows earlier."""
         ledger = None if self._retractions is None else self._retractions.ledger
         return np.array(
             [FOREVER_US if key in self._totals.open else 0 if ledger is None else ledger.until_us(key) for key in keys],
@@ -85,7 +85,7 @@ class KeyState:
 
     @staticmethod
     def _part(retractions: Retractions, key: int, written: NDArray[np.int64], held: HeldEvents) -> Any:
-        """Remove a key's part of the ledger and return it, with the key's needed events that ``written`` lacks."""
+        """Remove a key's part of the ledger and return it. Needed events that are not in ``written`` are included."""
         ledger = retractions.ledger
         part = ledger.part_of(key)
         if part is None:

@@ -21,7 +21,7 @@ class ReportedCombination:
     """A reported combination, or the report of an unjoined event.
 
     Attributes:
-        members: The sequence number of each input's event, or -1 if the input has none.
+        members: The sequence number of each input's event. Negative if the input has none.
         event_id: Id of the derived event. Empty if only totals are emitted.
     """
 
@@ -45,10 +45,10 @@ class Life:
 
 @dataclass(slots=True)
 class Revocable:
-    """An event that may be retracted: the number of its input, its hashed key, and its id in its stream.
+    """An event that may be retracted. ``number`` is its input, ``key`` the hash of its key, ``identity`` its id.
 
-    ``came_us`` is the time of the join when the event arrived. ``reported`` are the numbers of the combinations with
-    the event.
+    ``came_us`` is the time of the join when the event arrived. ``reported`` has the numbers of the combinations that
+    contain the event.
     """
 
     number: int
@@ -61,8 +61,8 @@ class Revocable:
 class Ledger:
     """The events of a join that may be retracted, and the reported combinations that contain them.
 
-    ``spans_us`` has, for each input, how long its events may be retracted. None means until their key is finished.
-    ``keeps_all`` says that totals need all combinations of a key until it is finished.
+    ``spans_us`` has the time for which events of each input may be retracted. None means until their key is finished.
+    ``keeps_all`` says that totals need all combinations of a key until the key is finished.
     """
 
     def __init__(self, spans_us: Sequence[int | None], *, keeps_all: bool) -> None:
@@ -118,9 +118,9 @@ class Ledger:
         self._enter(sequence, event)
 
     def add_reported(self, key: tuple[int, str], combination: ReportedCombination) -> bool:
-        """Add a combination to the current life of a key, which is given hashed and as text.
+        """Add a combination to the current life of a key. ``key`` is the hash and the text of the key.
 
-        Return False, and add nothing, if the combination can never be retracted or needed for totals.
+        If the combination can never be retracted and totals do not need it, add nothing and return False.
         """
         if not self._keeps_all and not self._is_revocable(combination):
             return False
@@ -186,7 +186,7 @@ class Ledger:
         return removed
 
     def others(self, key: int) -> set[int]:
-        """Return the sequence numbers of all events in a key's combinations, and -1 if one of them lacks an input."""
+        """Return the sequence numbers of all events in a key's combinations. Absent inputs add negative numbers."""
         return {
             member
             for life in self._lives.get(key, ())

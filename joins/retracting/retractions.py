@@ -40,14 +40,14 @@ class Retractions:
         self.ledger.change(_spans_us(body))
 
     def begin(self, held: HeldEvents) -> None:
-        """Begin to remember results, when the first retractable event arrives.
+        """Begin to remember results. The caller does so when the first retractable event arrives.
 
-        Earlier results cannot be retracted, so their events count as joined for good.
+        Earlier results cannot be retracted. Therefore their events are marked as joined for good.
         """
         self.settle_joined(held, self._join.joined_sequences())
 
     def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
-        """Mark the given events as joined for good, because they were in a result that cannot be retracted."""
+        """Mark events as joined for good, because a result that cannot be retracted contains them."""
         if self._notes_absences:
             held.count(held.rows_of(sequences))
 
@@ -59,10 +59,10 @@ class Retractions:
         violations: NDArray[np.int32],
         came_us: int | None,
     ) -> None:
-        """Add the retractable events among the items to the ledger, unless they contradict a finished key.
+        """Add the retractable events among the items to the ledger. Events of ``violations`` are left out.
 
-        ``source`` has a batch and the row of each event in it. ``first`` is the sequence number of the first event, and
-        ``came_us`` the time of the join before these items.
+        ``source`` has a batch and the row of each event in the batch. ``first`` is the sequence number of the first
+        event. ``came_us`` is the time of the join before these items.
         """
         batch, is_event = source[0], are_events(items)
         rows, broken = source[1][: np.count_nonzero(is_event)], set((np.cumsum(is_event) - 1)[violations].tolist())
@@ -90,7 +90,7 @@ class Retractions:
             self._fresh.append((first + place, key))
 
     def note(self, results: JoinedColumns, events: EventBatch, held: HeldEvents) -> None:
-        """Add combinations, with their derived events, to the ledger. Finish keys, in the order of the results."""
+        """Add combinations and their derived events to the ledger, and finish the keys that the results close."""
         ids, texts = (events.columns.column(name).to_pylist() for name in ("id", "key"))
         keys, members, done = events.key_hashes.tolist(), results.members.tolist(), 0
         fixed: list[ReportedCombination] = []
@@ -106,7 +106,7 @@ class Retractions:
         self._fix(fixed, held)
 
     def on_close(self, results: JoinedColumns, held: HeldEvents) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Add combinations to the ledger. Emit the totals of keys that are over, as ``KeyTotals.on_close`` does."""
+        """Add combinations to the ledger. For each key that is over, emit an event with its totals."""
         rows = held.rows_of(results.members.max(axis=1)) if len(results.members) else np.zeros(0, np.intp)
         keys, texts = held.hashes(rows).tolist(), held.keys(rows).to_pylist()
         members, done = results.members.tolist(), 0
@@ -146,10 +146,10 @@ class Retractions:
         return np.union1d(self._join.held_sequences(), others)
 
     def take_back(self, number: int, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
-        """Retract an event of an input. ``row`` is the retraction, and the caller has advanced time to it.
+        """Retract an event of an input. ``row`` is the retraction. The caller has advanced time to the retraction.
 
-        Return the derived events, and the results of removing the event from the stored events. Return None if the
-        event was never known or is forgotten.
+        Return the derived events, and the results of removing the stored event. Return None if the event is unknown
+        or can no longer be retracted.
         """
         (event,) = row.to_events()
         original, key, ledger = original_of(event), int(row.key_hashes[0]), self.ledger
@@ -183,7 +183,7 @@ class Retractions:
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether marks in ``held`` mean that an event joined for good. With totals, they mean that it was counted."""
+        """Whether a mark in ``held`` means that an event has joined for good. With totals, the event was counted."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
@@ -194,7 +194,7 @@ class Retractions:
     def _reported_alone(
         self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Report events that have no combination left. With totals, they are only added to the ledger."""
+        """Report events that are in no combination any more. With totals, they are only added to the ledger."""
         if not alone:
             return
         results = absences(alone, len(self._body.inputs), now_us)
@@ -208,7 +208,7 @@ class Retractions:
     def _corrected(
         self, removed: Removed, cause: tuple[int, str], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Retract the totals of finished lives and emit new totals. ``cause`` is the key and id of the retraction."""
+        """Retract the totals of finished lives, and emit new ones. ``cause`` is the key and id of the retraction."""
         key, cause_id = cause
         for life in {id(life): life for life, _ in removed}.values():
             if life.total is None:
@@ -240,13 +240,13 @@ def left_alone(
     event: tuple[int, int],
     removed: Removed,
 ) -> list[tuple[Life, int, int]]:
-    """Return the events to report as unjoined after a retraction.
+    """Return the events to report as unjoined after a retraction, sorted by sequence number.
 
-    The retraction has left them without a combination, and they can no longer join. If such an event is still stored,
-    it is marked as unjoined in ``join`` instead. ``held`` has marks for events of results that can no longer be
-    retracted. ``event`` is the hashed key and sequence number of the retracted event. ``removed`` has its combinations,
-    which the ledger no longer has. The result has, for each event, the life of its key, its input and its sequence
-    number, and is sorted by sequence number.
+    The retraction has left these events without a combination. They are no longer stored, so they can never join. An
+    event that is still stored is marked as unjoined in ``join`` instead. An event with a mark in ``held`` is left out,
+    because a result that cannot be retracted contains it. ``event`` is the hashed key and sequence number of the
+    retracted event. ``removed`` has its combinations, which are no longer in the ledger. Each returned event has three
+    values: the life of its key, its input and its sequence number.
     """
     key, sequence = event
     others, candidates = ledger.others(key), dict[int, tuple[Life, int, int]]()
@@ -281,10 +281,10 @@ def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) 
 def total_of(
     life: Life | None, base: list[Any] | None, held: HeldEvents, totals: KeyTotals, body: JoinBody
 ) -> list[Any]:
-    """Return the totals of a key over the events of its combinations.
+    """Return the totals of a life of a key over the events of its combinations.
 
-    Each event counts once, in the order of arrival. Events that are marked in ``held`` were counted before the ledger
-    began. ``base`` is their total, or None if there are none.
+    Each event counts once, in the order of arrival. Events with a mark in ``held`` are left out, because they were
+    counted before the ledger began. ``base`` is their total. It is None if no event was counted before.
     """
     total = totals.columns.empty() if base is None else base
     combinations = () if life is None else life.reported.values()

@@ -30,9 +30,9 @@ _MOST_WAITING = 8_192  # the most events that are not in chunks yet
 
 @dataclass(frozen=True, slots=True)
 class KeyChunk:
-    """A summary of consecutive events of one input, in the order of their time: among others, lowest and highest key.
+    """A summary of consecutive events of one input, sorted by time. ``least`` and ``greatest`` are keys of the events.
 
-    ``distance`` is the largest distance of an event from earlier events of the chunk.
+    ``distance`` is how far the key of an event may be below the key of an earlier event of the chunk.
     """
 
     first_us: int
@@ -64,7 +64,7 @@ def _chunk(times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> KeyChunk:
 
 
 def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Merge two chunks. If their times overlap, any event of one may precede any event of the other."""
+    """Merge two chunks. If they overlap in time, each event of one chunk may be earlier than any event of the other."""
     apart = (
         chunk.greatest - other.least
         for chunk, other in ((first, second), (second, first))
@@ -90,10 +90,10 @@ def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
 
 
 def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
-    """Return an upper bound of the distance of events in ``after`` from earlier events in ``before``.
+    """Return an upper bound of how far a key of ``after`` is below the key of an earlier event in ``before``.
 
-    An event may precede another if its chunk begins before the other event's chunk ends. If chunks do not overlap, the
-    bound is the true distance. A chunk in both arguments is not compared with itself.
+    An event counts as earlier if its chunk begins before the other event's chunk ends. If chunks do not overlap, the
+    bound is exact. A chunk in both arguments is not compared with itself.
     """
     ordered = sorted(before, key=attrgetter("first_us"))
     firsts = [chunk.first_us for chunk in ordered]

@@ -28,7 +28,7 @@ _CHUNKS_OF_STEP = 512
 
 @dataclass(slots=True)
 class KeyBlock:
-    """A block of events of an input over all shards. Its ``distance`` was measured while no newer block existed."""
+    """A block of events of an input over all shards. ``distance`` was measured when the block was the newest one."""
 
     events: int = 0
     distance: int = 0
@@ -43,7 +43,7 @@ class KeyBlock:
 
 
 class InputKeys:
-    """What all shards have observed of one input. ``reading`` is the hash of how the version reads the input."""
+    """The observations of all shards about one input. ``reading`` is the hash of how the version reads the input."""
 
     def __init__(self, reading: str = "") -> None:
         self.reading = reading
@@ -55,7 +55,7 @@ class InputKeys:
         self._reached_us: int | None = None
 
     def measured_anew(self) -> InputKeys:
-        """Return observations without measurements, but with the last closing key, which may still apply."""
+        """Return observations without measurements. They keep the last closing key, because it may still apply."""
         input_keys = InputKeys(self.reading)
         input_keys._closing_key, input_keys._closed_us = self._closing_key, self._closed_us
         return input_keys
@@ -80,11 +80,10 @@ class InputKeys:
             self._open = KeyBlock()
 
     def decide(self, name: str) -> ClosedKeys | None:
-        """Return what has changed: which keys the input has newly finished, or that its keys begin again.
+        """Return the keys that the input has newly finished, or that its keys begin again. None means no change.
 
-        ``name`` is the input's name. The result is None if nothing has changed. An event counts towards the highest key
-        only once a whole block of events has followed. So a single outlier closes no key, because the measured distance
-        has grown before the outlier counts.
+        ``name`` is the input's name. An event counts towards the highest key once a whole block of later events has
+        arrived. A single outlier closes no key, because it increases the measured distance before it counts.
         """
         if self._reached_us is None:
             return None
@@ -130,7 +129,7 @@ class InputKeys:
         return [chunk for block in (*self._blocks, self._open) for chunk in block.chunks]
 
     def _settled(self) -> int | None:
-        """Return the highest key of the events that a block of later events has followed, or None if there are none."""
+        """Return the highest key among events after which a whole block has arrived, or None without such events."""
         later_events, highest = 0, None
         for chunk in sorted(self._chunks(), key=attrgetter("last_us"), reverse=True):
             if later_events >= BLOCK_EVENTS:
@@ -166,12 +165,12 @@ class InputKeys:
 class WaitDecider:
     """Decides which keys the inputs of a join have finished, for each input independently of the others.
 
-    A decision looks at the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and at the events after them.
-    The order of observations does not matter. For another version of the join, measuring begins again. The last closing
-    key of an input stays only if both versions read the input equally.
+    A decision uses the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them. The
+    order of observations does not matter. For another version of the join, measuring begins again. The last closing key
+    of an input is kept only if both versions read the input in the same way.
 
-    If a join has a limit of stored events, it is refused when a shard stores more, or when the first measurement of all
-    its inputs predicts more.
+    A join may have a limit of stored events for each shard. The join must stop if a shard stores more, or if the first
+    measurements of all inputs predict more.
     """
 
     def __init__(self) -> None:
@@ -205,9 +204,9 @@ class WaitDecider:
             self._input(name, reading).observe(chunks, max(reached, default=None))
 
     def _input(self, name: str, reading: str) -> InputKeys:
-        """Return the observations of an input. If it was read in another way before, they begin again.
+        """Return the observations of an input. They begin again if the input was read in another way before.
 
-        Saved observations of earlier releases have no reading.
+        Saved observations of earlier releases have no reading. They are kept.
         """
         input_keys = self._inputs.get(name)
         if input_keys is None or (input_keys.reading and input_keys.reading != reading):

@@ -53,10 +53,10 @@ class WaitingInput:
     """Measurements of one input. None means not known yet.
 
     Attributes:
-        disorder: The largest distance of a key below the highest key before it, in the newest blocks of events.
+        disorder: The most that a key is below the key of an earlier event, in the newest blocks of events.
         of_events: The number of events in these blocks.
-        lag: How far the input's highest key is below the highest key of the leading input at the same time.
-        closing_key: The key up to which all keys are finished.
+        lag: How far the input's highest key is below the highest key of all inputs, at the same time.
+        closing_key: All keys up to this key are finished.
         late: Number of the input's events whose keys were finished before.
         accuracy: Share of events that were not late. It estimates the share of results that are found.
         predicted: Number of events expected in memory, from the measurements.

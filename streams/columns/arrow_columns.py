@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """Convert a one-dimensional array to an Arrow column. It shares the memory of numbers, and copies booleans.
+    """Convert a one-dimensional array to an Arrow column. Contiguous numbers are not copied. Booleans are copied.
 
-    NaN is a value, not a null. The column has the type of the numbers, or a given type of the same width.
+    NaN is a value, not a null. The column has the type of the array, or the type ``kind`` of the same width.
     """
     is_flag = values.dtype == np.bool_
     content = np.packbits(values, bitorder="little") if is_flag else np.ascontiguousarray(values)

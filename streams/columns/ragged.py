@@ -17,18 +17,18 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """The stable ascending order of ragged rows (intp), and a mask of rows that equal their predecessor in it."""
+    """The order of ragged rows: the sorted row indices, and a mask of rows that equal the row before in this order."""
 
     rows: NDArray[np.intp]
     repeats: NDArray[np.bool_]
 
 
 def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], ends: NDArray[np.int64]) -> RaggedOrder:
-    """Sort rows by their keys, and rows with equal keys by their words. A row precedes rows that it is a prefix of.
+    """Sort rows by their keys, and rows with equal keys by their words. The sort is stable.
 
-    ``keys`` are columns of one number per row, the most significant first. Words are at least 0. ``ends`` is the index
-    after the last word of each row. Only words of rows that are still tied are read, one word of all these rows at a
-    time.
+    If the words of one row are the first words of another row, the shorter row comes first. ``keys`` are columns with
+    one number for each row, the most significant column first. Words are at least 0. ``ends`` has, for each row, the
+    index after its last word. Only words of rows that are still tied are read, one word of each row at a time.
     """
     starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
     sizes = ends - starts
@@ -71,7 +71,7 @@ def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArra
 
 
 def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the rows still tied with a neighbour. ``is_open``: whether each row equals the row before it so far."""
+    """Return the indices of rows that are still tied with a neighbour. ``is_open`` marks ties with the row before."""
     either = is_open.copy()
     either[:-1] |= is_open[1:]
     return np.flatnonzero(either)
@@ -80,8 +80,7 @@ def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
 def _stable_order(groups: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.intp]:
     """Return the stable order by group, then by word. ``groups`` are ascending numbers from 1.
 
-    If group, word and index fit into one integer, the rows are sorted as such integers. This is several times faster
-    than sorting indices.
+    If group, word and index fit into one integer, such integers are sorted, which is several times faster.
     """
     width, bits = int(words.max()) + 1, len(words).bit_length()
     if (int(groups[-1]) + 1) * width << bits > _MOST:

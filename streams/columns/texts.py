@@ -68,7 +68,7 @@ def texts_of(texts: Sequence[str]) -> pa.Array:
 def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
     """Create an Arrow column of byte strings. ``kind`` is a type with 32-bit offsets.
 
-    Raises ``ArrowCapacityError`` from 2 GiB on.
+    Raises ``ArrowCapacityError`` if the strings have 2 GiB or more in total.
     """
     offsets = np.fromiter(accumulate(map(len, pieces), initial=0), np.int64, len(pieces) + 1)
     if offsets[-1] > _MOST_BYTES:
@@ -96,7 +96,7 @@ def hex_texts(numbers: NDArray[np.uint64]) -> pa.Array:
 
 
 def text_digests(texts: pa.Array, length: int) -> pa.Array:
-    """Return the first ``length`` hexadecimal digits, an even number, of the SHA-256 of each text."""
+    """Return the beginning of each text's SHA-256 as ``length`` hexadecimal digits. ``length`` is even."""
     data, borders = bytes_of(texts), (borders_of(texts) - borders_of(texts)[0]).tolist()
     digests = b"".join([sha256(data[first:end]).digest() for first, end in pairwise(borders)])
     halves = np.frombuffer(digests, np.uint8).reshape(-1, sha256().digest_size)[:, : length // 2]
@@ -120,7 +120,7 @@ def run_texts(texts: pa.Array, ends: NDArray[np.int64]) -> pa.Array:
 
 
 def chosen_texts(texts: Sequence[str], numbers: NDArray[np.integer]) -> Texts:
-    """Return a column with one of the given texts in each row. ``numbers`` has the index of the text."""
+    """Return a column with a text for each of the ``numbers``, which are indices into ``texts``."""
     if len(set(texts)) == 1:
         return texts[0]
     return texts_of(texts).take(column_of(numbers))

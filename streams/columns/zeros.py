@@ -14,7 +14,7 @@ Shape: TypeAlias = int | tuple[int, ...] | NDArray[Any]
 
 
 def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
-    """Create a table of arrays of ``length`` zeros. ``others`` has arrays, or other shapes, by array name."""
+    """Create a table of arrays of ``length`` zeros. ``others`` has exceptions by array name: arrays or shapes."""
     kind: Any = table
     arrays = {}
     for name, element in _types_of(kind).items():

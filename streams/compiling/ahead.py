@@ -69,11 +69,11 @@ def compile_kernels(
 ) -> bool:
     """Compile the kernels that exercises (``module:function``) need, unless they are cached.
 
-    Return whether all kernels are cached now, or True if ``NUMBA_DISABLE_JIT`` leaves nothing to compile. A kernel that
-    could not be compiled here is compiled by the process that calls it. ``report`` is called about once a second while
-    kernels are compiled, and at the end, but never if all are cached. By default there is one process per core, at most
-    four. ``stop`` terminates the compilation early once it is set. Raises ``KeptFolderRefused`` if other users may have
-    written to the folder of kernels.
+    Return whether all kernels are cached now, or True if ``NUMBA_DISABLE_JIT`` leaves nothing to compile. If a kernel
+    could not be compiled here, the process that calls the kernel compiles it. ``report`` is called about once a second
+    during compilation, and at the end. It is not called if all kernels are cached already. By default there is one
+    process per core, at most four. ``stop`` terminates the compilation once set. Raises ``KeptFolderRefused`` if other
+    users may have written to the folder of kernels.
     """
     if _is_done(exercises):
         return True

@@ -54,7 +54,7 @@ def parse_columns(objects: Sequence[object], declaration: StreamDeclaration) -> 
 
 
 class _Unusual(Exception):
-    """The columns cannot hold an object. The caller then reads all objects one by one, and may find them valid."""
+    """The columns cannot represent an object. The caller then reads all objects one by one, and may find them valid."""
 
 
 def _plain(objects: _Objects, declaration: StreamDeclaration) -> EventBatch:
@@ -113,7 +113,7 @@ def _batch(
 
 
 def _is_known(objects: _Objects, used: Set[str]) -> bool:
-    """Return whether the objects have known members only (``_KNOWN``). Members not in ``used`` are texts or null."""
+    """Return whether objects have no unknown members. Members that are not in ``used`` must be texts or null."""
     members = set(chain.from_iterable(objects))
     return _KNOWN.issuperset(members) and all(
         _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used
@@ -121,7 +121,7 @@ def _is_known(objects: _Objects, used: Set[str]) -> bool:
 
 
 def _keys(objects: _Objects, types: list[str], key: KeyForm, read: Callable[[_Objects, str], list[Any]]) -> list[Any]:
-    """Return the key of each object. ``read`` returns the values at the path that the object's type has in ``key``."""
+    """Return the key of each object, from the path for its type. ``read`` returns the values of objects at a path."""
     if not isinstance(key, Mapping):
         return read(objects, key)
     places = {name: require_place(key, name) for name in set(types)}

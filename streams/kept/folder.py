@@ -45,7 +45,7 @@ def make_kept_folder(folder: Path) -> None:
 
 
 def require_trusted(folder: Path) -> None:
-    """Refuse a folder that another user can have written to or replaced. Raises ``KeptFolderRefused``."""
+    """Raise ``KeptFolderRefused`` if another user can have written to a folder, or can have replaced the folder."""
     top = kept_top()
     _require_own(folder, _OTHERS_WRITE)
     for place in folder.parents:

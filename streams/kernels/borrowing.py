@@ -23,13 +23,13 @@ Held = TypeVar("Held")
 
 
 class Borrow(Protocol):
-    """Returns an array without its owner, or a table by reference. It is valid until the caller returns."""
+    """Returns an array without its owner, or a reference to a table. The result is valid until the caller returns."""
 
     def __call__(self, held: Held, /) -> Held: ...
 
 
 class Reference(types.Type):
-    """The type of a table by reference. Its name is short, because names of compiled functions contain it."""
+    """The type of a reference to a table. Its name is short, because names of compiled functions contain it."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -76,7 +76,7 @@ def _read(context: Any, builder: Any, kind: Reference, value: Any, name: str) ->
 
 
 def _array_at(context: Any, builder: Any, kind: Any, address: Any) -> Any:
-    """Load the words of an array but not its owner, each alone, so that the compiler can drop unused words."""
+    """Load the words of an array except its owner, each alone, so that the compiler can drop unused words."""
     array = _words.get_null_value(address.type.pointee)
     for place, name in enumerate(context.data_model_manager[kind]._fields):
         if name in ("meminfo", "parent"):

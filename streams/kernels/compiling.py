@@ -44,7 +44,7 @@ def routine(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Make a function a routine whose machine code is inlined into all its callers. The compiler types it once."""
+    """Make a function a routine whose machine code is inlined into all its callers. It is typed only once."""
     return _routine(function, forceinline=True, pipeline_class=_RoutineCompiler)
 
 
@@ -97,7 +97,7 @@ class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
 
     @property
     def codegen(self) -> Any:
-        """The code generator, or after ``finalize`` a substitute without effect, because no machine code is made."""
+        """The code generator. After ``finalize`` a substitute without effect, because no machine code is made."""
         return _NothingToSet() if self._finalized else self._codegen
 
 
@@ -110,7 +110,7 @@ class _DraftApart(_Draft):
 
 
 class _NothingToSet:
-    """A substitute for the variable with the address of a function's Python objects. A routine uses no such objects."""
+    """A substitute for the variable that refers to Python objects of a function. Routines use no Python objects."""
 
     def set_env(self, _name: str, _objects: Any) -> None:
         """Do nothing."""

@@ -407,8 +407,8 @@ def member_value(
 ) -> Int:
     """Read a member's value, store its span in ``line``, and return the index after the value.
 
-    A time may be stored as a number instead. Values of other members are skipped. The index is -1 if this parser does
-    not accept the value.
+    If ``form.reads_time`` is true, a time is stored as a number. Values of other members are skipped. The index is -1
+    if this parser does not accept the value.
     """
     spans = line.spans
     if member == TIME and form.reads_time:

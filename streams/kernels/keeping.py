@@ -58,9 +58,9 @@ class KeptKernel(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the stored code for a signature, or None if this process has to compile the kernel.
 
-        In the latter case this process holds the lock, if there is one. Numba's own cache first imports and registers
-        everything that the compiler needs, which takes longer than loading the code. Stored code counts no references
-        and needs none of this. If the compiler runs, it registers what it needs.
+        Without stored code, this method takes the lock, and first waits while another process compiles the kernel.
+        Unlike numba's own cache, it does not import what the compiler needs, which would take longer than loading the
+        code. Stored code counts no references, so it does not need these imports.
         """
         if not self._enabled or not self._open():
             return None

@@ -99,7 +99,7 @@ def verified(
     selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
-    """Compare the rows found for the ``selected`` sought keys with these keys. Search again where they differ."""
+    """Compare each ``selected`` sought key with the key of its row. If they differ, search the index for the key."""
     touched = np.uint64(0)  # loads the keys into the processor's cache
     for at in range(selected.shape[0]):
         room[at] = np.uint64(borders[rows[selected[at]]])
@@ -126,10 +126,10 @@ def find_keys(
 ) -> np.uint64:
     """Find the row of each sought key, and write it to ``rows``. It is -1 if no row has the key.
 
-    Sought keys are a column of texts like the table's. Each step is done for all keys before the next step, so that the
-    processor waits for many places of a large table at once. If only a part of the keys needs a step, these keys are
-    listed first, because the processor could not predict the branches. ``room`` and ``selected`` are work space, one
-    number per key. The returned number has no meaning.
+    ``sought`` and ``places`` are the bytes and offsets of the sought keys. Each step is done for all keys before the
+    next step, so that the processor waits for many reads of a large table at once. If only some keys need a step, they
+    are listed first, because the processor could not predict the branches. ``room`` and ``selected`` are work space,
+    one number per key. The returned number has no meaning.
     """
     mask = np.uint64(slots.shape[0] - 1)
     for number in range(rows.shape[0]):

@@ -84,7 +84,7 @@ class _Calls:
 
 @contextmanager
 def _replaced(calls: _Calls) -> Iterator[None]:
-    """Replace kernels and routines by functions that Python runs, in all modules that refer to them."""
+    """Replace kernels and routines by plain Python functions during a block, in all modules that refer to them."""
     spaces = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     substitutes: dict[int, Any] = {id(borrowing.borrowed): _unchanged, id(prefetching.prefetch): prefetching.nothing}
     for value in (value for space in spaces for value in list(space.values())):
@@ -107,7 +107,7 @@ def _unchanged(table: Any) -> Any:
 
 
 def _as_returned(result: Any) -> Any:
-    """Convert a result to the types that compiled code returns: Python's numbers instead of numpy's."""
+    """Convert the numpy numbers in a result to Python's numbers, which compiled code returns."""
     if isinstance(result, tuple) and type(result) is tuple:
         return tuple(_as_returned(part) for part in result)
     return result.item() if isinstance(result, np.generic) else result

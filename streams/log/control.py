@@ -112,7 +112,7 @@ class StreamOff(_NamedRecord):
 class PatternOn(ControlRecord):
     """A version of a pattern starts. Another version stops, and its partial matches are dropped.
 
-    If ``start`` is ``migrate``, the other version instead continues until its current partial matches are finished.
+    If ``start`` is ``migrate``, the other version continues until its current partial matches are finished.
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
@@ -220,7 +220,7 @@ class OperatorPause(OperatorOff):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintsOn(ControlRecord):
-    """Traces that begin later follow this version of the stream's constraints. Open traces keep their version.
+    """A new version of a stream's constraints. New traces follow this version, and open traces keep theirs.
 
     Attributes:
         version: Counts from 1 within the stream and never repeats.
@@ -236,7 +236,7 @@ class ConstraintsOn(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class TableOn(ControlRecord):
-    """Later lookups read this version of a table. The record belongs to no stream and concerns all streams."""
+    """A new version of a table for all later lookups. The record belongs to no stream and concerns all streams."""
 
     KIND: ClassVar[RecordKind] = RecordKind.TABLE_ON
 
@@ -314,8 +314,8 @@ class Punctuation(ControlRecord):
     Attributes:
         range: No later event with a time after ``time_us`` has a key in this range. Inputs of joins finish these keys.
             No trace ends, because only the hash of a trace's key is known.
-        by: The key of the range: name or path of a further key, or the path of another attribute. It is empty for the
-            correlation key.
+        by: The key that the range is about: name or path of a further key, or path of another attribute. It is empty
+            for the correlation key.
         time_us: The event time at which the range is finished. None means the newest time in the shard.
     """
 
@@ -409,9 +409,9 @@ def _closed(members: Members, name: str) -> tuple[ClosedKeys, ...]:
 class KeysClosed(ControlRecord):
     """Inputs of an operator finish keys, as a decider concluded from the observations of all shards.
 
-    The record belongs to the stream of the operator. ``refused`` is the reason in words if the operator must stop,
-    because it would exceed its memory limit, and otherwise None. ``version`` is the observed version, the only one that
-    ``refused`` stops. It is None in records of earlier releases, which concern any version.
+    The record belongs to the stream of the operator. If the operator must stop, because it would exceed its memory
+    limit, ``refused`` is the reason in words, otherwise None. ``version`` is the observed version. Only this version
+    is stopped. Records of earlier releases concern any version, and ``version`` is None.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED

@@ -113,7 +113,7 @@ def choice_of(*known: str) -> Callable[[Members, str], str]:
 
 
 class Body:
-    """A body whose fields are annotated with a ``Member``. A missing member has the default of its field."""
+    """Base class of record bodies. Fields are annotated with a ``Member``. A missing member has the field's default."""
 
     __slots__ = ()
 

@@ -97,17 +97,17 @@ def answers_key(question: str) -> str:
 
 
 def stops_key(shard: int) -> str:
-    """Return the Redis key of a shard's stops. They are operators whose pause takes effect before the backlog is read.
+    """Return the Redis key of a shard's stops: the pauses of operators that take effect before the backlog is read.
 
-    The key stores a hash. Each field is the position of the last control record of a pause. The value of the field is a
-    JSON list with the stream, the kind and the body (as text) of each record of the pause. The script that appends the
-    records writes the hash.
+    The key stores a hash with a field for each pause. The field is the position of the last control record of the
+    pause. The value is a JSON list with the stream, the kind and the body (as text) of each of these records. The
+    script that appends the records also writes the hash.
     """
     return f"forestall:stops:{shard}"
 
 
 def position_order(position: str) -> tuple[int, int]:
-    """Return a value by which the positions of a shard sort."""
+    """Return a sort key for positions of one shard."""
     milliseconds, _, sequence = position.partition("-")
     return int(milliseconds), int(sequence or 0)
 
@@ -119,7 +119,7 @@ def is_older(position: str, since: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A stream that an operator reads. ``key`` is the name of a further key, or empty for the correlation key."""
+    """A stream that an operator reads. ``key`` names a further key, or is empty for the correlation key."""
 
     stream: str
     key: str = ""

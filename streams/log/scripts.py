@@ -42,7 +42,7 @@ class Script:
     def bind(self, values: Mapping[str, ScriptInput]) -> tuple[list[str], list[ScriptValue]]:
         """Return the lists KEYS and ARGV for values given by name.
 
-        Raises ``TypeError`` if a value is missing or unknown, or is a list instead of a single value, or vice versa.
+        Raises ``TypeError`` if a name is missing or unknown, or if lists and single values are confused.
         """
         if self.names != values.keys():
             missing, unknown = sorted(self.names - values.keys()), sorted(values.keys() - self.names)
@@ -95,7 +95,7 @@ def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
 
 
 def _add_parts(package: str, beside: PurePosixPath, names: Sequence[str], parts: dict[str, str]) -> None:
-    """Add the texts of parts to ``parts`` by name, each after the parts that it uses."""
+    """Add the texts of parts to ``parts`` by name. The parts that a part uses are added before it."""
     for name in names:
         try:
             text = _source(package, f"{beside}/{name}")

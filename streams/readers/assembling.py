@@ -53,7 +53,7 @@ class Assembly:
         return event_id
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """Return the time of the next event. It is ``value``, or the number of the event if lines are numbered.
+        """Return the time of the next event. It is ``value``, or the position of the event if lines are numbered.
 
         ``advice`` says how to correct a missing time.
         """
@@ -86,7 +86,7 @@ class Assembly:
             self._problems.append(f"{_describe(place)}: {reason}")
 
     def finish(self) -> list[Event]:
-        """Return the events by time, with ties in file order, or all in file order, as the options say.
+        """Return the events, in file order or sorted by time, as the options say. Ties stay in file order.
 
         Raises ``EventFileError`` if there were problems.
         """
@@ -136,5 +136,5 @@ def _describe(place: Place) -> str:
 
 
 def attribute_name(key: str, names: Mapping[str, Any]) -> str:
-    """Return the attribute that a key option names. A prefix ``data.`` is dropped unless ``names`` has the key."""
+    """Return the attribute that a key option names. A prefix ``data.`` is removed if ``names`` lacks the key."""
     return key if key in names else key.removeprefix("data.")

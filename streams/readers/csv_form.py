@@ -86,8 +86,8 @@ class CsvForm:
 def examine(path: Path, options: ReaderOptions, required: Collection[str], time: str | None) -> CsvForm:
     """Detect the form of a CSV file. Notices report detected properties that differ from the defaults.
 
-    ``required`` are the columns that an event needs. The delimiter is chosen to find them. ``time`` is the column of
-    the time. Raises ``EventFileError`` if several delimiters are possible.
+    ``required`` are the columns that an event needs. The delimiter that finds most of them is chosen. ``time`` is the
+    column of the time. Raises ``EventFileError`` if several delimiters are possible.
     """
     with open_events(path, options) as stream:
         header = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="").readline()
@@ -119,8 +119,8 @@ class _Column:
 
     Attributes:
         numeric: Number of cells that could be numbers or booleans.
-        digits: Number of digits after the point in the first cell with a point, or None before such a cell.
-        odd: The cell that ruled out the last possible form.
+        digits: Number of digits after the point in the first cell with a point. None before the first such cell.
+        odd: The first cell after which no form fits all cells.
     """
 
     name: str
@@ -187,7 +187,7 @@ def _number(text: str, *, has_comma: bool) -> int | float | None:
 
 
 def _delimited(header: str, path: Path, options: ReaderOptions, required: Collection[str]) -> CsvForm:
-    """Return the delimiter that the options or a mark (``sep=``) name, or that finds most required columns."""
+    """Return the form with the delimiter of the options or the mark (``sep=``), or else the most suitable delimiter."""
     mark = re.fullmatch(r'"?sep=(.)"?\s*', header)
     if mark is not None or options.delimiter is not None:
         delimiter = options.delimiter or (mark[1] if mark else ",")

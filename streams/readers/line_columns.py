@@ -59,8 +59,8 @@ def chunks_by_columns(
 ) -> Iterator[EventBatch | None]:
     """Yield the events of a JSON lines file in file order, in chunks of about ``size`` bytes. Ids may repeat.
 
-    A longer line is read as a whole. Chunks that contain the bytes ``without`` are not read by columns. The last item
-    is None if the remaining lines have to be read one by one.
+    A longer line is read as a whole. If a chunk contains the bytes ``without`` or cannot be read by columns, None is
+    the last item. The caller then reads the remaining lines one by one.
     """
     forms = {path: _line_form(path, options) for path in places_of(options.key or "key")}
     readable = {path: form for path, form in forms.items() if form is not None}
@@ -138,7 +138,7 @@ class _ChunkReader:
 
 
 def _by_type(text: NDArray[np.uint8], readings: Mapping[str, kernel.Lines], key: Mapping[str, str]) -> kernel.Lines:
-    """Merge readings of the same lines by different key paths. A line comes from the reading with its type's path."""
+    """Merge readings of the same lines, one reading for each key path. Each line is taken from the path of its type."""
     first = next(iter(readings.values()))
     merged = _room_for(len(first.kinds))
     merged.starts[:] = first.starts

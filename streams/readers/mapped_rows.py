@@ -47,8 +47,8 @@ class RowLayout:
     """How the columns of a row are arranged in a JSON object.
 
     Attributes:
-        top: Columns that are members of the object itself, while all others are members of its ``data``. If it is None,
-            every column is a member of the object itself, and dots in its name make nested objects.
+        top: Columns that are members of the object itself. All other columns are members of its ``data``. If it is
+            None, every column is a member of the object itself, and dots in its name make nested objects.
         texts: Columns of CSV that are texts even if all cells look like numbers. It includes ``top`` except the time.
         id: Column of the event's id, which is generated if missing, or several columns that the stream joins to one id.
         time: Column of the event's time. Whole microseconds remain numbers.

@@ -40,9 +40,9 @@ def iterate_events(
 ) -> Iterator[Event]:
     """Yield the events of a file. Events of equal time are in the order of the file.
 
-    ``declaration`` is the stream of the rows of JSON lines and Parquet. They are then CloudEvents, or plain objects
-    under the stream's mapping. If it is None, the rows are plain objects as in ``read_events``, with the key that the
-    options name.
+    ``declaration`` is the stream of the events in JSON lines and Parquet. The rows are then CloudEvents, or plain
+    objects with the stream's mapping. If it is None, the rows are plain objects as in ``read_events``, with the key
+    that the options name.
 
     Raises:
         EventFileError: The file cannot be read or has invalid events. Earlier events may have been yielded.

@@ -51,7 +51,7 @@ def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | 
     """Yield the rows of a file in their order. If the name ends in ``.gz``, the file is decompressed.
 
     ``layout`` arranges the rows of CSV and Parquet. ``options`` limit the file's size and describe its form. By
-    default, they follow from the layout. Raises ``EventFileError`` if the file cannot be read further, after the
+    default, they follow from the layout. If the file cannot be read further, ``EventFileError`` is raised after the
     earlier rows.
     """
     settings = options or layout.mapping or layout.written
@@ -121,7 +121,7 @@ def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> d
 
 
 def _nested(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Nest objects by the dots in names. If a name is both a value and an object, the value keeps its full name."""
+    """Make nested objects from names with dots. A name is not split if a part of it already has a plain value."""
     whole: dict[str, Any] = {}
     for name, value in cells.items():
         *parents, last = name.split(".")
@@ -171,7 +171,7 @@ def _columns_row(row: Mapping[str, Any], number: int, source: tuple[Path, RowLay
 
 
 def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:
-    """Yield all events of a log by time, even if the log is damaged. Faulty rows precede them."""
+    """Yield all events of a log, sorted by time, even if the log is damaged. Faulty rows come first."""
     refuse_columns(path, layout.mapping or ReaderOptions())
     assembly = Assembly(path, layout.mapping or ReaderOptions())
     events: list[tuple[str, Event]] = []

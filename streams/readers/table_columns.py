@@ -54,10 +54,10 @@ def batch_of_table(
 
 
 def columns_read(names: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
-    """Return the columns of a table that must be read for its events with the attributes ``read``. None means all.
+    """Return the columns of a table that are needed for events with the attributes ``read``. None means all columns.
 
-    If a needed name is no column, all columns are returned, because the name may be a member of a struct. A name that
-    does not exist at all is reported later, with a list of the columns.
+    If a needed name is not a column, all columns are returned, because the name may be a member of a struct. If it does
+    not exist at all, this is reported later, with a list of the columns.
     """
     if read is None:
         return list(names)
@@ -303,7 +303,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _moments(column: pa.Array, clock: TimeForm) -> NDArray[np.int64]:
-    """Convert timestamps to microseconds. Local times that clocks show twice, or skip, are read one by one."""
+    """Convert timestamps to microseconds. If clocks skip a local time or show it twice, each time is read singly."""
     times = floored(column)
     if times.type.tz is None and clock.zone is not None:
         try:

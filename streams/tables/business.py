@@ -28,7 +28,7 @@ class BusinessHours:
 
     Attributes:
         zone: Time zone of the calendar, in which texts without a zone are read.
-        opens, closes: Start and end of each interval of business time, ascending. An end is at most the next start.
+        opens, closes: Start and end of each interval of business time, sorted. Intervals do not overlap.
         begins, ends: Start and end of each business day. No day occurs twice.
     """
 
@@ -46,7 +46,7 @@ class BusinessHours:
 
     @property
     def _passed(self) -> Us:
-        """The business time before each interval, and then the total, in microseconds."""
+        """The business time before each interval in microseconds, followed by the total of all intervals."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.closes - self.opens)])
 
     def covers(self, times: Us) -> NDArray[np.bool_]:
@@ -62,7 +62,7 @@ class BusinessHours:
         return np.where(number > 0, self._passed[last] + inside, 0)
 
     def after_hours(self, times: Us, amounts: Us) -> Us:
-        """Return for each time the moment at which the given business time has passed since.
+        """Return, for each time, the moment at which an amount of business time has passed since then.
 
         ``amounts`` are business times in microseconds, at least 1. The result is ``NEVER`` if the time or the moment is
         outside the years of the calendar.

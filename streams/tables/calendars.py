@@ -101,7 +101,7 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
 
 
 def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
-    """Store a calendar, which must have intervals but not too many, as version 1 of a table in the cache folder."""
+    """Store a calendar as version 1 of a table in the cache folder. Refuse a calendar with no or too many intervals."""
     if (number := sum(len(minutes) for _, minutes in calendar.days())) > _MOST_ROWS:
         raise _refused("years", f"they have {number:,} intervals of business time; at most {_MOST_ROWS:,} are taken")
     zone = zone_of(calendar.zone)
@@ -128,7 +128,7 @@ def document_of(rows: pa.RecordBatch) -> dict[str, Any]:
 
 
 def _moment(day: date, minute: int, zone: tzinfo) -> int:
-    """Return the first moment at which clocks in a zone show at least a minute of a day, in microseconds UTC."""
+    """Return the moment of a minute of a day in a zone, in microseconds UTC. A skipped minute has the next moment."""
     local = datetime(day.year, day.month, day.day) + timedelta(minutes=minute)  # noqa: DTZ001 - as clocks show it
     moment = local.replace(tzinfo=zone).astimezone(UTC)
     if moment.astimezone(zone).replace(tzinfo=None) != local:  # clocks skip this minute

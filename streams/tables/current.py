@@ -29,7 +29,7 @@ Row: TypeAlias = Sequence[Any] | None
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A version of a table with its rows. ``changes`` has rows changed since, by key. None is a removed row."""
+    """A version of a table. ``changes`` has the rows that were changed later, by key, and None for a removed row."""
 
     version: TableVersion
     table: MappedTable
@@ -93,15 +93,15 @@ class Tables:
     """The tables at a position of the log. They are immutable, so a batch keeps the tables with which it was read.
 
     Attributes:
-        versions: The versions of each table by name. Several versions are sorted by the event time from which each is
-            read.
+        versions: The versions of each table by name. In a run over past events, a table may have several versions. They
+            are sorted by the event time from which each applies.
     """
 
     files: TableFiles = field(default_factory=TableFiles)
     versions: Mapping[str, tuple[OpenTable, ...]] = field(default_factory=dict)
 
     def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
-        """Return the tables with a new version. It replaces earlier versions, unless it begins at an event time."""
+        """Return the tables with a new version. Earlier versions are removed, unless the new one has ``since_us``."""
         table = self.files.open(version.digest)
         opened = OpenTable(
             replace(version, form=table.form), table, changes or {}
@@ -154,7 +154,7 @@ class Tables:
     def hours(
         self, calendar: str, times_us: NDArray[np.int64] | None, size: int
     ) -> Iterator[tuple[NDArray[np.intp], BusinessHours]]:
-        """Yield the hours of each version of a calendar, with the indices of the rows that read this version.
+        """Yield pairs for a calendar: the indices of the rows that read one of its versions, and this version's hours.
 
         An unknown calendar yields nothing. ``times_us`` selects versions as in ``looked_up``. ``size`` is the number of
         rows.
@@ -208,7 +208,7 @@ def _version_numbers(versions: Sequence[OpenTable], times_us: NDArray[np.int64])
 
 
 def _values(table: MappedTable, rows: NDArray[np.int64], column: str | None, keys: pa.Array) -> pa.Array:
-    """Return the values of rows, null for row -1. Without ``column``: whether each row exists, null for a null key."""
+    """Return the values of rows (null for row -1). Without ``column``, return whether rows exist (null for null)."""
     if column is None:
         return pc.if_else(keys.is_null(), pa.scalar(None, pa.bool_()), column_of(rows >= 0))
     return table.column(column).take(pa.array(rows, mask=rows < 0))

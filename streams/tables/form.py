@@ -70,7 +70,7 @@ class TableWish:
     def form(self, names: Sequence[str], infer: Callable[[str], ValueType]) -> TableForm:
         """Return the form of a table with the columns ``names``. ``infer`` returns the type of an undeclared column.
 
-        It is refused if a declared column is missing, a column cannot be a key, or names repeat or are too many.
+        Raises ``TableRefused`` if a declared column is missing, a column cannot be a key, or ``names`` are invalid.
         """
         if fault := names_fault(names):
             raise TableRefused(fault)
@@ -121,7 +121,7 @@ class TableForm:
             )
 
     def retyped(self, later: TableForm, column: str | None) -> str | None:
-        """Return the fault in words if a column has another kind of values in a later form. Otherwise return None."""
+        """Return the fault if a column has another kind of values in the form ``later``. Otherwise return None."""
         before, after = self.columns.get(column or ""), later.columns.get(column or "")
         if before is None or after is None or _KIND.get(before, before) == _KIND.get(after, after):
             return None

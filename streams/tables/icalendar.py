@@ -76,7 +76,7 @@ def _days_of_event(event: dict[str, str], number: int, first: date, last: date) 
 
 
 def _length(event: dict[str, str], begin: date, number: int) -> int:
-    """Return how many days an event lasts. ``DTEND`` is the day after its last day."""
+    """Return the number of days of an event. ``DTEND`` is the day after its last day."""
     length = 1
     if "DTEND" in event:
         length = (_date(event["DTEND"], number) - begin).days or 1

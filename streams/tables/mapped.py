@@ -51,7 +51,7 @@ class MappedTable:
         return _bytes_and_borders(self.keys)
 
     def find(self, keys: pa.Array) -> NDArray[np.int64]:
-        """Return the row index of each key, or -1 for a null and for a key without row (see ``key_texts``)."""
+        """Return the row index of each key, or -1 for a null or unknown key. Keys are results of ``key_texts``."""
         from streams.kernels.key_index import find_keys  # noqa: PLC0415 - loads the compiler
 
         rows = np.full(len(keys), -1, np.int64)
@@ -82,7 +82,7 @@ def form_in(schema: pa.Schema) -> TableForm:
 def rows_of(form: TableForm, columns: Sequence[pa.Array]) -> pa.RecordBatch:
     """Build the rows of a table from its columns. The key is null if a part of the key is null or empty.
 
-    Equal rows have equal bytes, whatever bytes the columns have under their nulls.
+    Equal rows have equal bytes, because the bytes of nulls are replaced.
     """
     columns = [_with_plain_nulls(column) for column in columns]
     if not _has_own_texts(form):
@@ -125,12 +125,12 @@ def _with_plain_nulls(column: pa.Array) -> pa.Array:
 
 
 def _has_own_texts(form: TableForm) -> bool:
-    """Return whether a table's key is a single column of texts, so that keys equal its values."""
+    """Return whether the key of a table is a single column of texts. If so, the column itself has the keys."""
     return len(form.key) == 1 and form.columns[form.key[0]] == "text"
 
 
 def _bytes_and_borders(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Return the bytes and the offsets of texts, from 0. Both are read-only, for one signature in numba."""
+    """Return the bytes of texts, and their offsets from 0. Both are read-only, so that numba compiles one signature."""
     borders = borders_of(texts)
     borders = borders if borders[0] == 0 else borders - borders[0]
     data = np.frombuffer(bytes_of(texts), np.uint8)

@@ -145,7 +145,7 @@ def parquet_portions(path: Path, declaration: TableWish) -> Portions:
 
 
 class _Unplaced(Exception):
-    """A fault in a row of a portion, raised where the number of the portion's first row is unknown."""
+    """A row of a portion has a fault. The code that raises this does not know the number of the portion's first row."""
 
     def __init__(self, row: int, reason: str, column: str = "") -> None:
         self.row, self.reason, self.column = row, reason, column
@@ -230,7 +230,7 @@ def _slow_columns(objects: Sequence[dict[str, Any]], form: TableForm) -> list[pa
 
 
 def _fast_columns(block: bytes, lines: int, form: TableForm) -> list[pa.Array] | None:
-    """Return the columns of a block of plain lines, or None if a line may be faulty and lines must be read singly."""
+    """Return the columns of a block of plain lines, or None if lines may be faulty and must be read singly."""
     from pyarrow import json as arrow_json  # noqa: PLC0415 - needed for tables only
 
     kinds = {name: pa.string() if kind == "time" else VALUE_TYPES[kind] for name, kind in form.columns.items()}
