@@ -147,7 +147,7 @@ class EventColumns:
 def group_hash(group: Sequence[Scalar]) -> int:
     """Return the hash that identifies a group.
 
-    If the group is a single text, this is its hash as a correlation key. Otherwise, ``group_text`` is hashed.
+    If the group is a single text, its hash is that of a correlation key. Otherwise, the hash of ``group_text`` is used.
     """
     if len(group) == 1 and isinstance(group[0], str):
         return key_hash(group[0])
@@ -155,7 +155,7 @@ def group_hash(group: Sequence[Scalar]) -> int:
 
 
 def scalar_of(kind: int, integer: int, real: float, text: Scalar = None) -> Scalar:
-    """Return the value of the given kind, which is in ``integer``, ``real`` or ``text``."""
+    """Return a value of a known kind. The kind determines whether ``integer``, ``real`` or ``text`` is used."""
     if kind == INTEGRAL:
         return float(integer)
     return {INTEGER: integer, FLOAT: real, TEXT: text, BOOLEAN: True, FALSE: False}.get(kind)

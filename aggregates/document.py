@@ -36,15 +36,15 @@ class AggregateBody:
         where: The condition of the events that count. None if all count.
         by: The attributes that form groups (``key`` is the correlation key, ``type`` the event type). Empty for one
             group.
-        having: The condition by which a group is reported. None: windows that end are reported at their end, other
-            windows after each event.
+        having: The condition by which a group is reported. Without a condition, a group is reported when its window
+            ends. If windows do not end as a whole, the group is reported after each event.
         clear: Whether an event is emitted when the condition becomes false.
         events: The greatest number of a group's newest events that a derived event lists.
-        event_type: Type of the derived events. None for the name of the aggregate.
+        event_type: Type of the derived events. If None, the type is the name of the aggregate.
         most_rows: The most events that are held in one shard.
         ask: The attributes by which questions at any time may group and filter. If empty, there are no questions.
-        rows_of: The table whose rows are the groups. Then ``by`` is ``ROW``, followed by columns of the table; if rows
-            have windows of their own, the last of these columns has the lengths of the windows.
+        rows_of: The table whose rows are the groups. ``by`` then has ``ROW``, the attributes that are columns of the
+            table, and the column of window lengths, if rows have windows of their own.
     """
 
     of: str
@@ -79,7 +79,7 @@ class AggregateBody:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The distinct expressions over events that the values have as arguments."""
+        """The distinct arguments of the values. An argument is an expression over an event."""
         return tuple(dict.fromkeys(value.argument for value in self.values if value.argument))
 
     @property
@@ -175,7 +175,6 @@ def _check_rows(body: AggregateBody) -> None:
 
 
 def _by_rows(by: tuple[str, ...], window: Window) -> tuple[str, ...]:
-    """Return the ``by`` of groups that are rows of a table: ``ROW``, attributes, and the column of window lengths."""
     columns = (window.column,) if window.column else ()
     if not by or {ROW, *columns} & set(by):
         raise AggregateRefused(

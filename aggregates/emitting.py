@@ -29,8 +29,8 @@ class Emission(NamedTuple):
     """One derived event.
 
     Attributes:
-        rank: The order of events with the same time, lowest first. The rank is 0 if passing time caused the event, 1 if
-        an event did, and ``WAITED`` if the change waited for all events of its time.
+        rank: The order of events with the same time, lowest first. An event that passing time caused has the rank 0.
+        An event that another event caused has 1, or ``WAITED`` if the change waited for all events of its time.
         place: For rank 1, the position of the causing event in the order of processing, from 1. Otherwise 0.
         group: The group as ``group_text``.
         change: Why the event is emitted.

@@ -10,7 +10,7 @@ from streams import duration_text
 def explain(body: AggregateBody, *, is_moved: bool) -> list[str]:
     """Describe in sentences the groups, the window, the values and when events are emitted.
 
-    ``is_moved`` says that the events of a group are brought together in one shard.
+    ``is_moved`` is true if the events of a group are brought together in one shard.
     """
     sentences = [_groups(body, is_moved=is_moved), _kept(body), *_values(body), _emitted(body), *_of_condition(body)]
     if body.ask:

@@ -38,10 +38,10 @@ class Having:
     """A condition over the values of a group.
 
     Attributes:
-        text: The condition in the language of conditions. Each ``before(...)`` or ``all(...)`` has become a quoted
-        name, and ``row.column`` a lookup by the key of the row.
+        text: The condition in the language of conditions. Each ``before(...)`` or ``all(...)`` is replaced by a quoted
+        name, and ``row.column`` by a lookup with the key of the row.
         earlier: The earlier values that the condition reads.
-        overall: The values over all groups that the condition reads: the name in the condition, and in the aggregate.
+        overall: Names of the values over all groups: a pair of the name in the condition and the name in the aggregate.
     """
 
     text: str

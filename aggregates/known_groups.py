@@ -24,7 +24,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # makes the hashes of a group's windows
 
 
 class KnownGroups:
-    """The values and keys of groups by code (0, 1, and so on). Fixed windows also have the times when they begin."""
+    """The values and keys of groups by code (0, 1, and so on). Each fixed window of a group has a code."""
 
     def __init__(self, *, are_keys: bool) -> None:
         self._are_keys = are_keys  # whether the group is the key, so that values and hash need not be kept
@@ -82,9 +82,9 @@ class KnownGroups:
         rows: NDArray[np.int64],
         events: EventColumns,
     ) -> NDArray[np.int32]:
-        """Return the code of the group, or of its fixed window, for each of the given ``rows`` of events.
+        """Return codes for the given ``rows`` of events: of the event's group, or of the group's fixed window.
 
-        New groups get the next codes. If a row is meant for the group of all events, its entry is ``~row``.
+        New groups get the next codes. The entry ``~row`` in ``rows`` refers to the group of all events.
         """
         count = len(self)
         codes, fresh = self._codes_by_hash(np.require(_with_starts(hashes, starts), np.uint64, ("C", "W")), count)

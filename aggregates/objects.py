@@ -118,8 +118,8 @@ class GroupObjects:
     Args:
         values: The values of the aggregate.
         most: The number of newest events that derived events list.
-        leaves: Whether an event can leave a window before the window ends. Then all events of a window are kept,
-        because the newest ones are not known beforehand.
+        leaves: Whether an event can leave a window before the window ends. If so, all events of a window are kept,
+        because an older event may take the place of an event that leaves.
     """
 
     def __init__(self, values: Sequence[AggregateValue], most: int, *, leaves: bool) -> None:
@@ -128,7 +128,7 @@ class GroupObjects:
         self._events: dict[int, list[tuple[Order, Mapping[str, Any]]]] = {}  # by group, sorted
 
     def add(self, code: int, order: Order, members: Mapping[str, Any]) -> None:
-        """Add an event to those of a group that derived events may list, in the order of time and arrival."""
+        """Add an event of a group that derived events may list. The group's events are sorted by time and arrival."""
         held = self._events.setdefault(code, [])
         place = len(held)
         while place and held[place - 1][0] > order:
@@ -152,7 +152,7 @@ class GroupObjects:
         return some[place]
 
     def values(self, code: int) -> GroupDetails:
-        """Return the current objects of a group."""
+        """Return the current estimates of a group, and its newest events."""
         some = self._sketches.get(code, {})
         errors = {self._values[place].name: sketch.error for place, sketch in some.items() if sketch.error is not None}
         events = [event for _, event in self._events.get(code, ())[-self._most :]] if self._most else ()

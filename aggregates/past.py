@@ -15,7 +15,7 @@ Values: TypeAlias = Sequence[Scalar] | None
 
 
 class Past:
-    """The history of each group: times of changes and the values then, as far back as the condition reads.
+    """The history of each group. An entry has the time of a change and the group's values from this time on.
 
     Args:
         longest_us: The greatest age of values that the condition reads.
@@ -58,7 +58,7 @@ class Past:
             self._list_changes()
 
     def forget_until(self, now_us: int) -> None:
-        """Forget the entries that no condition can read any more. An entry counts until the next entry of its group."""
+        """Forget the entries that no condition can read any more. Values apply until the next entry of their group."""
         until_us = now_us - self._longest_us - self._is_exact
         while self._changes and self._changes[0][0] <= until_us:
             _, group = heappop(self._changes)

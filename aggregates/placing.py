@@ -42,7 +42,7 @@ class Placed(NamedTuple):
     """Rows for the kernel. Each has the hash of its group, and if windows are fixed, the beginning of its window.
 
     Attributes:
-        late: The indexes, ascending, of the events that came too late for every fixed window.
+        late: The indexes of the events that came too late for every fixed window, sorted.
     """
 
     rows: BatchRows
@@ -73,7 +73,7 @@ class Placing:
     def placed(self, events: EventColumns, now_us: int, *, is_kept: bool) -> Iterator[Placed]:
         """Convert a batch of events to rows for the kernel, and yield the rows in parts of limited size.
 
-        ``is_kept`` says that events are stored, because they may be retracted or listed.
+        If ``is_kept``, the events are stored, because they may be retracted or listed.
         """
         self._first, size = self.number, len(events)
         self.number += size
@@ -94,7 +94,7 @@ class Placing:
             self._forget_those_that_did_not_enter()
 
     def _rows_of(self, events: EventColumns, at_us: NDArray[np.int64]) -> tuple[BatchRows, NDArray[np.uint64]]:
-        """Return the rows of events, retractions and ends. A retraction of an unknown event is left out."""
+        """Return the rows of events, retractions and ends of transactions. Retractions of unknown events have none."""
         of_key: dict[int, dict[int, None]] = {}
         placed: list[tuple[int, int, int, int, int, int]] = []
         ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
@@ -128,7 +128,7 @@ class Placing:
         return self._groups.hashes_of(key_hash)
 
     def _widened(self, rows: BatchRows, hashes: NDArray[np.uint64]) -> Placed:
-        """Return a row for each fixed window of each event, and one for the group of all events if values need it."""
+        """Return a row for each fixed window of each event. If values over all groups are read, add a row for these."""
         window, starts, is_of_all, late = self._body.window, None, None, _NONE
         if window.is_fixed:
             last = rows.times_us // window.every_us * window.every_us
@@ -162,7 +162,7 @@ class Placing:
         return event
 
     def left(self, number: int) -> KeptEvent:
-        """Return the event with a number when it leaves a window. Forget it once it has left all windows."""
+        """Return an event by its arrival number when it leaves a window. Forget it when it leaves its last window."""
         event = self.kept[number]
         self._entered[number] -= 1
         if not self._entered[number]:

@@ -21,9 +21,9 @@ _FEW = 16
 
 
 class RowWindows:
-    """Runs the aggregate once for each window length, because within a run events leave in the order of time.
+    """Runs the aggregate once for each window length. Within a run, events therefore leave in the order of time.
 
-    All runs have the same time, even if they begin later.
+    All runs have the same time, whenever they began.
 
     Args:
         begin: Creates the run of an aggregate.
@@ -54,7 +54,6 @@ class RowWindows:
         return self.body.most_rows - sum(run.rows + run.waiting for run in self._runs.values())
 
     def _processed(self, events: EventColumns, begin: int) -> list[Emission]:
-        """Process events. The first one has the index ``begin`` in its batch."""
         sizes = np.array([self._size_of(emission) for emission in events.by[-1]], np.int64)
         for size in np.unique(sizes).tolist():
             self._run_of(size)
@@ -145,7 +144,7 @@ class RowWindows:
 def _slice(events: EventColumns, begin: int, end: int) -> EventColumns:
     """Return the events from ``begin`` up to ``end`` (exclusive) as a batch.
 
-    The newest time of the batch is the clock of its last event, or that of ``events`` if the batch reaches their end.
+    The newest time of the batch is the clock of its last event. The last slice has the newest time of ``events``.
     """
     if end >= len(events):
         return events if not begin else events.at(np.arange(begin, len(events)))

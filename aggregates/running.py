@@ -45,8 +45,8 @@ _KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESS
 class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
-    Where possible, the kernel decides conditions by ``bounds``. If the condition was false and a value is outside its
-    bounds, the condition is not evaluated. An ``InBounds`` condition over counts, sums and means is never evaluated.
+    The kernel decides conditions by ``bounds`` where possible. If the condition was false and a value is out of bounds,
+    the condition is not evaluated. An ``InBounds`` condition over counts, sums and means is never evaluated.
 
     Args:
         holds: Evaluates ``having``. None if the aggregate has no condition.
@@ -156,7 +156,7 @@ class AggregateRun:
     def measures(self) -> dict[str, int]:
         """Return counts of groups, of events in windows (``held``), and of events that came too late for their window.
 
-        If windows end as a whole, the windows are counted in place of groups and events.
+        If windows are fixed, ``groups`` counts windows. If events are not stored, ``held`` counts windows.
         """
         tables = self._tables
         waiting = np.count_nonzero(tables.steps.sizes[: tables.waiting] == 0)
@@ -170,7 +170,7 @@ class AggregateRun:
 
     @property
     def waiting(self) -> int:
-        """The number of changes of groups that are not emitted yet, because events of the same time may follow."""
+        """The number of steps that are not emitted yet, because events of the same time may follow."""
         return int(self._tables.waiting)
 
     @property
@@ -183,7 +183,7 @@ class AggregateRun:
         self._late = 0
 
     def _fit(self, columns: Sequence[ScalarColumn]) -> None:
-        """Adapt the tables to new arguments before they are added.
+        """Adapt the tables to new arguments, which are added afterwards.
 
         Sums get more digits. The tables are rebuilt if extremes need sorted values, or if many texts are unused.
         """
@@ -218,7 +218,7 @@ class AggregateRun:
         return tables.batch(rows, codes, columns)
 
     def _passed(self, events: EventColumns | None, reached_us: int) -> list[Emission]:
-        """Advance the windows from ``reached_us`` to the present, end due windows, and return the emitted events."""
+        """Advance sliding windows from ``reached_us`` to the present, end due windows, and return emitted events."""
         if self.is_suspended:
             return []
         state, emissions = self._tables.state, list[Emission]()
@@ -249,7 +249,7 @@ class AggregateRun:
     def _ended(self, codes: NDArray[np.int64], at_us: NDArray[np.int64], events: EventColumns | None) -> list[Emission]:
         """End the windows of the given groups, and return the emitted events.
 
-        A window over all groups ends before other windows of the same time, whose conditions may read its values.
+        Of windows with the same end, the window over all groups is first, because other conditions may read its values.
         """
         if not len(codes):
             return []
@@ -262,8 +262,8 @@ class AggregateRun:
     def _slid(self, batch: Events, events: EventColumns | None, until_us: int) -> list[Emission]:
         """Add the events of a batch to the windows, advance time to ``until_us``, and return the emitted events.
 
-        Where events may be simultaneous, changes at the newest time wait for more events of that time. If there are too
-        many rows, the aggregate is cleared and suspended.
+        If events may be simultaneous, a change at the newest time waits until no more events of this time can arrive.
+        If there are too many rows, the aggregate is cleared and suspended.
         """
         tables, emissions, past = self._tables, list[Emission](), self._steps.past
         most = self.body.most_rows if until_us > NEVER_US else _FOREVER
@@ -292,9 +292,9 @@ class AggregateRun:
         return self._is_simultaneous and bool(self._tables.state[kernel.INSTANT] >= until_us)
 
     def _finished(self, *, is_open: bool) -> NDArray[np.bool_]:
-        """Return the mask of the steps that no event can change any more, so that they can be emitted.
+        """Return a mask over the steps: true if no event can change the step any more, so that it can be emitted.
 
-        ``is_open`` says that further events of the newest time may follow.
+        ``is_open`` is true if further events of the newest time may follow.
         """
         tables, count = self._tables, self._tables.waiting
         is_sliding = self.body.window.kind == "sliding"
@@ -338,7 +338,7 @@ class AggregateRun:
         return self._steps.emissions(is_taken, lambda places: self._causes_of(places, events))
 
     def _waiting(self) -> list[tuple[int, str]]:
-        """Return the codes of groups that wait for more events of the newest time, each with its last event's id."""
+        """Return the group's code and the id of the causing event for each step that is not emitted yet."""
         codes = self._tables.steps.codes[: self._tables.waiting].tolist()
         return list(zip(codes, self._causes, strict=True))
 
@@ -420,7 +420,7 @@ class AggregateRun:
             raise AggregateStateError(f"the columns of a saved aggregate are truncated: {error}") from error
 
     def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget the groups of the keys that a mask selects from ``keys``."""
+        """Forget the groups of some keys. ``is_gone`` is a mask over ``keys``."""
         saved = self.dump()
         self._begin(*saved, is_kept=~np.isin(self._groups.key_hashes, keys[is_gone]))
 

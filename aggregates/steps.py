@@ -46,14 +46,14 @@ Causes: TypeAlias = Callable[[NDArray[np.int64]], Sequence[str]]
 
 
 class StepReader:
-    """Decides which steps of an aggregate are emitted, and makes derived events of them.
+    """Decides which steps of an aggregate are emitted, and makes derived events of these steps.
 
     Args:
         holds: Evaluates ``having``. None if the aggregate has no condition. The bounds of an ``InBounds`` condition are
         in ``tables``.
 
     Attributes:
-        objects: The objects of groups, by number of the step.
+        objects: For the number of a step, the estimates and the listed events of the step's group.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class StepReader:
             self.overall = {start: total for start, total in self.overall.items() if start + window.size > now_us}
 
     def _changes(self, steps: Steps, objects_of: Sequence[GroupDetails]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the indexes of the steps to emit, and for each whether the condition is true."""
+        """Return the indexes of the steps to emit. For each of them, also return whether the condition is true."""
         body, size = self._body, len(steps.codes)
         if self._holds is None:
             is_ended = steps.ended & body.window.ends
@@ -144,7 +144,7 @@ class StepReader:
     def _more(
         self, steps: Steps, objects: Sequence[GroupDetails], is_of_all: NDArray[np.bool_]
     ) -> Sequence[Sequence[Scalar]]:
-        """Return columns of earlier values, and of values over all groups, in the order of ``Having.names``."""
+        """Return a column for each of ``Having.names``: earlier values, then values over all groups."""
         body, groups, more = self._body, self._groups, list[list[Scalar]]()
         having, window = body.having, body.window
         if having is None:
@@ -212,10 +212,10 @@ class StepReader:
 
 
 def _ranks(steps: Steps, *, is_simultaneous: bool) -> NDArray[np.int64]:
-    """Return ranks and places as in ``Emission``, as an array (steps, 2).
+    """Return the rank and place of each step (see ``Emission``), as an array (steps, 2).
 
-    If events may be simultaneous, a change waits for the other events of its time. But if the window of its group ends
-    at this time, the change has the rank and place of the end.
+    If events may be simultaneous, a step waits for all events of its time. But if the group's window ends at this time,
+    the step has the rank and place of the window's end.
     """
     is_by_event = steps.places >= 0
     ranks = np.stack([is_by_event.astype(np.int64), np.where(is_by_event, steps.places + 1, 0)], axis=1)

@@ -16,8 +16,8 @@ class TableGroups:
     """Groups that are rows of a table.
 
     Attributes:
-        every: The key and the values of each row.
-        found: The groups by two keys: the indexes of the attributes for which a row has values, and these values.
+        every: The groups. Each has the key and the values of its row.
+        found: The groups by the indexes of the attributes for which a row has values, then by these values.
     """
 
     every: Set[tuple[Scalar, ...]]
@@ -26,7 +26,7 @@ class TableGroups:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, key: str, by: Sequence[str], more: Sequence[str] = ()) -> Self:
-        """Make a group of each row. A group has the row's key, then the columns ``by``, then the columns ``more``.
+        """Make a group of each row. A group has the row's key, then the values of the columns ``by`` and ``more``.
 
         If the table lacks one of the columns, there are no groups.
         """

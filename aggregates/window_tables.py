@@ -74,7 +74,7 @@ _OWN: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
 
 class BatchRows(NamedTuple):
-    """Rows of events for the kernel, in the order of the times at which they count.
+    """Rows of events for the kernel, sorted by ``at_us``, the time at which an event counts.
 
     Attributes:
         sources: The index of each row's event in the columns of events.
@@ -104,7 +104,7 @@ class WindowTables:
 
     Args:
         body: The aggregate.
-        bounds: The ranges of values outside which the condition cannot be true.
+        bounds: The ranges of values. If a value is outside its range, the condition cannot be true.
         modes: The modes of the kernel ``slide``.
         ordered: The indexes of minima and maxima that need all values in sorted order.
         digits: The number of digits in sums, by numeric argument. If empty, all have the fewest.
@@ -260,7 +260,7 @@ class WindowTables:
     def slide(self, batch: Events, limits: Sequence[int], loading: int = 0) -> Iterator[int]:
         """Process a batch and advance time. Yield a status whenever the caller must take steps and the log.
 
-        The last status is ``DONE``. Earlier ones are ``FULL`` or ``TOO_MANY``. If events are still too many after
+        The last status is ``DONE``, others are ``FULL`` or ``TOO_MANY``. If the caller leaves too many events after
         ``TOO_MANY``, the iteration ends. ``limits`` has the most events (the caller may change this limit), the size of
         the window, and the time to reach.
         """
@@ -301,7 +301,7 @@ class WindowTables:
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
     def wait(self, codes: Sequence[int], instant_us: int) -> None:
-        """Write the open step of each group in ``codes`` again. The step waits for further events of the same time."""
+        """Write the last, unfinished step of each group in ``codes`` again. Events of the same time may change it."""
         while len(self.steps.codes) < len(codes):
             self._add_steps()
         some = np.array(codes, np.int32)
@@ -327,7 +327,7 @@ class WindowTables:
     def _texts_in(
         self, words: NDArray[np.int64], held: Events, nodes: Groups
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Yield the columns with codes of texts, each with the rows that have such codes."""
+        """Yield each column that has codes of texts, with a mask of the rows whose value is a text."""
         for place, source in enumerate(self._numeric):
             if source in self._of_texts:
                 yield held.lows[place], held.kinds[source] == kernel.TEXT
@@ -345,7 +345,7 @@ class WindowTables:
     def dump(self, count: int) -> tuple[list[str], dict[str, bytes]]:
         """Return the state to save: the texts in use, and the events in windows.
 
-        If windows hold no events, the words and nodes of ``count`` groups are saved in place of events.
+        If events are not stored, the words and nodes of ``count`` groups are saved instead.
         """
         held, nodes, words = self._moved(self._slots(), self.held), self.groups, self.groups.words[:count].copy()
         nodes = nodes._replace(integers=nodes.integers.copy())
@@ -365,7 +365,7 @@ class WindowTables:
         return texts, {"words": words.tobytes(), "free": free.tobytes(), **of_nodes}
 
     def load(self, sections: Mapping[str, bytes], is_kept: NDArray[np.bool_]) -> None:
-        """Restore the words and nodes of groups whose events are not held, except the groups that are not kept.
+        """Restore the words and nodes of the kept groups, for tables that do not store events.
 
         Raises:
             ValueError: The columns do not have the same length.
@@ -407,7 +407,7 @@ class WindowTables:
         return [slots[self.ring.codes[slots] >= 0]]
 
     def _moved(self, parts: Sequence[Any], room: int) -> Events:
-        """Return a ring with the events of the given slots at its beginning, and without links."""
+        """Return a new ring that begins with the events of the given slots. Links are not copied."""
         ring, fresh = self.ring, self._events(room)
         columns: Iterable[tuple[NDArray[Any], NDArray[Any]]]
         columns = zip((*ring[:5], ring.serials), (*fresh[:5], fresh.serials), strict=True)
@@ -422,13 +422,13 @@ class WindowTables:
 
     @staticmethod
     def chosen(held: Events, rows: NDArray[np.intp], codes: NDArray[np.int32]) -> Events:
-        """Return the events in ``rows`` with new codes of groups: ``codes`` has the new code for each present one."""
+        """Return the events in ``rows``. ``codes`` has the new code of a group for each present code."""
         names = (*_COLUMNS, "at_us", "places", "ops", "serials")
         columns = {name: np.ascontiguousarray(getattr(held, name)[..., rows]) for name in names}
         return held._replace(**columns | {"codes": codes[held.codes[rows]]})
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget groups without events in windows, and renumber the other groups without gaps."""
+        """Forget the groups that are not kept, and renumber the kept groups without gaps."""
         renumbered = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
         is_live = self.ring.codes >= 0
         self.ring.codes[is_live] = renumbered[self.ring.codes[is_live]]
@@ -502,7 +502,7 @@ class WindowTables:
         return Events(times_us, codes, kinds, lows, highs, none, none, ops, serials, links)
 
     def _resize(self, more: int = 0) -> None:
-        """Give the ring room for the events in windows, and spare room for ``more`` events up to a limit."""
+        """Give the ring room for the events in windows, and for ``more`` events as far as a limit permits."""
         parts, before = self._slots(), self.ring
         spare = max(_LEAST, self.held // self._spare, min(more, self.held // 2, _MOST_SPARE))
         self.ring = ring = self._moved(parts, self.held + spare)
@@ -564,7 +564,7 @@ def _width(function: int, digits: int) -> int:
 def _replanned(
     words: NDArray[np.int64], before: NDArray[np.int64], plan: NDArray[np.int64], width: int
 ) -> NDArray[np.int64]:
-    """Return the words of groups, moved from the places that the plan ``before`` gives them to those of ``plan``."""
+    """Return the words of groups, moved from their places in the plan ``before`` to their places in ``plan``."""
     replanned = np.zeros((len(words), width), np.int64)
     header = before[0, kernel.OFFSET]
     replanned[:, :header] = words[:, :header]

@@ -107,8 +107,8 @@ def create_app(
 ) -> FastAPI:
     """Create the application. By default, the settings are read from the environment.
 
-    With ``has_workers``, as in the service, worker processes with limits answer the requests whose work may be large.
-    Workers always use the machine's clock. Each kind of operator in ``kinds`` gets its own operations.
+    With ``has_workers``, requests whose work may be large are answered by worker processes, which have limits. Workers
+    always use the machine's clock. Each kind of operator in ``kinds`` gets its own operations.
     """
     settings = settings or load_settings()
     pool = WorkPool(create_worker, settings) if has_workers else None

@@ -133,7 +133,7 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
 
 
 def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
-    """Describe the messages to webhooks. A message has the form of one item in the list of its kind of result."""
+    """Describe the messages to webhooks. A message has the form of an item in the list of results of its kind."""
     schemas, paths = document["components"]["schemas"], document["paths"]
     messages = {}
     for kind in RESULT_KINDS.values():

@@ -268,7 +268,7 @@ def _on_wrong_shape(_: Request, error: Exception) -> JSONResponse:
 
 
 def wrong_shape(error: ValidationError, body: object) -> WrongShape:
-    """Return the error for a body without its model's form, for operations that validate bodies themselves."""
+    """Convert the validation error of a body to ``WrongShape``, for operations that validate bodies themselves."""
     return WrongShape(*form_faults([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()], body))
 
 

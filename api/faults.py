@@ -26,7 +26,7 @@ def form_faults(faults: Sequence[Any], body: object) -> list[Fault]:
     """Convert a model's validation errors to faults. Errors about the same value become one fault.
 
     ``body`` is the parsed body. Names of models in an error's location are left out, because they are not in the body.
-    If an error is about a part of a value, errors that only give the expected form of the whole value are dropped.
+    If a part of a value is faulty, errors about the expected form of the whole value are dropped.
     """
     placed = [(tuple(_place(fault, body)), str(fault["msg"])) for fault in faults[:MOST_FAULTS]]
     by_place: dict[tuple[str, ...], list[str]] = {}

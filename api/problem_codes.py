@@ -142,7 +142,7 @@ _TRAITS: Final[Mapping[int, Mapping[str, str]]] = {
 
 
 def codes_of(status: int, traits: Set[str]) -> list[str]:
-    """Return the codes of a status that an operation with these traits may answer."""
+    """Return the problem codes of a status for an operation with ``traits``, such as ``body`` or ``change``."""
     return [code for code, code_traits in _TRAITS.get(status, {}).items() if not traits.isdisjoint(code_traits.split())]
 
 

@@ -16,13 +16,13 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits: closes a connection whose request head takes too long or is too long.
+    """uvicorn's protocol with limits: closes a connection if the head of a request takes too long or is too long.
 
-    The timeout of a head starts at its first byte, or at the connection if no byte arrives. A previous request that is
-    still being answered is not interrupted.
+    The timeout of a head starts at its first byte. If no byte arrives, it starts when the connection opens. A previous
+    request that is still being answered is not interrupted.
 
-    The parser does not limit the length of a head, nor of chunk extensions and trailers in a body (RFC 9112, section
-    7.1), so this class does. It also drops trailer fields, which the parser would add to the fields of the head. A
+    The parser limits neither the length of a head nor chunk extensions and trailers of a body (RFC 9112, section 7.1),
+    so this class limits them. It drops trailer fields, because the parser would add them to the fields of the head. A
     request to upgrade to another protocol is ignored (RFC 9110, section 7.8), and the body is read as usual.
     """
 

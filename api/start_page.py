@@ -78,7 +78,7 @@ def add_start_page(app: FastAPI) -> None:
 
 
 def _service_state(services: Services) -> tuple[Sequence[str], str]:
-    """Return the components that are not ready, and the streams as HTML, which is empty if an API key is required."""
+    """Return the components that are not ready, and the streams as HTML. If a key is required, the HTML is empty."""
     missing = missing_parts(services.stores, services.settings, services.clock)
     try:
         return missing, "" if services.ring.is_demanded() else _streams(services)

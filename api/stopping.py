@@ -18,6 +18,6 @@ def watch_stop(app: Starlette, server: uvicorn.Server) -> None:
 
 
 def stop_sign(request: Request) -> Callable[[], bool]:
-    """Return a function that returns whether the request's server is stopping, or False without ``watch_stop``."""
+    """Return a function that checks whether the server is stopping. Without ``watch_stop``, it returns False."""
     is_stopping: Callable[[], bool] = getattr(request.app.state, "is_stopping", lambda: False)
     return is_stopping

@@ -108,11 +108,9 @@ class WireModel(BaseModel):
     def copying(cls, record: object, **members: Any) -> Self:
         """Return the wire form of a record, which may be an object or a mapping.
 
-        ``members`` take precedence over its attributes.
-
-        A member is read from the attribute with its name, or with the name that ``From`` gives. Attributes of times and
-        durations end with their unit: ``applied_at`` is read from ``applied_us``, ``time`` from ``time_us``, and
-        ``spent_s`` from ``spent_ms``.
+        ``members`` take precedence over the record's attributes. A member is read from the attribute with the member's
+        name, or with the name that ``From`` gives. Attributes of times and durations end with their unit:
+        ``applied_at`` is read from ``applied_us``, ``time`` from ``time_us``, and ``spent_s`` from ``spent_ms``.
         """
         for name, paths in _paths(cls).items():
             if name not in members and (member := _read(record, name, paths)) is not _MISSING:

@@ -41,7 +41,7 @@ class CallArguments:
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """A call of ``match`` whose arguments are checked, before its events are read.
+    """A call of ``match`` with checked arguments. Its events have not been read yet.
 
     Attributes:
         names: The columns of the events.
@@ -134,7 +134,7 @@ def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> Strea
 def _followed(
     arguments: CallArguments,
 ) -> tuple[ConstraintSet | None, tuple[WorkflowUse, WorkflowModel] | None, list[str]]:
-    """Return the constraints with those of the model, the model and its use (None without a model), and notices."""
+    """Return the constraints, including those of the model, the model and its use (or None), and notices."""
     notices: list[str] = []
     constraint_set = constraints_of(arguments.constraints, notices)
     if arguments.workflow is None:

@@ -56,7 +56,7 @@ def read_frame(events: Any, chosen: Chosen = list, time: str | None = None) -> F
     Args:
         events: The table.
         chosen: Returns the needed columns, given all columns. Other columns may be left unread.
-        time: The column of the events' times. If only some of its values have a zone, it becomes a column of texts.
+        time: The column of the events' times. If only some times have a zone, the column is converted to texts.
 
     Raises:
         FrameRefused: The value is not a table, or a column has values of several types.
@@ -120,7 +120,7 @@ def _column(name: str, values: Any, *, is_time: bool = False, from_pandas: bool 
 
 
 def _is_mixed(values: Any) -> bool:
-    """Check whether some times have a zone and others have none. Arrow would read them as times of one zone."""
+    """Check whether only some of the times have a zone. Arrow would read all of them as times of one zone."""
     if getattr(getattr(values, "dtype", None), "kind", "O") != "O":  # a column of one type
         return False
     return len({value.tzinfo is None for value in values if _is_datetime(value)}) > 1
@@ -197,7 +197,7 @@ def _of_arrow(events: Any, chosen: Chosen, _: str | None) -> Frame:
 
 
 def _of_duckdb(events: Any, _: Chosen, _time: str | None) -> Frame:
-    """Return the columns of a DuckDB relation, and the way back: results become relations of the same connection."""
+    """Return the columns of a DuckDB relation. Results are converted to relations of the same connection."""
 
     def back(table: pa.Table) -> Any:
         converted = _plain(table)  # DuckDB reads the local variable by its name

@@ -45,7 +45,7 @@ _TYPES: Mapping[ValueKind, pa.DataType] = {
 class MatchForm:
     """The columns of the matches of the given patterns: ``FIXED``, the columns of RETURN, and a column for each alias.
 
-    If two columns would have one name, a column of RETURN or of an alias gets a trailing underscore.
+    If a column of RETURN or of an alias has the name of an earlier column, underscores are appended to its name.
 
     Attributes:
         returns: The names in RETURN, in the order of the schema.
@@ -93,7 +93,7 @@ class MatchForm:
         return pa.table(columns, names=self.schema.names)
 
     def _row(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """Yield the column of table rows, if any pattern has FOR EACH ROW. Other patterns' matches have null there."""
+        """Yield the column of table rows if a pattern has FOR EACH ROW. It is null for matches of other patterns."""
         if self.has_rows and matches.rows is not None:
             yield pc.if_else(pc.equal(matches.rows, ""), pa.scalar(None, pa.string()), matches.rows)
         elif self.has_rows:
@@ -107,7 +107,7 @@ class MatchForm:
             yield typed_column([returned.get(name) for returned in values], self.schema.field(place).type)
 
     def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """Yield a column for each alias: the ids of the events that a match binds to the alias, or null without any."""
+        """Yield a column of event ids for each alias. If a match binds no event to the alias, its value is null."""
         places = {alias: place for place, alias in enumerate(self.aliases)}
         widest = max(len(pattern.automaton.aliases) for pattern in matches.patterns)
         table = np.full((len(matches.patterns), widest), -1, np.int32)

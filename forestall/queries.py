@@ -17,7 +17,7 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
     """Run a query with MATCH_RECOGNIZE.
 
     Args:
-        query: ``SELECT … FROM name MATCH_RECOGNIZE (…)``, with WHERE, ORDER BY and LIMIT of the result.
+        query: ``SELECT … FROM name MATCH_RECOGNIZE (…)``. WHERE, ORDER BY and LIMIT may follow, for the result.
         max_steps: Steps that the search may take in one partition (default: a billion). If it needs more, the call
             fails.
         tables: Tables by their name in the query: lists of dictionaries, DataFrames of pandas, polars

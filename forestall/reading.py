@@ -57,7 +57,7 @@ def event_type_of(table: pa.Table, options: ReaderOptions) -> pa.DataType:
 
 
 def kinds_in(batch: EventBatch, rules: RunRules) -> KindOf:
-    """Return a function that says which kind the values of an attribute or of a lookup have.
+    """Return a function that returns the kind of the values of an attribute or a lookup.
 
     Columns of lists or objects have the kind ``any``.
     """

@@ -50,7 +50,7 @@ OUTPUTS: Mapping[str, str] = MappingProxyType(
 
 
 def table_of_results(report: StreamReport, output: str, form: MatchForm) -> pa.Table:
-    """Return the list of a run's results named ``output`` as an Arrow table. ``OUTPUTS`` has the names."""
+    """Return a list of a run's results as an Arrow table. ``output`` is a name in ``OUTPUTS``."""
     if output == "matches":
         return form.table(report.lanes)
     return table_of_rows(report.bodies(OUTPUTS[output]), OUTPUTS[output], form)
@@ -64,7 +64,7 @@ def table_of_rows(
     Args:
         rows: The results, as runs list them.
         output: The list's name in a run.
-        form: The columns of matches. The results may have its RETURN columns and aliases.
+        form: The columns of matches. Columns of RETURN and of aliases are added if the list has them.
         has_stream: Whether the results name their stream.
     """
     kinds = {**({_STREAM: _TEXT} if has_stream else {}), **_COLUMNS[output]}

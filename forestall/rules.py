@@ -96,7 +96,7 @@ def model_of(argument: ModelLike, mapping: Mapping[str, str] | None = None) -> t
 
 
 def tables_of(argument: Mapping[str, Any] | None) -> Tables:
-    """Read the tables of an argument. It has frames or file paths by name, and for some of them the key columns."""
+    """Read the tables of an argument, which has a frame or file path for each name, or a tuple with its key columns."""
     loaded = Tables()
     for name, table_argument in (argument or {}).items():
         rows, key = table_argument if isinstance(table_argument, tuple) else (table_argument, None)

@@ -63,7 +63,7 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
     """Match the events of a Spark DataFrame, partitioned by key.
 
     Raises:
-        FrameRefused: The stream has further keys, although partitions need a single key. Or patterns read tables.
+        FrameRefused: The stream has several keys, but partitions need a single key. Or patterns read tables.
     """
     rules = matching.rules
     options, column_names = matching.names.options(rules.declaration), events.columns
@@ -105,7 +105,7 @@ def _by_key(events: Any, options: ReaderOptions) -> Any:
 
 
 def _quoted(place: str) -> str:
-    """Return SQL that reads ``place`` as text. It is a column, or a member of a struct: ``column.member``."""
+    """Return SQL that reads a value as text. ``place`` is a column, or a member of a struct: ``column.member``."""
     parts = (f"`{part.replace('`', '``')}`" for part in place.split("."))
     return f"CAST({'.'.join(parts)} AS STRING)"
 

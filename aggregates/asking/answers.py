@@ -32,7 +32,7 @@ _NOTHING: Mapping[ValueFunction, tuple[Any, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of one index, or of several indexes with disjoint events.
+    """The answer to a question, from one index or from several indexes with disjoint events.
 
     Attributes:
         by: Names of the attributes that form groups.
@@ -67,7 +67,7 @@ class Answer:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Answer:
-        """Read the result of ``to_json``. JSON has no infinite numbers, so a null sum is read as infinite."""
+        """Read the result of ``to_json``. An infinite sum is null in JSON, so null is read as an infinite sum."""
         groups = [tuple(group) for group in value["groups"]]
         for name, function in value["functions"].items():
             if function in ("sum", "avg") and None in value["totals"][name][1]:
@@ -110,7 +110,7 @@ def _key_of_group(group: Sequence[Scalar]) -> tuple[object, ...]:
 
 
 def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable[Any]) -> None:
-    """Add totals to those in ``columns``. Each entry is a tuple: the index of a group, then the totals to add."""
+    """Add ``entries`` to the totals in ``columns``. An entry is the index of a group, then the totals to add to it."""
     for column, nothing in zip(columns, _NOTHING[function], strict=True):
         column.extend([nothing] * (count - len(column)))
     if function in ("sum", "avg"):
@@ -122,7 +122,6 @@ def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable
 
 
 def _add_sums(columns: Totals, entries: Iterable[tuple[int, int, float, float]]) -> None:
-    """Add counts and sums to the totals of groups, and accumulate the rounding errors of the sums."""
     counts, highs, lows = columns
     for place, number, other, low in entries:
         before = highs[place]

@@ -34,7 +34,7 @@ class Choice:
 def candidates(caps: NDArray[np.int64], bits: int, *, is_full: bool) -> NDArray[np.int8]:
     """Return all configurations (rows) with at most ``caps`` bits for each attribute, and at most ``bits`` in total.
 
-    With ``is_full``, each returned configuration uses all ``bits``, or the full cap of each attribute that has bits.
+    With ``is_full``, a configuration is left out if an attribute that has bits could have another bit.
     """
     configurations, left = np.zeros((1, 0), np.int8), np.array([bits])
     for place, cap in enumerate(caps.tolist()):
@@ -73,7 +73,7 @@ class Problem:
 
     @property
     def is_full(self) -> bool:
-        """Whether only configurations that use all bits are candidates, because visiting partitions is free."""
+        """Whether configurations must use all bits. This is so if visiting a partition costs nothing."""
         return self.model.visiting == 0
 
     def cost(self, configuration: tuple[int, ...]) -> float:
@@ -147,7 +147,7 @@ def _with_equal_bits(problem: Problem) -> Choice:
 
 
 def _moves(configuration: tuple[int, ...], problem: Problem) -> NDArray[np.int8]:
-    """Return the neighbours of a configuration: bits move between attributes, come into use, or become unused."""
+    """Return the neighbours of a configuration. In each, bits move to another attribute, into use or out of use."""
     configurations = []
     givers = [*enumerate(configuration), (-1, problem.bits - sum(configuration))]
     for giver, bits in givers:

@@ -98,9 +98,9 @@ class CostModel:
         return total
 
     def benefits(self, workload: Workload, caps: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
-        """Return, for each attribute, an upper bound of the cost that indexing it can save in a unit of time.
+        """Return an upper bound of the cost that indexing saves in a unit of time, for each attribute.
 
-        An attribute gets at most ``caps`` bits. If its bound is 0 or less, some best configuration does not index it.
+        An attribute has at most ``caps`` bits. If its bound is 0 or less, the attribute need not be indexed.
         """
         saved = 1.0 - np.exp2(-np.minimum(caps, bits).astype(np.float64))[:, None]
         most = np.minimum(workload.rows * self.stepping(workload.rows) * saved, workload.rows * self.scanning)

@@ -25,10 +25,10 @@ _LEAST_VALUES = 1_024  # no value is forgotten while an attribute has fewer valu
 
 
 class QuestionIndex:
-    """Events of a window as columns, indexed by the attributes that questions fix.
+    """An index of the events in a window by the attributes that questions fix. Events are stored as columns.
 
-    Answers depend neither on the division of events into calls nor on the configuration, which adapts to the questions.
-    The window ends at the latest event time that the index knows, or at a later time that a question names.
+    The configuration of the index adapts to the questions. Answers depend neither on the configuration nor on how
+    events were divided into calls. The window ends at the latest known event time, or at a later time in the question.
     """
 
     def __init__(self, window: HeldWindow, *, model: CostModel = MEASURED, is_tuned: bool = True) -> None:
@@ -217,7 +217,7 @@ class QuestionIndex:
         return events
 
     def _place(self, events: EventColumns) -> None:
-        """Append events that are sorted by time. Later events in the ring are taken out and appended again in order."""
+        """Append events that are sorted by time. Stored events that are later are removed and appended again."""
         ring = self._ring
         number = ring.number_after(int(events.times_us[0]))
         if number < ring.end:
@@ -229,7 +229,7 @@ class QuestionIndex:
         ring.append(events)
 
     def _end_us(self, question: Question) -> int | None:
-        """Return the end of a question's window, or None if the question sets no end and no event has arrived yet."""
+        """Return the end of a question's window. Before the first event, the end is ``until_us``, which may be None."""
         if self._now_us is None or question.until_us is None:
             return question.until_us if self._now_us is None else self._now_us
         return max(self._now_us, question.until_us)
@@ -242,9 +242,9 @@ class QuestionIndex:
         return self._ring.number_after(end_us - window_us)
 
     def _forget_values(self) -> None:
-        """Free the values of attributes that no stored event has.
+        """Forget the attribute values that no stored event has.
 
-        An attribute is examined once the number of its values has doubled, or if no events are stored.
+        The values of an attribute are examined once their number has doubled, or if no events are stored.
         """
         for place, values in enumerate(self._values):
             if len(values) >= 2 * self._kept[place] or (len(values) > 1 and not len(self._ring)):

@@ -15,9 +15,9 @@ NUMERIC: tuple[ValueFunction, ...] = ("sum", "avg", "min", "max")
 
 @dataclass(frozen=True, slots=True)
 class AskedValue:
-    """A value of each group.
+    """The value to compute for each group: a function of an attribute.
 
-    ``count`` counts all events or, with an attribute, the events in which the attribute is not null.
+    ``count`` counts the events in which the attribute is not null. Without an attribute, it counts all events.
     """
 
     function: ValueFunction
@@ -30,9 +30,9 @@ class Question:
 
     Attributes:
         by: Attributes that form groups. If empty, there is one group, even without events.
-        where: For some attributes, the value that events must have. As in SQL, null equals nothing.
+        where: The required values of attributes. As in SQL, null equals nothing.
         window_us: The length of the sub-window, or None for the whole window of the index.
-        until_us: The end of the sub-window, or None for the time of the index. An end before this time has no effect.
+        until_us: The end of the sub-window. If None or earlier than the time of the index, this time is the end.
     """
 
     values: Mapping[str, AskedValue]
@@ -44,7 +44,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldWindow:
-    """What an index that answers questions stores: attributes, measures (numeric arguments), and a window length.
+    """The content of an index that answers questions: attributes, measures (numeric arguments), and a window length.
 
     Questions cannot filter by the attributes in ``unfiltered``. The index gives them no address bits.
     """

@@ -48,8 +48,8 @@ class FoundEvents:
 class EventRing:
     """Events with consecutive sequence numbers, from ``first`` up to ``end`` (exclusive).
 
-    ``bits`` are the address bits of each attribute. During a move to another configuration, the events from ``_border``
-    on are in partitions of the new configuration, older events in partitions of the old configuration.
+    ``bits`` has the number of address bits of each attribute. During a move to another configuration, the partitions of
+    the new configuration have the events from number ``_border`` up. Older events are still in the old partitions.
     """
 
     def __init__(self, attributes: int, measures: int) -> None:
@@ -131,7 +131,7 @@ class EventRing:
         return columns
 
     def codes_in_use(self, attribute: int, size: int) -> NDArray[np.bool_]:
-        """Return which codes of an attribute the events in the ring have, as a mask over the codes below ``size``."""
+        """Return a mask over the codes below ``size`` of an attribute: true if an event in the ring has the code."""
         is_used = np.zeros(size, np.bool_)
         is_used[self._held(self.rows[:, attribute + 1], self.first, self.end)] = True
         return is_used
@@ -163,7 +163,7 @@ class EventRing:
             self._layout = self._layout._replace(heads=np.zeros(0, np.int64))
 
     def find(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int, model: CostModel) -> FoundEvents:
-        """Find the events from number ``start`` on that have ``codes`` in ``columns`` (indexes of attributes).
+        """Find the events from number ``start`` up whose attributes ``columns`` (indexes) have the values ``codes``.
 
         The search is a probe or a scan. ``model`` estimates which of them costs less.
         """
@@ -198,7 +198,7 @@ class EventRing:
         return np.concatenate([column[place : place + count], column[: max(0, place + count - self.room)]])
 
     def _resize(self, count: int) -> None:
-        """Give the ring room for ``count`` events and more. Links stay valid, because they are distances to events."""
+        """Give the ring room for ``count`` events and some more. Links are distances to events, so they stay valid."""
         room = max(LEAST_ROOM, count + count // _SPARE)
 
         def moved(column: NDArray[Any]) -> NDArray[Any]:
@@ -219,7 +219,7 @@ def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> Non
 
 
 def layout_of(bits: tuple[int, ...], *, is_moving: bool = False) -> Layout:
-    """Create the empty partitions of a configuration. If ``is_moving``, they also note their oldest events."""
+    """Create the empty partitions of a configuration. With ``is_moving``, each can also refer to its oldest event."""
     widths = np.array(bits, np.int64)
     size = 1 << int(widths.sum())
     return Layout(

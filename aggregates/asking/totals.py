@@ -55,7 +55,7 @@ class GroupTotals:
         return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
 
     def of(self, name: str, value_wanted: AskedValue) -> Totals:
-        """Return the totals of the value ``name`` for all groups: one list, or for a sum and mean three lists."""
+        """Return the totals of the value ``name`` for all groups. A sum or mean has three lists, others have one."""
         if value_wanted.function == "distinct":
             return self._distinct(self._window.attributes.index(str(value_wanted.attribute)), f"values.{name}")
         if value_wanted.function == "count":
@@ -85,7 +85,7 @@ class GroupTotals:
         return self._sums[measure]
 
     def _numbers(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Return the numbers of a measure or attribute as an array, and each found event's index in the array."""
+        """Return the numbers of a measure or attribute as an array, and the index of each found event in the array."""
         if name in self._window.measures:
             return self._ring.values[self._window.measures.index(name)], self._slots
         place = self._window.attributes.index(name)

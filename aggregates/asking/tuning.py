@@ -64,7 +64,7 @@ class Tuner:
         self._asked += 1
 
     def is_due(self, rows: int) -> bool:
-        """Check whether enough questions arrived since the last assessment, or the number of events changed much."""
+        """Check whether enough questions arrived since the last assessment, or the number of events changed greatly."""
         assessed = max(self._assessed_rows, _EVENTS_PER_PARTITION)
         return self._asked >= PERIOD or rows >= 2 * assessed or rows * 4 < self._assessed_rows
 
@@ -88,7 +88,7 @@ class Tuner:
         return self.assessment
 
     def workload(self, rows: int) -> Workload:
-        """Return the workload for comparing configurations: the past and expected patterns with the largest weight."""
+        """Return the workload of past and expected questions. It has the patterns with the largest weights."""
         weights = {pattern: list(known) for pattern, known in self._patterns.items()}
         each = self._expected / max(1, len(self._filtered))
         for attribute in self._filtered if self._expected > _FORGOTTEN else ():

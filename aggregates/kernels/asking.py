@@ -44,7 +44,7 @@ def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int6
 
 @kernel
 def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
-    """Append the newest events of the ring, ``first`` up to ``end`` (exclusive), to the chains of their partitions."""
+    """Add the events ``first`` up to ``end`` (exclusive), the newest of the ring, to the chains of their partitions."""
     lent = borrowed(layout)
     room = rows.shape[0]
     slot = np.int64(first % room)
@@ -69,9 +69,9 @@ def unlink_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -
 
 @kernel
 def move_rows(rows: NDArray[np.int32], old: Layout, new: Layout, first: int, end: int) -> None:
-    """Move events from the old layout, where they are the newest, to the new layout.
+    """Move the newest events of the old layout to the new layout.
 
-    The events are ``first`` up to ``end`` (exclusive). Because all events of the new layout are newer, the moved events
+    The moved events are ``first`` up to ``end`` (exclusive). The new layout has only newer events, so the moved events
     become the oldest of their new partitions.
     """
     before, lent = borrowed(old), borrowed(new)
@@ -90,7 +90,7 @@ def move_rows(rows: NDArray[np.int32], old: Layout, new: Layout, first: int, end
 
 @inlined
 def is_match(rows: NDArray[np.int32], slot: np.int64, columns: NDArray[np.int64], codes: NDArray[np.int32]) -> bool:
-    """Check whether the event in ``slot`` has ``codes`` in ``columns`` (indexes of attributes)."""
+    """Check whether the attributes ``columns`` (indexes) of the event in ``slot`` have the values ``codes``."""
     is_equal = True
     for place in range(columns.shape[0]):
         is_equal &= rows[slot, columns[place] + 1] == codes[place]
@@ -108,16 +108,16 @@ def probe_rows(
     start: int,
     count: int,
 ) -> tuple[np.int64, np.int64, np.int64]:
-    """Write the slots of events from ``start`` on that have ``codes`` in ``columns`` (indexes of attributes).
+    """Write the slots of the events from ``start`` up whose attributes ``columns`` (indexes) have the values ``codes``.
 
     The kernel follows the chains of the partitions that can have such events. ``slots`` has ``count`` slots already,
     and room for all events and one more. Return the number of slots, of compared events and of visited partitions.
 
-    Chains are followed concurrently, one in each row of ``lanes`` (lanes, 2), because each step waits for memory. The
-    next event of a chain is prefetched, and read after all other chains have been followed by one step. A lane has the
-    number of an event, relative to ``start``, and the event's slot. A step has no branch that depends on the chain,
-    because such a branch would often be mispredicted. Instead, each lane is written in the next place, which is reused
-    if the chain has ended. Indexes of the inner loop are unsigned, which saves a check for negative indexes.
+    Each step of a chain waits for memory, so the kernel follows several chains in turn. Each row of ``lanes`` (lanes,
+    2) has the next event of one chain: its number, relative to ``start``, and its slot. The kernel prefetches this
+    event, makes one step in every other chain, and only then reads the event. No branch depends on the chain, because
+    such branches would often be mispredicted. Instead, each lane is written to the next row, even if its chain has
+    ended, and the row is then used again. Unsigned indexes in the inner loop save a check for negative indexes.
     """
     lent, room = borrowed(layout), np.int64(rows.shape[0])
     base, free = np.int64(0), np.int64(lent.tails.shape[0] - 1)
@@ -170,10 +170,10 @@ def scan_rows(
     start: int,
     end: int,
 ) -> np.int64:
-    """Write the slots of the events ``start`` up to ``end`` (exclusive) that have ``codes`` in ``columns``, in order.
+    """Write the slots of the events whose attributes ``columns`` (indexes) have the values ``codes``, in order.
 
-    ``columns`` are indexes of attributes. ``slots`` has room for one slot more than there are events. Return the number
-    of slots.
+    The events are ``start`` up to ``end`` (exclusive). ``slots`` has room for one slot more than there are events.
+    Return the number of slots.
     """
     room, count = np.int64(rows.shape[0]), np.int64(0)
     begin = start % room
@@ -198,10 +198,9 @@ def group_rows(
 ) -> int:
     """Number the groups of found events in order of first appearance. Events of a group agree in ``columns``.
 
-    ``sizes`` has the number of codes of each column. The caller fills ``table`` with ``NIL``. The table has an entry
-    for each combination of codes, or is a hash table whose size is a power of two. ``firsts`` gets the index in
-    ``slots`` of each group's first event. Return the number of groups, or ``NIL`` if ``firsts`` has no room for the
-    next group.
+    ``sizes`` has the number of codes of each column. The caller fills ``table`` with ``NIL``. A large enough table has
+    an entry for each combination of codes. Otherwise, it is a hash table, whose size is a power of two. ``firsts`` gets
+    the index in ``slots`` of each group's first event. Return the number of groups, or ``NIL`` if ``firsts`` is full.
     """
     count, is_direct = 0, True
     combinations = 1.0

@@ -27,7 +27,7 @@ def note_waiting(
     at_us: int,
     modes: int,
 ) -> None:
-    """Write the open step of each group in ``codes`` again. The step waits for further events of the same time."""
+    """Write the last, unfinished step of each group in ``codes`` again. Events of the same time may change it."""
     groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(steps)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])
@@ -73,8 +73,8 @@ def note_truths(
 ) -> int:
     """Write to ``changes`` the steps at which the condition of a group becomes true, and return their number.
 
-    With ``is_cleared``, steps at which the condition becomes false are written too. ``holds`` has the truth of the
-    condition at each step. The kernel sets it to false if the window is empty or ends.
+    With ``is_cleared``, steps at which the condition becomes false are written, too. ``holds`` has the condition's
+    truth at each step. The kernel sets it to false at a step whose window is empty or ends.
     """
     count = 0
     for step in range(codes.shape[0]):
@@ -103,11 +103,11 @@ def find_codes(
     count: int,
     fresh_count: int,
 ) -> tuple[int, int]:
-    """Find the codes of groups by their hashes, from row ``begin`` on. New groups get the next codes.
+    """Find the codes of groups by their hashes, in the rows from ``begin`` up. New groups get the next codes.
 
-    ``table`` has a code or -1 in each entry, and more entries than ``known``, which has the hashes of ``count`` codes.
-    ``fresh`` gets the row of each new group's first event, after ``fresh_count`` earlier rows. Return the number of
-    codes, and the row of the first group for which ``known`` has no room.
+    ``known`` has the hashes of ``count`` codes. ``table`` has more entries than ``known``, each a code or -1. ``fresh``
+    has ``fresh_count`` rows, and gets the row at which each new group first appears. Return the number of codes, and
+    the row of the first group for which ``known`` has no room.
     """
     places = table.shape[0]
     for row in range(hashes.shape[0] if begin == 0 else 0):  # read ahead, so that the waits for memory overlap

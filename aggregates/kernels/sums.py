@@ -91,7 +91,7 @@ def unit_digit(digits: np.int64) -> np.int64:
 def whole_digits(
     words: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> tuple[np.int64, np.int64]:
-    """Return what integers have contributed to a sum: the low 32 bits, and the higher bits."""
+    """Return the part of a sum that whole numbers have contributed: the low 32 bits, and the higher bits."""
     low = words[code, offset + 1]
     high = words[code, offset + 2] if digits != SHORT else np.int64(0)
     return low & LOW, high + (low >> 32)

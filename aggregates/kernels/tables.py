@@ -45,7 +45,7 @@ FOREVER = 2**62
 
 
 class Events(NamedTuple):
-    """Columns of events, which are in a ring or form a batch."""
+    """Columns of events. The events are in a ring, or form a batch."""
 
     times_us: NDArray[np.int64]
     codes: NDArray[np.int32]  # (events,) the group
@@ -60,10 +60,10 @@ class Events(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Groups, and the nodes of their values.
+    """The state of groups, and the nodes in which they hold values.
 
     A node of a tree (``kernels.trees``) has children. A node of an extreme (least or greatest value) has neighbours. It
-    represents an event that no newer event of the group exceeds.
+    has the value of an event that no newer event of the group exceeds.
     """
 
     words: NDArray[np.int64]  # (groups, words)

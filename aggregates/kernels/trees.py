@@ -31,7 +31,7 @@ def real_of(bits: np.int64) -> np.float64:
 
 @inlined
 def pair_of(kind: np.int64, number: np.int64) -> tuple[float, np.int64]:
-    """Return the pair (float, integer) that orders a value other than null. For a float, ``number`` holds its bits."""
+    """Return the pair (float, integer) by which a value other than null is ordered. A float is given by its bits."""
     if kind in (INTEGER, INTEGRAL):
         return min(float(number), _GREATEST), number
     if kind == FLOAT:

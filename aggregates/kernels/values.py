@@ -72,10 +72,10 @@ def put_sum(
 def enter_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Add a node for an event to a group's least or greatest value, unless a newer event is at least as great.
+    """Add a node for an event to a group's least or greatest value, unless a newer event has at least this value.
 
-    Older events that are less are freed, and so are equal ones with an earlier time. For a minimum, the caller negates
-    the numbers.
+    The nodes of older events are freed if their value is less, or equal with an earlier time. For a minimum, the caller
+    negates the numbers.
     """
     words = groups.words
     newer, older = np.int64(-1), words[code, offset + 1] - 1
@@ -105,7 +105,7 @@ def enter_extreme(
 def leave_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Free the node of a leaving event, the oldest of its group, if the event has a node."""
+    """Free the node of an event that leaves its window, if it has a node. The event is the oldest of its group."""
     words = groups.words
     node = words[code, offset] - 1
     if node < 0 or groups.integers[node] != time_us or groups.reals[node] != number:
@@ -121,7 +121,7 @@ def leave_extreme(
 
 @inlined
 def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, real: float, integer: np.int64) -> None:
-    """Update a least or greatest value (``is_max``) by an entering value, in a window whose events do not leave."""
+    """Replace the greatest (``is_max``) or least value of a group if a new event has a greater or lesser value."""
     words, floats = groups.words, groups.floats
     if words[code, offset] == 1:
         if is_max and not is_less(groups, floats[code, offset + 2], words[code, offset + 1], real, integer):
@@ -144,7 +144,7 @@ def see_end(
 ) -> None:
     """Update the first or last argument of a group when an event enters a window whose events do not leave.
 
-    With ``is_only``, the event's argument replaces the present one whatever the times.
+    With ``is_only``, the event's argument replaces the present one without a comparison of their times.
     """
     words, offset, time_us = groups.words, value[tables.OFFSET], held.times_us[slot]
     before_us = words[code, offset]
@@ -361,7 +361,7 @@ def clear_values(
 
 @inlined
 def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64], code: np.int64) -> bool:
-    """Check by counts and sums of integers alone whether the condition of a group may be true."""
+    """Check whether the condition of a group may be true. Only counts and sums of whole numbers are examined."""
     words = groups.words
     for row in range(bounds.shape[0]):
         value = np.int64(bounds[row, tables.VALUE])

@@ -95,7 +95,7 @@ def copy_event(held: Events, slot: np.int64, source: Events, row: np.int64) -> N
 
 @inlined
 def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np.int64) -> None:
-    """Link two consecutive events of a group, ``older`` and ``slot``. One of them may be -1, which marks an end."""
+    """Link two consecutive events of a group, ``older`` and ``slot``. If one is -1, the other is the last or first."""
     if older >= 0:
         held.links[older, 1] = slot
     else:
@@ -178,7 +178,7 @@ def empty_group(
 ) -> None:
     """Empty the window of a group, because the window ends.
 
-    If windows hold events, each call removes the oldest one. Otherwise, the group's values are cleared.
+    If the events of windows are stored, each call removes the oldest one. Otherwise, the group's values are cleared.
     """
     code, words = state[tables.ENDING] - 1, groups.words
     if modes & tables.HOLDS:
@@ -268,7 +268,7 @@ def note_times(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int6
 
 @inlined
 def touch_groups(groups: Groups, state: NDArray[np.int64], held: Events, batch: Events) -> None:
-    """Read the groups of the next rows and of the next leaving events in advance, so that waits for memory overlap."""
+    """Read the groups of the next rows and of the next leaving events in advance. The waits for memory then overlap."""
     row, words = state[tables.ROW], groups.words
     if row < state[tables.AHEAD]:
         return
@@ -385,11 +385,11 @@ def slide(
     """Add the events of a batch, and remove due events, in order of time up to ``until_us``.
 
     The caller makes room and calls the kernel again until the result is ``DONE``. ``bounds`` (bounds, 3) has ranges of
-    values. If a value of a group is outside its range, the group's condition is false. ``size`` is the window's size.
+    values. A group's condition is false if one of its values is out of range. ``size`` is the window's size.
 
     Returns:
-        ``DONE``, ``FULL`` (no room for steps or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY``: more
-        than ``most`` events (or windows, if events are not held), plus steps if values are ``REMEMBERED``.
+        ``DONE``, ``FULL`` (no room for steps or the log), ``NO_ROOM`` (in the ring), ``NO_NODES``, or ``TOO_MANY`` for
+        more than ``most`` events, or windows if events are not stored. With ``REMEMBERED``, steps are counted, too.
     """
     held, batch, groups, out = borrowed(ring), borrowed(events), borrowed(all_groups), borrowed(steps)
     rows, modes = batch.at_us.shape[0], np.int64(given_modes)

@@ -64,7 +64,7 @@ _NOT_AUDITED = ("ingest", "read")  # large numbers of events would displace the 
 def scope_of(methods: Set[str], writing: Scope) -> Scope:
     """Return the scope that an operation requires.
 
-    An operation that only reads requires ``read``, unless ``writing`` is ``admin``. All others require ``writing``.
+    If the operation only reads and ``writing`` is not ``admin``, the scope is ``read``. Otherwise, it is ``writing``.
     """
     return "read" if methods <= _READING and writing != "admin" else writing
 

@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 class Door:
     """Middleware that authenticates callers, limits request rates, and records changes in the audit log.
 
-    If no API key is required, all callers are admitted.
+    If no API key is required, every caller is admitted, by default except for pages of other sites.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -109,7 +109,7 @@ class Door:
 
 
 class _Answering:
-    """An ASGI ``send`` that adds rate-limit headers, and records a change in the audit log before it answers."""
+    """An ASGI ``send`` that adds rate-limit headers. It records a change in the audit log before the answer is sent."""
 
     def __init__(self, scope: Scope, send: Send, caller: Caller, allowance: Allowance | None) -> None:
         self._scope = scope
@@ -168,7 +168,7 @@ def _address(scope: Scope) -> str:
 
 @lru_cache(maxsize=1_024)
 def _limited(host: str) -> str:
-    """Return the address to which rate limits apply: for IPv6 the /64 network, because one client can use all of it."""
+    """Return the address to which rate limits apply. For IPv6, it is the /64 network, all of which a client can use."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -195,7 +195,7 @@ def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
 
 
 def _require_own_page(headers: Headers) -> None:
-    """Refuse a request with a foreign Host or Origin, which a page of another site sends through a local browser."""
+    """Refuse a request with a foreign Host or Origin. A page of another site can send it through a local browser."""
     for name, url in (("Host", f"//{headers.get('host', '')}"), ("Origin", headers.get("origin", ""))):
         if url not in ("", "//") and not _is_here(url):
             raise ForeignPage(

@@ -68,8 +68,7 @@ _LISTS_WITHIN_REACH = frozenset({"streams", "constraints", "webhooks", "sinks", 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:
     """Refuse a restricted caller's request that names no stream, or a stream outside the caller's reach.
 
-    Raises ``Forbidden``. Raises ``NotFound`` if a resource in the request does not exist, or belongs to a stream out of
-    reach.
+    The error is ``Forbidden``. If a resource in the request is missing or out of reach, the error is ``NotFound``.
     """
     route: APIRoute = request.scope["route"]
     resource = route.path.split("/")[1]
@@ -122,7 +121,7 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
 def _named_in_body(
     services: Services, caller: Caller, route: APIRoute, resource: str, body: bytes
 ) -> Iterator[str | None]:
-    """Yield the streams that a body names, and None if it selects all streams, a file or a workflow."""
+    """Yield the streams that a body names. If the body selects all streams, a file or a workflow, also yield None."""
     members = _members(route)
     if not members or not body:
         return
@@ -170,7 +169,7 @@ def _names_file(value: object) -> bool:
 
 
 def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
-    """Return whether the resource of a PUT exists. The stream of a new resource is read from the body instead.
+    """Return whether the resource of a PUT exists. If the resource is new, the body names its stream.
 
     ``place`` is the collection and the path parameter, such as ``("patterns", "name")``.
     """
@@ -182,7 +181,7 @@ def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
 
 
 def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
-    """Return the stream of a resource that the caller may access. ``place`` is as in ``_exists``."""
+    """Return the stream of a resource. Raise ``NotFound`` if it is out of reach. ``place`` is as in ``_exists``."""
     owner, missing = _OWNERS[place]
     try:
         stream = owner(services, value)
@@ -194,10 +193,10 @@ def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str],
 
 
 def _require_filter_in_reach(services: Services, caller: Caller, name: str) -> None:
-    """Check that an operator by which results are filtered is within the caller's reach.
+    """Check that the caller may access an operator by whose name results are filtered.
 
-    Operators of several kinds may share the name. One within reach suffices, because results are also filtered by a
-    stream within reach.
+    Operators of several kinds may have this name. Access to one of them suffices, because results are also filtered by
+    a stream that the caller may access.
     """
     try:
         operators = services.stores.registry.named(name)
@@ -215,7 +214,7 @@ def _operator_stream_in_reach(services: Services, caller: Caller, kind: str, nam
 
 
 def _is_list_within_reach(method: str, path: str, services: Services) -> bool:
-    """Return whether an operation is a list without pages, which shows only resources within the caller's reach."""
+    """Return whether an operation lists only resources within the caller's reach. Such lists have no pages."""
     resource = path.removeprefix("/")
     return method == "GET" and (resource in _LISTS_WITHIN_REACH or services.operators.kind_of(resource) is not None)
 

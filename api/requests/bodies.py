@@ -26,14 +26,13 @@ _SLOWEST_BYTES_PER_S = 50_000
 class BodyLimit:
     """Middleware that buffers bodies up to a limit. It answers 413 to larger bodies, and 408 to slow ones.
 
-    The rest of a body that is too large is read and discarded, up to a few times the limit, because a client that is
-    still sending would miss the answer. Beyond that, the connection is closed. The connection is also closed after a
-    request that declares its length in two ways, because two readers may disagree about where the next request starts
-    (RFC 9112, section 6.1).
+    A body that is too large is read to its end and discarded, because a client that is still sending would miss the
+    answer. Nothing is read beyond a few times the limit. A request that declares its length in two ways is refused,
+    because two readers may disagree about where the next request starts (RFC 9112, section 6.1). After every refusal,
+    the connection is closed.
 
-    Some routes store their bodies in a file, the request's ``body_file``, instead of the buffer: ``files`` contains
-    these routes, each with its own limit. A body may take ``timeout_s``, plus one second for each 50 kB that have
-    arrived.
+    The routes in ``files`` have their own limits, and their bodies are stored in a file, the request's ``body_file``. A
+    body may take ``timeout_s``, plus one second for each 50 kB that have arrived.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ def known_stream(
         ),
     ] = None,
 ) -> str | None:
-    """Return the stream in the query, by which a list is filtered. The stream must be registered."""
+    """Return the stream by which a list is filtered. A stream that is not registered is refused."""
     if stream is not None:
         services.stores.registry.stream(stream)
     return stream
@@ -50,19 +50,19 @@ def known_pattern(
     services: Served,
     pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
 ) -> str | None:
-    """Return the pattern in the query, by which alerts are filtered. It must be registered, or still have alerts."""
+    """Return the pattern by which alerts are filtered. A pattern without alerts must be registered."""
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).items:
         services.stores.registry.named(pattern)
     return pattern
 
 
 def reachable(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
-    """Return the items of a list that the caller may access, or only those of ``stream`` if given."""
+    """Return the items of a list that the caller may access. If ``stream`` is given, leave out other streams' items."""
     return [item for item in items if caller.may_touch(item.stream) and stream in (None, item.stream)]
 
 
 def of_stream(stream: str | None) -> dict[str, str]:
-    """Return the arguments that restrict a list's counters to ``stream``, or no arguments if ``stream`` is None."""
+    """Return the arguments that restrict a list's counters to ``stream``. Without a stream, there are none."""
     return {} if stream is None else {"stream": stream}
 
 

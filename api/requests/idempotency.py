@@ -69,7 +69,7 @@ def once(
 
 
 class IdempotentRoute(APIRoute):
-    """A route that replays stored answers, which ``once`` finds, and stores new answers."""
+    """A route that stores the answers to idempotent requests. It returns a stored answer if ``once`` finds one."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
