@@ -76,7 +76,7 @@ class HeldOptions:
 
 @dataclass(slots=True)
 class _Held:
-    """A state in this process, and the cost of matching entries again for lack of a saved state.
+    """A shard's state in this process, and the cost of matching again the entries that no saved state covers.
 
     ``unsaved_bytes`` counts since the last snapshot, and ``unshared_s`` since the last handover. ``size_bytes`` is the
     state's size when it was last written or read, or 0 if unknown. ``shared_s`` is the time that the last handover
@@ -170,7 +170,7 @@ class HeldShards:
         return rows
 
     def report(self, shard: int) -> RowBlock:
-        """Return a row of the kind ``stats`` on a shard's steps since its last report, which are at least one step.
+        """Return a row of the kind ``stats`` about the steps of a shard since its last report. There is at least one.
 
         A report costs about as much as matching an event. So a caller with small steps requests a report about once a
         second, and a last one when it stops.
@@ -204,7 +204,7 @@ class HeldShards:
             self._incomplete.discard(shard)
 
     def forget(self, shard: int) -> None:
-        """Drop the state of a shard that is kept here, because another process advances the shard from now on."""
+        """Drop a shard's state, because another process advances the shard from now on."""
         for by_shard in (self._held, self._finished, self._work):
             by_shard.pop(shard, None)
         self._begun.discard(shard)
@@ -220,7 +220,7 @@ class HeldShards:
         self._server.close()
 
     def state_at(self, shard: int, position: str) -> ShardState:
-        """Remove a shard's state at a position from this process, and return the state for the caller to change."""
+        """Return a shard's state at a position, for the caller to change. This process does not keep the state."""
         state = self._held_at(shard, position).state
         del self._held[shard]
         return state
@@ -260,7 +260,7 @@ class HeldShards:
         return rows
 
     def _match_one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
-        """Match an entry that follows the entries ``done``. If matching raises, set it aside and rebuild the state."""
+        """Match ``entry``, which follows the entries ``done``. If this fails, set it aside and rebuild the state."""
         held = self._held.get(shard) or self._held_at(shard, after)
         screened = self._screened(shard, [entry])
         try:
@@ -288,7 +288,7 @@ class HeldShards:
         return held
 
     def _rebuilt(self, shard: int, position: str) -> _Held:
-        """Rebuild a state from the nearest retained, handed over or saved state, and the log from there."""
+        """Rebuild a state: take the nearest earlier state, and match the later entries of the log."""
         self._records.read(shard)
         saved = self._index.latest(shard, position)
         held = self._held.pop(shard, None)
@@ -314,9 +314,9 @@ class HeldShards:
         return False
 
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
-        """Return the newest state handed over between two positions, if one is usable, or None.
+        """Return the newest state that was handed over between two positions, or None if it is missing or damaged.
 
-        If the log lacks the entry at a state's position, Redis has lost data since then, and the state is not used.
+        A state is not used if the log lacks the entry at its position, because Redis has then lost data.
         """
         handed_over = () if self._handover is None else self._handover.positions(shard)
         usable = [
@@ -345,10 +345,10 @@ class HeldShards:
         return bool(self._server.xrange(log_key(shard), min=position, max=position))
 
     def _begun_at(self, shard: int, saved: str | None) -> _Held:
-        """Return the state from which entries are matched again: the snapshot, or the empty state if ``saved`` is None.
+        """Return the state from which entries are matched again: a snapshot, or the empty state at the log's beginning.
 
-        If a file that the snapshot names is gone, an older state is used (``_older``). If there is none, the operators
-        that need the file are stopped.
+        If a file that the snapshot names is gone, an older state is used (``_older``). If there is no older state, the
+        operators that need the file are stopped.
         """
         if saved is None and not self._options.generation:
             return _Held(self._empty(shard))
@@ -363,9 +363,9 @@ class HeldShards:
             return self._older(shard, position) or self._without_files(shard, body)
 
     def _older(self, shard: int, position: str) -> _Held | None:
-        """Return the newest older snapshot whose files all exist.
+        """Return the newest snapshot before a position, ignoring snapshots of which a file is missing.
 
-        Without one, return the empty state if the log is complete, and otherwise None.
+        If there is no such snapshot, return the empty state if the log is complete, and otherwise None.
         """
         for older in reversed(self._index.positions(shard)):
             body = self._snapshots.read(shard, older) if position_order(older) < position_order(position) else None
@@ -391,11 +391,10 @@ class HeldShards:
         return state
 
     def _keep(self, shard: int, after: str, grown: int, spent_s: float) -> None:
-        """Hand the state over to the shard's next process, and save a snapshot. Each is done if it is due.
+        """Hand the state over to the shard's next process if a handover is due, and save a snapshot if due.
 
         A handover is due after half a second of matching, plus a multiple of the time that the last handover took. A
-        snapshot is due when matching the entries since the last snapshot again would cost about as much as reading the
-        state.
+        snapshot is due when ``unsaved_bytes`` has reached both the size of the state and ``snapshot_bytes``.
         """
         held = self._held[shard]
         held.unsaved_bytes += grown
@@ -442,8 +441,8 @@ class HeldShards:
     def _write(self, held: _Held, copy: _Copy, start_s: float) -> None:
         """Write a snapshot if it is due, and hand the state over to other processes.
 
-        The newest state handed over before the step is kept for a retry. If another process has taken the shard
-        meanwhile, it hands over its own state and removes all other files, even unfinished ones.
+        A retry of the step needs the newest state from before the step, so this state is kept. Another process may have
+        taken the shard meanwhile. It then removes the files of this process, even unfinished ones.
         """
         shard, parts = copy.shard, seal(copy.parts)
         if copy.is_saved:

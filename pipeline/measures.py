@@ -56,7 +56,7 @@ class Work:
 
 
 class Costs:
-    """What a state's hosts cost, reported about once a second. Each report halves the earlier costs."""
+    """Measures the costs of a state's hosts, for a report about once a second. Each report halves the costs so far."""
 
     def __init__(self, state: ShardState) -> None:
         state.meter(Metering(time.thread_time_ns))

@@ -44,8 +44,8 @@ class BatchProgress:
         state_bytes: Bytes that these shards have written of their states. None if not reported.
         open_traces: Open traces in these shards. None if not reported.
         held: Bound events in these shards. None if not reported.
-        watermark_lag_s: By stream with a watermark: the time from the watermark of the slowest of these shards to the
-        end of the micro-batch.
+        watermark_lag_s: For each stream with a watermark, the time from its earliest watermark in these shards to the
+            end of the micro-batch.
     """
 
     batch: int
@@ -68,7 +68,7 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTime:
-    """What the driver knows of a micro-batch: bodies of ``stats`` rows, the sink's time, and the matched events."""
+    """The driver's statistics of a micro-batch: bodies of ``stats`` rows, counts of rows and events, and sink time."""
 
     reports: Sequence[Mapping[str, Any]]
     rows: Mapping[str, int]

@@ -38,8 +38,8 @@ class Quarantine:
     def begin(self, shard: int, after: str, *, continues: bool) -> bool:
         """Begin a micro-batch of a shard. Return True if too many attempts have failed, so that each entry is watched.
 
-        ``continues`` says that this process has finished the micro-batch that ends at ``after``, and that no attempt
-        has failed since.
+        ``continues`` means that this process has finished the previous micro-batch, and that no attempt has failed
+        since.
         """
         if continues:
             return False
@@ -70,8 +70,8 @@ class Quarantine:
     def set_aside(self, shard: int, after: str, entry: StoredEntry, reason: str) -> None:
         """Record an entry as quarantined. ``after`` is the beginning of its micro-batch. An earlier reason is kept.
 
-        If another process owns the shard, or the results are written, only this process skips the entry. Its own
-        results are then not used.
+        The record is refused if another process owns the shard, or if the results are written. Then only this process
+        skips the entry, and the results of this process are not used.
         """
         records = self._records.add(QUARANTINE_KEY, shard, after, {entry.position: reason})
         if entry.position not in records.quarantined:

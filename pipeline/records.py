@@ -28,9 +28,9 @@ class RecordsOfShard:
     """The records of a shard, as last read.
 
     Attributes:
-        wanted: Records of stops, by the position of the pause.
-        placed: Positions after which operators stop, by the position of the pause that demands the stop.
-        quarantined: Reasons, by the position of the entry.
+        wanted: The stops that each pause demands, by the position of the pause.
+        placed: The position after which operators stop, by the position of the pause.
+        quarantined: Why each quarantined entry is skipped, by the position of the entry.
     """
 
     wanted: Mapping[str, str]
@@ -39,7 +39,10 @@ class RecordsOfShard:
 
 
 class ShardRecords:
-    """The records of one log. ``results`` names the Redis hash of the positions up to which results are written."""
+    """The records about the shards of a log.
+
+    ``results`` names the Redis hash of the positions up to which results are written.
+    """
 
     def __init__(self, server: redis.Redis, results: str = "") -> None:
         self._server = server

@@ -22,9 +22,9 @@ from shards import OutputRow
 def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
     """Write the states of the new shards at the end of the log. ``shards`` is a multiple of the current number.
 
-    The options are those of the log before the change. The whole log is matched. For each new shard, in any order, the
-    function yields a row of the kind ``stats``: its number, the position after which its log begins, and its measures.
-    Raise ``LogDamaged`` if snapshots or entries are gone that a state needs.
+    ``options`` are those of the log before the change. The whole log is matched. The function yields a row of the kind
+    ``stats`` for each new shard, in any order. The row has the shard's number, the position after which its log begins,
+    and its measures. Raise ``LogDamaged`` if snapshots or entries are gone that a state needs.
     """
     new = replace(options.log, shards=shards, generation=shards)
     forget_states(new)
@@ -45,7 +45,7 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
 
 
 def forget_states(options: EventLogOptions) -> None:
-    """Remove the snapshots of a generation: an old one, or a new one whose resharding was interrupted."""
+    """Remove the snapshots and files of an old generation, or of a new one whose resharding was interrupted."""
     server = connect(options)
     try:
         store = open_snapshots(options.snapshots, server, options.generation)

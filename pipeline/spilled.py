@@ -23,7 +23,7 @@ _LIST = ".list"
 
 
 class SpilledStates:
-    """The files in which shards keep parts of their states, for one layout of a log."""
+    """The files with parts of the states of shards, for one layout of a log."""
 
     def __init__(self, options: EventLogOptions, kinds: Iterable[Kind]) -> None:
         self._folder = spill_folder(options)
@@ -80,10 +80,10 @@ class SpilledStates:
     def take_over(
         self, shard: int, before: SpilledStates, from_shard: int, position: str, names: Collection[str]
     ) -> None:
-        """Link or copy the files of a new state from the folder of the shard from which the state was divided.
+        """Link or copy the files that a new shard's state needs from the folder of the shard that was divided.
 
-        ``before`` is the layout of this older shard, ``from_shard``. ``names`` are the files that the new state needs.
-        The new state is about to be stored at ``position``.
+        ``before`` has the files of the previous layout, and ``from_shard`` is the number of the divided shard.
+        ``names`` are the files to take over. The new state is about to be stored at ``position``.
         """
         if self._folder is None or before._folder is None:
             return

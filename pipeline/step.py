@@ -44,7 +44,7 @@ _MOST_ROWS, _MOST_BYTES = 10_000, 4_000_000  # in a batch that is passed to Spar
 
 
 def load_states(session: SparkSession, options: HeldOptions) -> None:
-    """Load the state of each shard in the processes that will match it. Afterwards the service is ready.
+    """Load the state of each shard in the process that will match the shard. Afterwards the service is ready.
 
     The options are those of the following query. Raise ``QueryFailed`` with the reason if a state cannot be loaded.
     """
@@ -137,7 +137,7 @@ def _columns(block: RowBlock) -> list[pa.Array]:
 
 
 def from_table(table: pa.Table) -> list[OutputRow]:
-    """Return the rows of a collected micro-batch, by shard and position. At one position, rows keep their order."""
+    """Return a collected micro-batch's rows, sorted by shard and position. Rows at one position keep their order."""
     columns = (table.column(name).to_pylist() for name in OutputRow._fields)
     rows = list(map(OutputRow._make, zip(*columns, strict=True)))
     places = {position: position_order(position) for position in {row.position for row in rows}}

@@ -32,8 +32,8 @@ class PlacedStops:
     def place(self, shard: int, after: str, number: int | None = None) -> None:
         """Decide that the shard's pending stops take effect at the start of the next micro-batch.
 
-        ``number`` is the count of the shard's stops, or None if unknown. If the count is that of the last read, and all
-        stops are placed or past, nothing is read, because stops are never removed.
+        ``number`` is the count of the shard's stops, or None if unknown. Stops are never removed. So if the count has
+        not changed and no stop is pending, the records are not read.
 
         If results of the micro-batch are written, or the log already has some of its derived events, the micro-batch
         must be matched as before. The stops are then placed at the start of a later micro-batch.

@@ -50,7 +50,7 @@ class Derivation:
     def related(self, keys: Iterable[PlaceKey]) -> list[PlaceKey]:
         """Return the places among ``keys`` that take part in derivation.
 
-        The stream of such a place is derived, or it feeds another stream within the shard.
+        The stream of each of these places is derived, or it feeds another stream within the shard.
         """
         existing = [key for key in keys if key in self._places]
         return [key for key in existing if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
@@ -63,7 +63,7 @@ class Derivation:
                 place.hold()
 
     def newest_us(self, stream: str) -> int | None:
-        """Return the time of a derived stream's newest event, or its watermark if that is later; None if unknown."""
+        """Return the time of a derived stream's newest event or its watermark, whichever is later. None if unknown."""
         place = self._places.get((stream, MAIN))
         return place.newest_us if isinstance(place, DerivedPlace) else None
 
@@ -109,7 +109,7 @@ class Derivation:
     def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
         """Yield the steps of an entry, each followed by the steps that it causes in derived streams.
 
-        ``steps`` are the steps of the entry's own stream. If this stream is derived itself, its time then advances.
+        ``steps`` are the steps of the entry's own stream. If this stream is derived, its time advances after them.
         """
         stream = entry.stream
         is_promise = entry.kind == RecordKind.PUNCTUATION  # a range also reaches streams fed through the log
@@ -154,7 +154,7 @@ class Derivation:
             yield from place.advance_time(entry, watermark_us)
 
     def _watermark_of(self, stream: str) -> int | None:
-        """Return the least promise of the hosts and the log that feed a stream; None if a promise is unknown."""
+        """Return the least promise of the hosts and the log that feed a stream, or None if a promise is unknown."""
         place = self._places[stream, MAIN]
         promises = [self._promise_of(host) for host in self.feeds.direct.get(stream, ())]
         if stream in self.feeds.logged and isinstance(place, DerivedPlace):
@@ -162,14 +162,14 @@ class Derivation:
         return _least(promises)
 
     def _promise_of(self, host: HostKey) -> int | None:
-        """Return the time before which a host emits no more events; None if the host has seen no time yet."""
+        """Return the time before which a host emits no more events, or None if the host has seen no time yet."""
         stream, route, kind = host
         place = self._places.get((stream, route)) or self._places[stream, MAIN]  # an inner feed may outlast its route
         return place.watermark_us if isinstance(place, DerivedPlace) else place.host(kind).newest_us
 
 
 def _least(times_us: Iterable[int | None]) -> int | None:
-    """Return the least time; None if a time is unknown or there are no times."""
+    """Return the least time, or None if a time is unknown or there are no times."""
     all_us = list(times_us)
     known_us = [time_us for time_us in all_us if time_us is not None]
     return min(known_us, default=None) if len(known_us) == len(all_us) else None

@@ -33,10 +33,10 @@ class DerivedPlace(Place):
     """Passes the events of a derived stream to the hosts.
 
     If all events come from one place of the same shard, their order does not depend on batch boundaries, and they are
-    processed at once. Events from several places are buffered until the watermark has passed their time, and are then
-    emitted in the order of time and id; retractions follow the other events of the same time. Events older than the
-    watermark are late, and are processed on arrival. The watermark is the least promise of the stream's sources. The
-    shard computes it, because only the shard knows all places.
+    processed at once. Events from several places are buffered until the watermark has passed their time. They are then
+    sorted by time and id, and retractions follow the other events of the same time. Events older than the watermark are
+    late, and are processed on arrival. The watermark is the least promise of the stream's sources. The shard computes
+    it, because only the shard knows all places.
 
     Attributes:
         watermark_us: The time before which the hosts have received every event, or None if unknown.
@@ -118,14 +118,14 @@ class DerivedPlace(Place):
     def hold(self) -> None:
         """From now on, buffer events newer than the watermark until ``finish``.
 
-        The shard calls this when a stream that feeds this one is about to finish. Its last results then arrive key by
-        key, and have to be sorted by time.
+        The shard calls this when a stream that feeds this one is about to finish. The last results of the other stream
+        then arrive key by key, and have to be sorted by time.
         """
         self._is_held = True
 
     @property
     def newest_us(self) -> int | None:
-        """The time of the newest event, or the watermark if that is later; None if neither is known."""
+        """The time of the newest event or the watermark, whichever is later. None if neither is known."""
         times = [self.watermark_us, self._newest_us, int(self._waiting.time_us.max()) if len(self._waiting) else None]
         return max((time_us for time_us in times if time_us is not None), default=None)
 
@@ -175,7 +175,7 @@ class DerivedPlace(Place):
         return EARLIEST_US if self.watermark_us is None else self.watermark_us + 1
 
     def _due(self, batch: EventBatch) -> EventBatch:
-        """Return the events of a single source that can be processed now, and buffer the others."""
+        """Return the events of a single source that need not wait, and buffer all other events of the source."""
         if (released_us := self._released_us) is None:
             return batch
         is_due = batch.time_us < released_us

@@ -17,7 +17,7 @@ _GROUP_BYTES = 8_000_000  # about 65,536 events; a larger group is not faster
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEntry:
-    """An entry as read from the log; its kind may be unknown to this release."""
+    """An entry as read from the log. This release may not know the entry's kind."""
 
     position: str
     kind: str

@@ -26,8 +26,8 @@ class Feed:
     Attributes:
         is_rekeyed: Whether the derived events have keys of their own, so that they reach the stream through the log.
         is_merged: Whether the stream must order the events of several operators, even if these run at one place.
-        is_inner: Whether only parts of operators read the stream. Such a feed remains until the stream is removed, so
-            that events in transit are not lost when the operator is paused or replaced by another version.
+        is_inner: Whether only parts of operators read the stream. If so, the feed remains until the stream is removed.
+            Without the feed, events in transit would be lost when the operator is paused or replaced.
         is_ended: Whether the operator has stopped. Such a feed adds no more events, but still passes time on, so that
             events in transit are processed in order. It remains until an operator feeds the stream again, or the stream
             is removed.
@@ -42,7 +42,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Feeds:
-    """The feeds of all operators of a shard; immutable, and without cycles.
+    """The feeds of all operators of a shard. They are immutable and have no cycles.
 
     Attributes:
         of: Feeds by operator, including ended feeds. While an older version is draining, an operator has the feeds of
@@ -54,8 +54,7 @@ class Feeds:
     def with_operator(self, operator: Operator, feeds: Sequence[Feed]) -> Feeds:
         """Return a copy in which the operator has ``feeds`` instead of its former feeds.
 
-        An ended feed of any operator is dropped if a new feed makes it superfluous. This is so if both feed the same
-        stream, or if they would form a cycle.
+        An ended feed of any operator is dropped if a new feed has the same stream, or would close a cycle with it.
         """
         targets = {feed.stream for feed in feeds if not feed.is_ended}
 
@@ -75,9 +74,8 @@ class Feeds:
     def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
         """Return a copy in which an operator has stopped on all of its keys.
 
-        Feeds of inner streams remain unchanged. Another feed of the operator is marked as ended if no other operator
-        feeds its stream, or if the stream is merged, because the parts of an operator stop together. All other feeds
-        are dropped.
+        The operator's feeds of inner streams remain unchanged. Each other feed is marked as ended if it is merged, or
+        if no other operator feeds the stream. Otherwise the feed is dropped.
         """
         stopped = {operator for operator in self.of if (operator[0], *operator[2:]) == (stream, kind, name)}
         fed = {feed.stream for operator, feed in self._each if operator not in stopped and not feed.is_ended}
@@ -95,8 +93,7 @@ class Feeds:
     def without_stream(self, stream: str) -> Feeds:
         """Return a copy without the operators of a stream and without the feeds into the stream.
 
-        A stream that was fed only by ``stream`` would have no source of time left. From now on, the sources of
-        ``stream`` provide its time.
+        If a stream has no other source than ``stream``, the sources of ``stream`` now provide its time.
         """
         others = [(operator, feed) for operator, feed in self._each if stream not in (operator[0], feed.stream)]
         fed = {feed.stream for _, feed in others}
@@ -185,7 +182,7 @@ class Feeds:
         """Return the streams that get events because of a stream, even indirectly, in processing order.
 
         They are the streams of ``downstream``, the streams that ``stream`` feeds through the log, and all streams
-        downstream of the latter within the shard.
+        downstream of these within the shard.
         """
         logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
         reached = {

@@ -32,7 +32,7 @@ class Decided(NamedTuple):
 
 
 class InlineShards:
-    """Shards in this process: their states, their logs, and the derived events that they send each other."""
+    """Shards in this process, with their states, their logs, and the derived events that they send to other shards."""
 
     def __init__(self, shards: int, kinds: Mapping[str, Kind] = KINDS_BY_NAME) -> None:
         self.states = [ShardState(shard, kinds=kinds) for shard in range(shards)]
@@ -56,7 +56,7 @@ class InlineShards:
             )
 
     def _forget(self, stream: str) -> None:
-        """Forget a removed stream. Events that older entries still produce must not reach a new stream of its name."""
+        """Forget a removed stream. A new stream of the same name must not get events that older entries produce."""
         self._ended[stream] = list(self._appended)
         for by_stream in (self._promised, self._newest_us, self._fed):
             by_stream.pop(stream, None)
@@ -113,7 +113,7 @@ class InlineShards:
         return [len(entries) for entries in self._waiting]
 
     def step(self, shard: int, entries: int) -> list[RowBlock]:
-        """Match the next entries of a shard as one micro-batch, and append the events derived for other keys."""
+        """Match the next entries of a shard as one micro-batch. Append re-keyed events to the logs of their shards."""
         step_entries = [self._waiting[shard].popleft() for _ in range(min(entries, len(self._waiting[shard])))]
         rows = self.states[shard].advance(step_entries)
         self._forward(rows)
@@ -147,10 +147,10 @@ class InlineShards:
     def pause(self) -> list[RowBlock]:
         """Simulate a pause without events, in which time advances a little in the streams that feed others.
 
-        Each of these posted streams gets a tick just after its newest time. Ticks are repeated until they are later
-        than the newest events of all streams that are fed through the log. A posted stream without events gets no tick,
-        so it holds back the streams that are derived from it. A stream that feeds no other but has operators on further
-        keys gets one tick at its newest time.
+        Each posted stream that feeds others gets a tick just after its newest time. Ticks are repeated until they are
+        later than the newest events of all streams that are fed through the log. A posted stream without events gets no
+        tick, so the streams derived from it wait. A stream that only has operators on further keys gets one tick at its
+        newest time.
         """
         rows = self.settle()
         feeds = self.states[0].feeds

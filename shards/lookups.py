@@ -23,7 +23,7 @@ def tables_after(tables: Tables, record: TableRecord) -> Tables:
 
 
 def records_of(tables: Tables) -> Iterator[TableRecord]:
-    """Yield the control records that create these tables in a log that has none."""
+    """Yield the control records that create these tables in a log without tables."""
     for opened in (table_version for versions in tables.versions.values() for table_version in versions):
         version = opened.version
         yield TableOn(version)

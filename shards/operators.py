@@ -123,7 +123,7 @@ class Output:
         return iter(())
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Yield events of derived streams that keep the keys of their sources, in the order in which they were made.
+        """Yield the derived events that keep the keys of their source events, in the order in which they were made.
 
         There is at most one batch per stream. The boundaries of source batches change neither the events nor their
         order. A row of the type ``streams.ENDED`` is not an event, but marks the end of the trace of its key. Each
@@ -210,15 +210,15 @@ class Running(ABC):
         return NO_OUTPUT
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys: no event with such a key and a time after the promise's ``time_us`` will follow."""
+        """Finish a range of keys. No event with one of these keys and a time after ``promise.time_us`` will follow."""
         return NO_OUTPUT
 
     def hear(self, output: Output) -> Output:
-        """Process the output of another host at the same place. No host at the place is called in between."""
+        """Process the output of another host at the same place. This call directly follows the other host's call."""
         return NO_OUTPUT
 
     def close_keys(self, record: KeysClosed) -> EventBatch | None:
-        """Return events that finish the keys that a decider has closed, or None if the record is for another host.
+        """Return events that finish the keys closed by a decider, or None if the record is for another host.
 
         The place passes these events to ``process`` and then advances time. These calls make the output.
         """
@@ -230,7 +230,7 @@ class Running(ABC):
 
     @abstractmethod
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Keep the state of the chosen keys. Drop all other state as if its events had been in another shard.
+        """Keep the state of the chosen keys. Drop all other state, as if its events had been in another shard.
 
         Counts are kept if ``has_counts`` is true, and otherwise restart from 0.
         """
@@ -252,7 +252,7 @@ class Running(ABC):
         return ()
 
     def verify(self) -> None:
-        """Verify the checksums of ``files``; raises ``StateLost`` if a file is missing or damaged."""
+        """Verify the checksums of ``files``. Raise ``StateLost`` if a file is missing or damaged."""
 
     @abstractmethod
     def dump(self) -> SavedHost:
@@ -290,20 +290,20 @@ class Host(Running):
 
     @abstractmethod
     def stop(self, name: str) -> None:
-        """Stop an operator and drop its unfinished work. If no such operator runs, this is refused."""
+        """Stop an operator and drop its unfinished work. Refuse an operator that does not run."""
 
     def declare(self, declaration: StreamDeclaration) -> Output:
         """Apply a changed declaration, which may end open traces.
 
-        Only ``streams.CHANGEABLE`` members differ. The place handles those that concern the order of events.
+        Only ``streams.CHANGEABLE`` members differ. The place handles the members that concern the order of events.
         """
         return NO_OUTPUT
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Apply constraints to traces that begin later. Refused constraints change nothing."""
+        """Apply constraints to traces that begin from now on. Refused constraints change nothing."""
 
     def read_tables(self, tables: Tables) -> None:
-        """Set the tables that lookups read in results that passing time decides.
+        """Set the tables for the lookups of results that passing time decides.
 
         Results that events decide use the tables of their batch instead.
         """
@@ -316,8 +316,8 @@ class Host(Running):
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """Answer a question about the current state as plain JSON, without changing the state.
 
-        Unknown questions are refused. Work and size of an answer are bounded by the question and the state, whatever
-        the number of past events.
+        Unknown questions are refused. The question and the state limit the work and the size of an answer. The number
+        of past events does not matter.
         """
         raise ControlRecordError("operators of this kind answer no questions")
 
@@ -327,10 +327,10 @@ class Kind(ABC):
 
     Attributes:
         name: The name in definitions and in saved state; it never changes.
-        result_kinds: Results of the operators besides dead letters; their names are distinct among all kinds.
-        letters: Errors whose dead letters a run lists with its results; other dead letters are only counted.
+        result_kinds: Results of the operators besides dead letters. Their names are distinct among all kinds.
+        letters: Errors whose dead letters a run lists with its results. All other dead letters are only counted.
         suspended: The error that ends a run in which an operator was suspended.
-        is_final: Whether events that its operators derive are never retracted.
+        is_final: Whether the derived events of its operators are never retracted.
         is_resident: Whether every stream has a host of this kind from its declaration on, so that the host follows all
             traces.
         is_counted: Whether the counts of its hosts are exported as metrics.
@@ -354,7 +354,7 @@ class Kind(ABC):
         return None
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
-        """Return the lookups in reference tables of an operator."""
+        """Return an operator's lookups in reference tables."""
         return ()
 
     def require_rows(self, definition: Definition, tables: Tables) -> None:
@@ -379,7 +379,7 @@ class Kind(ABC):
         return False
 
     def likeness(self, first: Definition, other: Definition) -> Likeness:
-        """Return the likeness by which alerts of two operators are compared after both have read the same events.
+        """Return how alerts of two operators are compared after both operators have read the same events.
 
         Raises ``RoundsImpossible`` if their alerts cannot be compared.
         """
@@ -498,7 +498,7 @@ class DocumentKind(Kind):
         return ""
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
-        """Return sentences about an operator's counts, and the counts that are shown besides these sentences.
+        """Return sentences about an operator's counts, and the counts that are shown in addition.
 
         ``counts`` are sums over all shards, by name.
         """
@@ -507,7 +507,7 @@ class DocumentKind(Kind):
     def waiting(
         self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Return what is measured of each input whose keys a decider finishes (``wait: auto``), as plain JSON by alias.
+        """Return the measurements of each input with ``wait: auto``, whose keys a decider finishes, by alias.
 
         ``state`` is the state of the decider, or None if it has none yet.
         """

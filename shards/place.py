@@ -97,7 +97,7 @@ class LateEvent(Output):
 
 
 class Place:
-    """Orders the events of one key of a stream and passes them to the hosts.
+    """Sorts the events of a stream for one of its keys (``route``), and passes them to the hosts.
 
     Attributes:
         declaration: The newest declaration in the log.
@@ -158,10 +158,10 @@ class Place:
     def measures(self) -> dict[str, int | None]:
         """Return metrics of the hosts and of event time.
 
-        Names of metrics begin with the kind of the host, unless the kind is resident. ``late_dropped``,
+        The name of a host's metric begins with the kind of the host, unless the kind is resident. ``late_dropped``,
         ``late_dead_lettered`` and ``late_processed`` count late events so far. ``waiting`` counts events in the reorder
-        buffer. ``watermark_us`` is the event time reached, or None before the first event. ``lateness_us`` exists if
-        the lateness is measured.
+        buffer. ``watermark_us`` is the event time reached, or None before the first event. ``lateness_us`` is present
+        if the lateness is measured.
         """
         buffer = self._buffer
         return {
@@ -197,7 +197,7 @@ class Place:
         return max((newest_us for newest_us in times if newest_us is not None), default=None)
 
     def check(self, declaration: StreamDeclaration) -> None:
-        """Refuse a later declaration with other keys or ties, because open traces were read under the earlier one."""
+        """Refuse a declaration that changes keys or ties, because open traces were read under the earlier one."""
         for name in _READ:
             if getattr(declaration, name) != getattr(self.declaration, name):
                 raise ControlRecordError(
@@ -248,7 +248,7 @@ class Place:
         self._buffer = None if self._lateness_us is None else ReorderBuffer(self._lateness_us)
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Follow these constraints in traces that begin later."""
+        """Follow these constraints in traces that begin from now on."""
         for host in self._hosts.values():
             host.follow(record)
 
@@ -296,7 +296,7 @@ class Place:
         return _is_rising(batches, self._newest_us)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """Advance time to ``time_us`` less the lateness. The clock or an event in another shard has this time."""
+        """Advance time to ``time_us`` less the lateness. ``time_us`` is from the clock or another shard's event."""
         if self._buffer is None:
             yield from self.advance_time(entry, time_us)
         else:
@@ -446,8 +446,8 @@ def _in_order(
 ) -> Iterator[tuple[int, EventBatch]]:
     """Join consecutive batches, and yield each joined batch with the index of its last input batch.
 
-    The hosts see time advance only at the end of a joined batch. So if passing time has an effect (``is_timed``), a
-    batch with an event older than the newest so far begins another joined batch.
+    The hosts see time advance only at the end of a joined batch. If passing time has an effect (``is_timed``), a batch
+    with an event older than the newest so far begins a new joined batch.
     """
     first = 0
     for number, batch in enumerate(batches):
@@ -462,7 +462,7 @@ def _in_order(
 
 
 def _is_rising(batches: Sequence[EventBatch], newest_us: int | None) -> bool:
-    """Return whether each event is at least as new as ``newest_us`` and earlier batches. No batch is empty."""
+    """Return whether no event is older than ``newest_us`` or than an event of an earlier batch. No batch is empty."""
     newest = EARLIEST_US if newest_us is None else newest_us
     lasts_us = np.maximum.accumulate([newest, *(batch.time_us.max() for batch in batches)])
     return all(bool((batch.time_us >= last_us).all()) for batch, last_us in zip(batches, lasts_us, strict=False))

@@ -45,11 +45,11 @@ class OldestFirst:
 
 
 def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy) -> Iterator[Sequence[Decoded]]:
-    """Yield blocks of entries to be matched together, in the order that a policy chooses. A block is of one place.
+    """Yield blocks of entries to be matched together. A block has entries of one place. The policy chooses the order.
 
-    If a stream is derived from any of the places, a block has all entries of its place. Otherwise it has consecutive
-    entries. The order of places matters only to a stream that is derived from several streams, and only if an event is
-    older than its stream has promised. In this case, the blocks follow the order of the log.
+    If places take part in derivation, a block has all entries of its place. Otherwise it has consecutive entries. If an
+    event of these places is late, results could depend on the order of places. The blocks then have consecutive entries
+    and follow the order of the log.
     """
     blocks = [list(block) for _, block in groupby(decoded, _place_of)]
     waiting: dict[PlaceKey, list[list[Decoded]]] = {}
@@ -101,7 +101,7 @@ def _parted(decoded: Iterable[Decoded | TickEntry]) -> _Part:
 
 
 def _are_in_order(decoded: Sequence[Decoded | TickEntry], derivation: Derivation) -> bool:
-    """Return whether all events may precede all ticks. They may not if one of them would be late after a tick."""
+    """Return whether all events may be applied before all ticks. They may not if an event after a tick is late."""
     newest_us: dict[str, int] = {}
     blocks: dict[PlaceKey, list[list[Decoded]]] = {}
     is_after = False

@@ -35,8 +35,7 @@ class ResultKind:
         plural: Name of the list of these results. It is empty if they are not listed.
         title: Plural in texts for people.
         subject: Member of a result that names its operator. A result may lack it.
-        counted_by: Members of a result that form its counter's name, the stream first. A list counts as its joined
-            parts.
+        counted_by: Members of a result that form its counter's name, the stream first. The parts of a list are joined.
         counts_for: Name of another kind whose counters these results increase, each row by its ``count``. If it is
             empty, they have counters of their own.
         delivered_as: ``type`` of the body that webhooks receive. It is empty if these results are not delivered.

@@ -202,7 +202,7 @@ def rows_of(blocks: Iterable[RowBlock]) -> list[OutputRow]:
 
 
 def row_ids(texts: pa.Array) -> pa.Array:
-    """Hash the ids of many rows, as ``row_id`` does. Each text is the JSON list of the kind and the other values."""
+    """Hash the ids of many rows, as ``row_id`` does. Each text is a JSON list: the kind, then the other values."""
     return text_digests(texts, ID_LENGTH)
 
 
@@ -219,7 +219,7 @@ def dead_letter(shard: int, entry: Entry, error: ForestallError) -> RowBlock:
 
 
 def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: Any) -> dict[str, Any]:
-    """Return the body of an entry's dead letter. If it has several letters, they differ in ``parts`` (JSON)."""
+    """Return the body of an entry's dead letter. Several letters of one entry differ in ``parts`` (JSON)."""
     return {
         "id": row_id(DEAD_LETTER, shard, entry.position, *parts),
         "stream": entry.stream,

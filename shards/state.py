@@ -113,10 +113,9 @@ class ShardState:
         self._render = renderer
 
     def limit_endings(self, most: int | None) -> None:
-        """Limit how many early terminations are reported one by one. The newest are reported, the others counted.
+        """Report only the newest ``most`` early terminations one by one, and count the others.
 
-        ``most`` is the limit for each place and per-key matcher among events that are matched together. None reports
-        all.
+        The limit holds for each place and per-key matcher, among events that are matched together. None reports all.
         """
         self._newest = most
 
@@ -138,7 +137,7 @@ class ShardState:
 
     @property
     def costs(self) -> dict[str, dict[str, tuple[Cost, Collection[str]]]]:
-        """The cost and the operator names of each host, by stream as in ``measures`` and then by kind."""
+        """The cost and the operator names of each host, grouped by stream (as in ``measures``) and then by kind."""
         return {_label(key): costs for key, place in self._places.items() if (costs := place.costs)}
 
     @property
@@ -224,7 +223,7 @@ class ShardState:
         return rows + self._matched(group.take_all())
 
     def _derived_tick(self, entry: Entry) -> TickEntry | None:
-        """Decode a tick of a derived stream. Other entries, and ticks that become dead letters, give None."""
+        """Decode a tick of a derived stream. Return None for other entries, and for ticks that become dead letters."""
         place = self._places.get((entry.stream, _MAIN)) if entry.kind == RecordKind.TICK else None
         if not isinstance(place, DerivedPlace):
             return None
@@ -299,7 +298,7 @@ class ShardState:
         return self._derivation.ends
 
     def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
-        """Divide the state among several shards. Each receives the traces of its keys, unchanged.
+        """Divide the state among several shards. Each shard receives the traces of its keys, unchanged.
 
         ``new_shards`` is a multiple of ``shards``, the current number. The first shard keeps number, position and
         counters. The others start at the beginning of their logs.
@@ -514,7 +513,7 @@ class ShardState:
         self._derivation = Derivation(self._places, self.feeds.without_stream(stream))
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
-        """Start an operator at the place of its input, and stop a former version that reads by another key."""
+        """Start an operator at the place of its input. Stop its earlier version if this reads events by another key."""
         if len(definition.inputs) != 1 or definition.inputs[0].stream != entry.stream:
             streams = ", ".join(repr(source.stream) for source in definition.inputs)
             raise ControlRecordError(

@@ -33,7 +33,7 @@ STOPPED = "stopped"
 
 
 def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
-    """Create the note that stops operators of a shard. It precedes ``entry``, from which on they receive no events.
+    """Create the note that stops operators of a shard. From ``entry`` on, the operators receive no events.
 
     ``until`` is the position of the last control record of the pause. ``records`` is a JSON list of the pause's
     records, each with stream, kind, and body as text.

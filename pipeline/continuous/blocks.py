@@ -121,7 +121,8 @@ class BlockWriter:
         """Write a step. Wait first while too many blocks of the shard are not indexed.
 
         Return False if the write is refused, because another task owns the shard or the server has lost earlier steps.
-        The task's state of the shard is then invalid. Raise ``QueryFailed`` if the log is being resharded, or was.
+        The task's state of the shard is then invalid. Raise ``QueryFailed`` if the log is being resharded, or was since
+        the job began.
         """
         while True:
             outcome, at = cast("tuple[bytes, Any]", self._run(*self._script.bind(self._script_inputs(step))))
@@ -169,12 +170,12 @@ def _most_blocks(step: Step) -> int:
 
 
 def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
-    """Check whether an attempt whose reply was lost wrote the step: only the shard's owner advances its position."""
+    """Check whether an earlier attempt, whose reply was lost, wrote the step. Only the owner moves the position."""
     return outcome == b"moved" and at is not None and position_order(at.decode()) >= position_order(step.after)
 
 
 def positions(server: redis.Redis, shards: int) -> list[str]:
-    """Return the position of each shard up to which blocks have its results."""
+    """Return a position for each shard. Up to this position, the shard's results are in blocks."""
     fields = server.hmget(POSITIONS_KEY, [f"position:{shard}" for shard in range(shards)])
     return [START if position is None else position.decode() for position in cast("list[bytes | None]", fields)]
 

@@ -23,7 +23,7 @@ _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """Derived events and promises by stream. Each batch of events has the position of the entry that caused it."""
+    """Derived events and promises, grouped by stream. Each batch of events has the position of its source entry."""
 
     events: Mapping[str, Sequence[tuple[str, EventBatch]]] = field(default_factory=lambda: MappingProxyType({}))
     promises: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))

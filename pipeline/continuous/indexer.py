@@ -37,7 +37,7 @@ _Sink = Callable[[Sequence[OutputRow], int], None]
 
 
 class IndexingSink(Protocol):
-    """A sink for micro-batches and for blocks. When it gets blocks, their derived events are in the log already."""
+    """A sink for micro-batches and for blocks. The derived events of blocks are already in the log."""
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int, /) -> None:
         """Write the rows of a micro-batch."""
@@ -98,7 +98,7 @@ class Indexer:
 
     @property
     def afters(self) -> Mapping[int, str]:
-        """Return the position of each shard up to which the sink has its blocks."""
+        """Return a position for each shard. Up to this position, the sink has the shard's blocks."""
         return self._afters
 
     def recover(self) -> None:
@@ -124,8 +124,8 @@ class Indexer:
     def write_next(self, wait_ms: int) -> bool:
         """Write the next blocks as one batch. Return False if no block arrived in time.
 
-        The blocks of a batch are usually removed together with the next batch. If the batch had several blocks of a
-        shard, they are removed at once. Otherwise the shard's next step might wait for room and no next batch arrive.
+        The next batch usually removes the blocks of this batch. If this batch has several blocks of a shard, they are
+        removed at once. The shard's next step might otherwise wait for room, so that no next batch would arrive.
         """
         blocks = self._next_blocks(wait_ms)
         if not blocks:
@@ -155,7 +155,7 @@ class Indexer:
     def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
         """Record the batch that follows the batch ``after``. Return False if the server has restarted.
 
-        The call also removes written blocks: of the batch's shards, or of all shards if ``untils`` is empty. Raise
+        Also remove written blocks of the batch's shards. If ``untils`` is empty, remove those of all shards. Raise
         ``QueryFailed`` if another driver has recorded a batch since.
         """
         batch = {
@@ -228,7 +228,7 @@ class Indexer:
         self._sink_time = sink_time if self._sink_time is None else merged(self._sink_time, sink_time)
 
     def _durations(self, sink_time: SinkTime) -> dict[str, Any]:
-        """Return the duration of all batches since the last report, in the form in which Spark reports a batch."""
+        """Return the duration of all batches since the last report, in the form of Spark's report on a batch."""
         spent_s = sum(report[name] for report in sink_time.reports for name in ("load_s", "match_s", "keep_s"))
         whole_ms = sink_time.sink_ms + 1_000 * spent_s
         durations = {"triggerExecution": whole_ms, "addBatch": whole_ms}

@@ -48,7 +48,7 @@ class Leases:
     def renew(self, states: Mapping[int, int] = MappingProxyType({})) -> dict[int, int] | None:
         """Renew the leases. Return the epochs of the shards that the task now owns, or None if the job has to stop.
 
-        ``states`` has, for each shard whose state the task has, the epoch under which it was loaded.
+        ``states`` has the epoch under which each state was loaded, by shard.
         """
         keys, args = self._script.bind(
             {
@@ -127,7 +127,7 @@ def wake(server: redis.Redis) -> None:
 
 
 def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list[str]:
-    """Remove the members that have no connection to Redis, so that other tasks take their shards. Return them.
+    """Remove the members that have no connection to Redis, so that other tasks take their shards. Return these members.
 
     No member is removed while the server's uptime is below ``least_uptime_s``, because members reconnect after a
     restart.

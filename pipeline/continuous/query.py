@@ -141,7 +141,7 @@ class ContinuousQuery:
     def _beat(self) -> None:
         """Send a heartbeat if all shards have living owners. The first heartbeat also requires loaded states.
 
-        Later heartbeats do not, because a step or the loading of a state may take minutes.
+        Later heartbeats do not require them, because a step or the loading of a state may take minutes.
         """
         is_owned = are_all_owned(self._server, self._options.log.shards, are_loaded=not self._is_ready)
         if is_owned and not self._progress.is_stalled():
@@ -202,7 +202,7 @@ def start_continuous(
     """Start matching in long-running tasks, and return at once.
 
     The sink is called on the driver with rows of blocks, as in ``pipeline.job.start_query``. Raise ``LogDamaged`` if
-    the log ends before the results do, or if entries are gone that no snapshot covers.
+    the log ends before the results do, or lacks entries that no snapshot covers.
     """
     sys.setswitchinterval(SWITCHED_S)  # the indexer waits for other threads
     options = take_over(options)
@@ -234,7 +234,7 @@ def take_over(options: JobOptions) -> JobOptions:
 
 
 def finish_blocks(options: JobOptions, sink: IndexingSink) -> None:
-    """Pass on to the sink the blocks that continuous tasks left, before micro-batches begin."""
+    """Pass the blocks that continuous tasks have left to the sink. Call this before micro-batches begin."""
     server = connect(options.log)
     fence(server, options.log.shards)
     indexer = Indexer(options.log, sink.index, lambda _: None)

@@ -59,14 +59,14 @@ class Questions:
         return self._read
 
     def take(self, shard: int, page: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
-        """Add the next questions to a shard, as pairs of position and fields in Redis."""
+        """Add questions that were read for a shard. ``page`` has each question's position and its fields in Redis."""
         for position, fields in page:
             self._read[shard] = position.decode()
             until = text_of(fields, b"until") or START
             self._waiting.append(_Question(shard=shard, position=self._read[shard], fields=fields, until=until))
 
     def answer(self, at: Mapping[int, str]) -> bool:
-        """Answer the questions whose shards have matched the required entry. Return False if there are none.
+        """Answer the questions whose shards have matched the required entry. Return False if no question was answered.
 
         ``at`` has the position of each owned shard.
         """

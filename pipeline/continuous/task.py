@@ -89,8 +89,8 @@ class ShardTask:
     def step(self) -> bool:
         """Make a step of each shard that has new entries, or wait briefly for entries. Return False if the job is over.
 
-        At least one shard is advanced, even if renewing the leases and reading took so long that the next renewal is
-        due. Afterwards, questions to the shards are answered.
+        At least one shard is advanced, even if the leases are due for renewal again. Afterwards, questions to the
+        shards are answered.
         """
         if not self._is_leased():
             return False
@@ -160,7 +160,7 @@ class ShardTask:
         self._woken, self._renewed = position, -_RENEWED_S
 
     def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
-        """Return the next entries of the given shards that have any. Also take their questions and note a wake-up."""
+        """Read the next entries of the given shards, their questions and a wake-up. Return the entries by shard."""
         source = self._options.held.log
         shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))
         question_positions = self._questions.afters(self._at)
@@ -221,7 +221,7 @@ class ShardTask:
 
 
 def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[int]]:
-    """Return the function that Spark runs on each partition of the job. There it is one long-running task."""
+    """Return the function that Spark runs on each partition of the job. Each call is one long-running task."""
     return partial(_run, options=options)
 
 

@@ -39,8 +39,8 @@ class FolderOptions:
     Attributes:
         state: The feed's own folder for journal and spool. On a cluster, all machines share it.
         kind: Format of all files, one of ``FILE_KINDS``. If None, the ending of each name decides.
-        max_rows: The most rows of a micro-batch. It has at least one block, even if the block has more.
-        max_bytes: The most bytes of a micro-batch. It has at least one block, even if the block has more.
+        max_rows: The most rows of a micro-batch. A micro-batch has at least one block, even if the block is larger.
+        max_bytes: The most bytes of a micro-batch. A micro-batch has at least one block, even if the block is larger.
     """
 
     folder: Path
@@ -181,7 +181,7 @@ def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Itera
 
 
 def _scanned(folder: Path) -> list[FileVersion]:
-    """Return the finished files of a folder by modification time, then by name."""
+    """Return the finished files of a folder, sorted by modification time and then by name."""
     versions = []
     try:
         with os.scandir(folder) as entries:

@@ -262,7 +262,7 @@ def _headers(message: Message) -> list[tuple[str, bytes | None]]:
 
 
 def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
-    """Yield the records of a range. The end of the topic partition ends the range as well."""
+    """Yield the records of a range. If the last offsets have no records, the partition's end ends the range."""
     from confluent_kafka import TopicPartition  # noqa: PLC0415 - an optional extra
 
     consumer = connect(options)
@@ -319,7 +319,7 @@ def _check_range(name: str, begin: int, ends: tuple[int, int] | None) -> None:
 
 
 def _shared_out(start: Offset, highs: Offset, max_rows: int | None) -> Offset:
-    """Return end offsets that give each partition a fair share of ``max_rows``, and none more than in ``highs``."""
+    """Return an end offset for each partition: a fair share of ``max_rows`` records, but at most up to ``highs``."""
     if max_rows is None:
         return {**start, **highs}
     ends = dict(start)

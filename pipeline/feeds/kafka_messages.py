@@ -23,7 +23,7 @@ _EXCERPT_BYTES = 4_000
 
 
 def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple[bytes, str | None]:
-    """Return the unchecked JSON text of a record's event and None, or an excerpt of the record and its fault.
+    """Return the JSON text of a record's event (unchecked) and None. For a bad record, return an excerpt and the fault.
 
     If several headers have one name, the last one counts. A value of more than ``max_bytes`` is a fault.
     """

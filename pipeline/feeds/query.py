@@ -47,7 +47,7 @@ class FeedOptions:
 
 
 class FeedQuery(RunningQuery[FeedRow]):
-    """A running feed, created by ``start_feed``. Errors of this project that the sink raises reach the caller."""
+    """A running feed, created by ``start_feed``. If the sink raises an error of this project, the caller gets it."""
 
     def __init__(self, session: SparkSession, sink: FeedSink) -> None:
         super().__init__(session, from_table, sink)

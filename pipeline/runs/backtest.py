@@ -39,11 +39,12 @@ class BacktestResult:
         events: Events of the history.
         first_us: Time of the earliest event. None without events.
         last_us: Time of the newest event.
-        variants: Counts by name of the variant, the first variant first.
-        comparisons: Counts of differing results, by name of the variant with which the first variant was compared.
+        variants: The counts of each variant, by name. The first variant comes first.
+        comparisons: The counts of results that differ between the first variant and another one, by name of the other
+            one.
         rows: Rows of the first variant by kind, up to the limit, each as plain JSON. The ``added`` and ``lost`` results
-            and the suspensions of another variant are under ``<label>.<variant>``. The order is by round, then by
-            shard, then as found. Suspensions have no limit.
+            and the suspensions of another variant are under ``<label>.<variant>``. Rows are sorted by round and shard,
+            and otherwise keep the order in which they were found. Suspensions have no limit.
         deciders: The states of the deciders after the events.
         read_s: Wall-clock seconds for reading and distributing.
         match_s: Wall-clock seconds for matching.
@@ -114,10 +115,10 @@ def _share(progress: Progress, number: int, rounds: int, share: float) -> None:
 
 
 def _reports(executor: InProcess | InSpark, task: RoundTask, progress: Progress, ends: _Ends) -> Iterable[Reported]:
-    """Return the reports of a round. It is repeated until derived streams end at the same time in all shards.
+    """Return the reports of a round. The round is repeated until all shards agree on the ends of derived streams.
 
-    One run usually suffices. The round is repeated if only the end of the input decides the newest events (timeouts),
-    and results of operators that read these events depend on the time at the end.
+    One run usually suffices. Another run is needed if timeouts at the end of the input cause the newest derived events,
+    and operators that read these events depend on the time at the end.
     """
     if task.plan.is_open or task.options.shards == 1:
         return executor.run(task, progress)
@@ -135,7 +136,7 @@ def _done(progress: Progress, _: float) -> None:
 
 
 class _Ends:
-    """The time of the newest event of each derived stream over all shards, as far as the rounds have found it."""
+    """The newest event time of each derived stream over all shards, as found so far."""
 
     def __init__(self, variants: int) -> None:
         self._newest_us: tuple[dict[str, int], ...] = tuple({} for _ in range(variants))
@@ -145,7 +146,7 @@ class _Ends:
         return tuple(map(dict, self._newest_us))
 
     def note(self, ends: Sequence[Sequence[Mapping[str, tuple[int, int]]]]) -> bool:
-        """Note where streams end in each shard, by variant. Return whether each shard has reached the newest times.
+        """Add the ends of streams in each shard, by variant. Return whether every shard has reached the newest times.
 
         An end is a pair: the time of the newest event in the shard, and the time that the shard has reached.
         """
@@ -160,7 +161,7 @@ class _Ends:
         )
 
     def add_handed_on(self, batches: Iterable[tuple[int, str, int]]) -> None:
-        """Add batches for later rounds, each as its variant, its stream, and the time of its newest event."""
+        """Add the newest times of batches for later rounds. A batch is given as (variant, stream, newest time)."""
         for variant, stream, time_us in batches:
             known_us = self._newest_us[variant]
             known_us[stream] = max(time_us, known_us.get(stream, time_us))
@@ -174,7 +175,7 @@ def _newest(times: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 class _Collected:
-    """Collects the rows of all shards on the driver. All rows are counted, but bodies are kept up to a limit only."""
+    """Collects the rows of all shards on the driver. All rows are counted, but only a limited number is kept."""
 
     def __init__(self, plan: RoundPlan, limit: int) -> None:
         self._plan = plan
@@ -213,7 +214,7 @@ class _Collected:
         )
 
     def take(self, label: str, variant: int, bodies: Sequence[bytes], *, is_first: bool) -> None:
-        """Collect the output of a task. Every round reads the facts again, so only those of the first round count."""
+        """Collect the output of a task. Facts are taken from the first round only, because later rounds repeat them."""
         documents = map(orjson.loads, bodies)
         if label == FACTS:
             for document in documents if is_first else ():

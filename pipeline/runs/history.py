@@ -41,9 +41,9 @@ class History:
         files: Absolute paths, in order.
         options: How the files are read.
         declaration: The stream of the events. If None, events are read as ``forestall match`` reads them.
-        is_ordered: Whether events are matched in the order of the files, whatever their times, as in a log. Otherwise,
-        they are matched in the order of their times, and ties in the order of the files.
-        routes: Paths of the further keys by which operators read the events, by key name.
+        is_ordered: Whether events are matched in the order of the files, as in a log. Otherwise, they are sorted by
+            time, and events of equal time keep the order of the files.
+        routes: The paths of further keys, by name of the key. Operators read the events by these keys.
         changes: For each file, the number of its events before each change of the tables (``RoundPlan.changes``). Empty
         if tables do not change.
     """
@@ -107,7 +107,7 @@ class Source(NamedTuple):
 
 
 class HistoryPlace(NamedTuple):
-    """Where portions and facts are sent. Executors sort them by this key.
+    """The destination of a portion or of facts. Executors sort portions and facts by it.
 
     Attributes:
         is_portion: False for facts, which come first.
@@ -139,9 +139,9 @@ class Part(NamedTuple):
 
 
 def history_files(path: Path) -> tuple[Path, ...]:
-    """Return a file, or all files below a folder by path, except names that begin with ``.`` or ``_``.
+    """Return the files at a path: the file itself, or all files below the folder, sorted by path.
 
-    Raise ``EventFileError`` if there is no file.
+    In a folder, names that begin with ``.`` or ``_`` are left out. Raise ``EventFileError`` if there is no file.
     """
     if path.is_file():
         return (path.resolve(),)
@@ -158,7 +158,7 @@ def history_files(path: Path) -> tuple[Path, ...]:
 
 
 def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
-    """Return the parts of all files that can be read in parallel: about ``parts``, shared equally among the files.
+    """Divide all files into about ``parts`` parts to be read in parallel. Each file has an equal number of parts.
 
     A file is one part if repeated events are dropped, or if tables change during the run.
     """
@@ -176,7 +176,7 @@ def _is_divided(history: History) -> bool:
 
 
 def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[tuple[Source, Iterator[Portion]]]]:
-    """Return the index of a shard, its facts, and the portions of each source, from what the shard was sent."""
+    """Split what was sent to a shard. Return the shard's index, its facts, and the portions of each source."""
     entries = iter(dealt)
     shard, facts = 0, Facts()
     for place, content in entries:
@@ -196,7 +196,7 @@ def _portion(dealt: Dealt) -> Portion:
 
 
 def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-    """Return the function with which a task reads its parts, and sends facts and portions of events to shards."""
+    """Return the function that a task runs: it reads its parts, and sends facts and portions of events to shards."""
     numbers = {stream: number for number, stream in enumerate(histories)}
 
     def read(parts: Iterable[Part]) -> Iterator[Dealt]:
@@ -266,7 +266,7 @@ def _divided(
 
 
 def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, EventBatch]]:
-    """Divide the events after the arrival numbers ``cuts``. Yield each part with the number of cuts before it."""
+    """Split a batch after the arrival numbers in ``cuts``. Yield each part with the number of cuts before it."""
     if not cuts or batch.arrivals is None:
         yield 0, batch
         return

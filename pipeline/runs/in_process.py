@@ -49,7 +49,7 @@ class InProcess:
         return outcomes
 
     def run(self, task: RoundTask, progress: Progress) -> Iterator[Reported]:
-        """Yield the reports of all tasks of a round. The round may have run before, and is then repeated."""
+        """Yield the reports of all tasks of a round. A round that has run before is repeated."""
         earlier = [output for number in range(task.number) for output in self._handed_on[number]]
         self._handed_on[task.number] = []
         dealt = [

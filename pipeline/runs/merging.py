@@ -27,11 +27,11 @@ class Portion:
 
 
 def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
-    """Yield the events of portions by time, about ``BATCH_ROWS`` at a time. Ties are in the order of places.
+    """Yield the events of portions sorted by time, about ``BATCH_ROWS`` at a time. Equal times are sorted by place.
 
-    Portions that overlap in time, such as the portions of an unsorted file, are in memory while they overlap. Portions
-    are given in the order of ``first_us``. If ``is_ordered``, they are given in the order of their places, and times
-    are ignored.
+    Portions are given in the order of ``first_us``. Portions that overlap in time are in memory together, for example
+    those of an unsorted file. If ``is_ordered``, portions are given in the order of their places, and times are
+    ignored.
     """
     waiting: list[Portion] = []
     for portion in portions:

@@ -68,8 +68,8 @@ class RoundTask:
         histories: The histories that the round reads, by stream.
         ordered: Streams whose events are matched in the order of the files.
         newest_us: Time of the newest event of each posted stream. Empty in the first round.
-        ends_us: For each variant, the times of the newest events of derived streams in all shards, as far as an earlier
-        round, or an earlier run of this round, has found them. Empty if none are known.
+        ends_us: For each variant, the newest event time of each derived stream over all shards. Earlier rounds and
+            earlier runs of this round have found these times. Empty if none are known.
     """
 
     plan: RoundPlan

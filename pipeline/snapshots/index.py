@@ -18,7 +18,7 @@ _KEY = "forestall:snapshots:{shard}"
 
 
 class SnapshotIndex:
-    """Positions of the snapshots of every shard, with an index for each generation of the log's layout.
+    """The index of all snapshots, by shard and position. Each generation of the log's layout has its own index.
 
     An entry is made after its snapshot is written, and removed before the snapshot is deleted.
     """
@@ -32,7 +32,7 @@ class SnapshotIndex:
         self._server.hset(self._key(shard), position, f"{size} {place}".rstrip())
 
     def place(self, shard: int, position: str) -> str:
-        """Return the place where a snapshot was written. Earlier releases noted no place, which gives an empty text."""
+        """Return the place where a snapshot was written. It is empty for snapshots of earlier releases."""
         entry = cast("bytes | None", self._server.hget(self._key(shard), position))
         return "" if entry is None else entry.decode().partition(" ")[2]
 

@@ -62,7 +62,8 @@ class FolderSnapshots:
 class RedisSnapshots:
     """Snapshots as values in Redis, for clusters whose machines share no folder.
 
-    Each snapshot has a key of its own. Redis limits a value to 512 MB, and so a state. More shards make states smaller.
+    Each snapshot has a key of its own. Redis limits a value, and so a state, to 512 MB. More shards make states
+    smaller.
     """
 
     def __init__(self, server: redis.Redis, generation: int = 0) -> None:

@@ -64,7 +64,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, str]:
         """Return the positions after which a new query reads: by default, the start of the log.
 
-        After a resharding, it starts where the log was divided, and after continuous tasks, where they stopped.
+        After a resharding, the query starts at the division. After continuous tasks, it starts where they stopped.
         """
         starts = beginnings(self._connection(), self._options)
         stepped = cast(
@@ -119,8 +119,8 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield entries of the partition's ranges, in columns of ``event_log.SCHEMA_DDL``.
 
-        The entries of each shard are in the order of its log. Raise ``LogDamaged`` if entries that existed when the
-        micro-batch was planned are gone.
+        The entries of each shard are in the order of its log. Raise ``LogDamaged`` if entries of the planned ranges are
+        gone.
         """
         server = connect(self._options)
         try:
@@ -145,7 +145,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     server.xtrim(key, minid=floor, approximate=True, limit=surplus)
 
     def _drop_snapshots(self, shard: int, committed: str) -> str | None:
-        """Remove the snapshots before the newest committed snapshot, and return the position of the latter."""
+        """Remove all snapshots before a shard's newest committed snapshot. Return the position of this snapshot."""
         index = SnapshotIndex(self._connection(), self._options.generation)
         floor = index.latest(shard, committed)
         if floor is not None:
@@ -229,7 +229,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _ends(self, start: Offset, entries: int) -> Offset:
-        """Return the end of a range of each shard: the last of at most ``entries`` (0: all) entries after ``start``."""
+        """Return the end of each shard's next range, which has at most ``entries`` entries (0: all) after ``start``."""
         afters = [start[str(shard)] for shard in range(self._options.shards)]
         script = read_script("pipeline.sources", "ends")
         keys, args = script.bind(
@@ -288,7 +288,7 @@ def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
 
 
 def _up_to(written: str, start: str, end: str) -> str:
-    """Return the end of a range. If results are written for a first part of the range, return the end of this part.
+    """Return the end of a range. If results are written up to a position within the range, return this position.
 
     So the results of a range are written completely or not at all, even if a new checkpoint reads the log again. If a
     range is written, its derived events are ignored.

@@ -115,7 +115,7 @@ def _facts(server: redis.Redis, key: str) -> Any:
 def last_position(server: redis.Redis, key: str, position: str) -> str:
     """Return the position of the last entry of a shard at or before ``position``.
 
-    If all such entries were removed, return ``position``, but no later position than the shard has ever used.
+    If all these entries were removed, return ``position`` or the shard's last used position, whichever is earlier.
     """
     facts = _facts(server, key)
     if facts is None:
@@ -139,7 +139,7 @@ def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
 
 
 def written_up_to(server: redis.Redis, options: EventLogOptions, shard: int) -> str:
-    """Return the position in a shard's log up to which results are written, whatever checkpoint led to them."""
+    """Return the position up to which a shard's results are written, with the current or an earlier checkpoint."""
     noted = server.hget(options.results, f"position:{shard}") if options.results else None
     return START if noted is None else cast("bytes", noted).decode()
 

@@ -35,8 +35,8 @@ class EventLogOptions:
         tasks: The most Spark tasks that read shards with new entries.
         wait_ms: How long planning waits for entries before it plans an empty micro-batch.
         retries: Attempts after a lost connection, with growing pauses of at most 2 seconds.
-        snapshot_bytes: The least bytes of entries that a shard matches between two snapshots. If its state is larger,
-            the size of the state counts.
+        snapshot_bytes: The least bytes of entries that a shard matches between two snapshots. If the shard's state is
+            larger, its size is the least.
         generation: Generation of the log's layout: 0 for the original shards, otherwise the number of shards after the
         last resharding. Each generation has its own snapshots.
         results: Redis hash in which the sink notes up to which entry results are written, under ``position:`` and the

@@ -46,7 +46,7 @@ class ClusterOptions:
         worker_folder: Folder on each machine for compiled kernels, and for states that one process hands over to the
         next.
         patience_s: Longest wait for the first machine.
-        steady_s: If no machine has arrived for so long, no more are awaited.
+        steady_s: If no new machine has arrived for this time, the wait for further machines ends.
     """
 
     python: str = ""
@@ -62,7 +62,7 @@ class ClusterOptions:
         return self.python or sys.executable
 
     def handover(self, log_identity: str) -> Path:
-        """Return the folder on each machine for the states of one log that processes hand over."""
+        """Return the folder on each machine through which processes hand over the states of one log."""
         return self.worker_folder / "handover" / log_identity
 
 

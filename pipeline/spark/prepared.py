@@ -35,7 +35,7 @@ def is_prepared() -> bool:
 
 
 def await_turn() -> None:
-    """Wait in a prepared daemon for the daemon that Java starts, and take over its work. Exit if none comes."""
+    """Wait in a prepared daemon for the daemon that Java starts, and take over its work. Exit if no daemon comes."""
     with socket.socket(fileno=int(sys.argv[-1].removeprefix(LISTENING))) as listening:
         ready, _, _ = select.select([listening, sys.stdin], [], [])
         _remove(Path(listening.getsockname()))
@@ -67,7 +67,7 @@ def _remove(place: Path) -> None:
 
 
 def is_passed_on() -> bool:
-    """Pass the work of this daemon on to a prepared daemon, and wait until it ends.
+    """Pass the work of this daemon on to a prepared daemon, and wait until the prepared daemon ends.
 
     Return False if there is no prepared daemon to take the work.
     """

@@ -99,7 +99,7 @@ def build_context(options: SessionOptions) -> SparkContext:
 def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
     """Start a Python daemon for continuous tasks, beside Java on this machine.
 
-    The block starts Java, with the options that it gets. The daemon ends with the block, or with this process.
+    The block receives options, with which it must start Java. The daemon ends with the block, or with this process.
     """
     with TemporaryDirectory(prefix="forestall-", ignore_cleanup_errors=True) as folder:
         place = str(Path(folder) / "daemon")
@@ -157,7 +157,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _master_of(options: SessionOptions) -> str:
-    """Return the master. If it is local, the attempts at a task are part of it, where alone Spark reads them."""
+    """Return Spark's master. A local master contains the attempts at a task, because Spark reads them only there."""
     threads = _LOCAL_THREADS.fullmatch(options.master)
     return options.master if threads is None else f"local[{threads[1] or 1},{options.task_attempts}]"
 

@@ -24,8 +24,8 @@ TASK_ENVIRONMENT = {_ROLE: _TASK}
 def matcher_workers(context: SparkContext, *, are_tasks: bool = False) -> Iterator[None]:
     """Use separate Python workers for the steps that are planned in the block.
 
-    They keep their kernels and the states of their shards. Otherwise, a worker would read in one micro-batch and match
-    in the next. With ``are_tasks``, they run continuous tasks, and their daemon has loaded the kernels.
+    Separate workers keep their kernels and the states of their shards. Shared workers might read in one micro-batch and
+    match in the next. With ``are_tasks``, the workers run continuous tasks, and their daemon has loaded the kernels.
     """
     context.environment[_ROLE] = _TASK if are_tasks else _MATCHER
     try:
@@ -35,10 +35,10 @@ def matcher_workers(context: SparkContext, *, are_tasks: bool = False) -> Iterat
 
 
 def is_matcher() -> bool:
-    """Check whether this process is a worker that matches, or the daemon of such workers."""
+    """Check whether this process is a matching worker, or the daemon of matching workers."""
     return os.environ.get(_ROLE) in (_MATCHER, _TASK)  # house: allow environment: Spark passes it to its workers
 
 
 def is_task() -> bool:
-    """Check whether this process is a worker that runs continuous tasks, or the daemon of such workers."""
+    """Check whether this process is a worker for continuous tasks, or the daemon of these workers."""
     return os.environ.get(_ROLE) == _TASK  # house: allow environment: Spark passes it to its workers

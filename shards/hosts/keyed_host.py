@@ -77,7 +77,7 @@ class Operator(Running):
 
     @abstractmethod
     def load(self, saved: SavedHost) -> None:
-        """Restore the state that ``dump`` returned; raises an error if it cannot be read."""
+        """Restore the state that ``dump`` returned. Raise an error if the state cannot be read."""
 
     def read_tables(self, tables: Tables) -> None:
         """Replace the tables that lookups read."""
@@ -194,8 +194,8 @@ class KeyedHost(Host):
     def start(self, definition: Definition, start: Start) -> None:
         """Start an operator, or a new version of it.
 
-        A new version starts without state. If ``start`` is ``keep``, it continues with the state of the old version,
-        unless it cannot use this state.
+        If ``start`` is ``keep``, a new version continues with the state of the old version, provided that it can use
+        this state. Otherwise it starts without state.
         """
         running = self._operators.get(definition.name)
         if running is not None and running.definition.version == definition.version:

@@ -30,7 +30,7 @@ class TraceEnds:
         self._set_up(declaration, arrays, is_needed=is_needed)
 
     def declare(self, declaration: StreamDeclaration, *, is_needed: bool = True) -> None:
-        """Apply a declaration; its idle timeout also applies to open traces."""
+        """Apply a declaration. Its idle timeout also applies to open traces."""
         self._set_up(declaration, self._arrays(), is_needed=is_needed)
 
     def _set_up(self, declaration: StreamDeclaration, arrays: Mapping[str, NDArray[Any]], *, is_needed: bool) -> None:
@@ -40,7 +40,7 @@ class TraceEnds:
             self._idle.load_arrays(arrays)
 
     def marked(self, batch: EventBatch, newest_us: int | None) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Return the batch with inserted ends of traces, and for each row the newest event time up to the row.
+        """Insert ends of traces into a batch. Return the batch, and the newest event time up to each of its rows.
 
         ``newest_us`` is the newest event time before the batch. An end is inserted where a trace exceeds the idle
         timeout.
@@ -59,7 +59,7 @@ class TraceEnds:
         return mixed, np.concatenate([now_us, ended.times_us])[order]
 
     def pass_time(self, now_us: int) -> EventBatch | None:
-        """Return the rows that end the traces that are idle for too long at ``now_us``, or None if there are none."""
+        """Return rows for the ends of traces that are idle for too long at ``now_us``, or None if there are none."""
         if self._idle is None or not len(ended := self._idle.pass_time(now_us)):
             return None
         return EventBatch.of_ended(ended.keys, ended.times_us)

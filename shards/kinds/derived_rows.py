@@ -37,7 +37,7 @@ class DerivedOutput(Output):
 
 
 def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> ResultRows:
-    """Return a result row for each event that an operator derives with the key of its source.
+    """Return the result rows of derived events that have the keys of their source events.
 
     ``events`` is not empty. ``stream`` is the stream of the source events. ``name`` is the name of the operator and of
     its derived stream.

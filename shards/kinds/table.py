@@ -45,7 +45,7 @@ COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in KINDS if kind.is_co
 
 
 def require_final(definition: Definition, feeders: Iterable[tuple[str, str, str]]) -> None:
-    """Refuse an operator that needs final events, if an operator that may retract events feeds its stream.
+    """Refuse an operator that needs final events, if another operator feeds its stream and may retract events.
 
     ``feeders`` lists the operators that feed streams. Each has its kind, its name and the stream that it feeds.
     """
@@ -63,7 +63,7 @@ def require_final(definition: Definition, feeders: Iterable[tuple[str, str, str]
 
 
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:
-    """Return the kinds of results by name. They are the platform's own, and those of the given kinds of operators."""
+    """Return the kinds of results by name: the platform's own, and those of the given kinds of operators."""
     of_operators = (result for kind in kinds for result in kind.result_kinds)
     return {result.name: result for result in (*of_operators, DERIVED, REKEYED, DEAD_LETTER, STATS, ANSWER)}
 

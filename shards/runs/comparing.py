@@ -51,7 +51,7 @@ class ComparisonCounts:
 class Comparison:
     """Finds the results that only one of two variants has.
 
-    A result is retained until the other variant has an equal one.
+    A result is retained until the other variant makes an equal result.
     """
 
     def __init__(self, variant: Variant) -> None:
@@ -67,7 +67,7 @@ class Comparison:
         return ComparisonCounts(same=self._same, unlisted=self._unlisted, **sizes)
 
     def take(self, blocks: Sequence[RowBlock], *, is_first: bool) -> None:
-        """Compare new rows of a variant with the retained rows of the other. ``is_first``: of the first variant."""
+        """Compare new rows with the other variant's retained rows. ``is_first``: new rows are of the first variant."""
         label, names = ("added", {}) if is_first else ("lost", self._variant.counterparts)
         for block in blocks:
             if (kind := block.found.kind).same_by:

@@ -162,8 +162,8 @@ class RoundPlan:
 
     Attributes:
         variants: The sets of rules. The first variant is tested, and all others are compared with it.
-        is_open: Whether more events may follow. Traces then remain open, and the time of each stream is that of its
-            newest event. Otherwise every trace ends, and every deadline expires.
+        is_open: Whether more events may follow. If so, traces remain open, and each stream's time is that of its newest
+            event. Otherwise every trace ends, and every deadline expires.
         decisions: The decisions about the streams, from ``shards.runs.decisions``.
         changes: The control records that change tables between events, in the order of the log.
     """
@@ -186,7 +186,7 @@ class RoundPlan:
 
     @cached_property
     def cuts(self) -> Mapping[str, tuple[int, ...]]:
-        """The arrival numbers of the last events before decisions, for each posted stream, ascending."""
+        """For each posted stream, the sorted arrival numbers of the last events before decisions."""
         numbers: dict[str, set[int]] = {}
         for decision in self.decisions:
             if decision.is_of_source:
@@ -198,14 +198,14 @@ class RoundPlan:
         return {name: path for variant in self.variants for name, path in variant.routes.get(stream, {}).items()}
 
     def streams_of(self, number: int, variant: int) -> tuple[str, ...]:
-        """Return the streams that a round finishes for a variant, in processing order, with repeated streams."""
+        """Return the streams that a round finishes for a variant, in processing order and with repeated streams."""
         round_streams, repeated_streams = set(self.rounds[number]), self.repeated(number, variant)
         return tuple(
             name for name in self.variants[variant].streams if name in round_streams or name in repeated_streams
         )
 
     def ticked(self, number: int, variant: int, newest_us: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-        """Yield the streams that are complete in a round, with their times, but not those derived in the shard."""
+        """Yield each stream that is complete in a round, with its time. Streams derived in the shard are left out."""
         rules = self.variants[variant]
         for name, time_us in rules.times(newest_us).items():
             is_own = not rules.declarations[name].derived or name in rules.feeds.logged

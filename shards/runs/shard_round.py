@@ -130,8 +130,8 @@ class ShardRound:
     def begin(self) -> Iterator[RoundRows]:
         """Yield the dead letters of the control records before the first event. Only the first round reports them.
 
-        Decisions whose records have a time are applied here too. They need not wait for events, because the events that
-        they add are buffered until the end of the round.
+        Decisions whose records have a time are applied here too. These decisions need not wait for events, because
+        events that they cause are buffered until the round ends.
         """
         yield from self._compared(
             (variant, variant_shard.begun) for variant, variant_shard in enumerate(self._states) if not self._number
@@ -154,7 +154,7 @@ class ShardRound:
         )
 
     def _changed(self, number: int) -> Iterator[RoundRows]:
-        """Apply the changes of tables up to the first ``number``, except those already applied."""
+        """Apply the first ``number`` changes of tables, except those already applied."""
         due = self._plan.changes[self._changes : number]
         self._changes = max(self._changes, number)
         for change in due:
@@ -187,8 +187,9 @@ class ShardRound:
     ) -> Iterator[RoundRows]:
         """Finish the events. Yield the last rows, and then the results in which variants differ.
 
-        ``newest_us`` has the time of the newest event in all shards, by posted stream with events. ``ends_us`` has for
-        each variant the same by derived stream. It is None if this is the only shard, or if no times are known yet.
+        ``newest_us`` has the newest event time of each posted stream with events, over all shards. ``ends_us`` has, for
+        each variant, the newest event time of each derived stream. It is None if no times are known, or if there is
+        only one shard.
         """
         yield from self._changed(len(self._plan.changes))
         for stream, cuts in self._plan.cuts.items():
@@ -264,8 +265,8 @@ class _VariantShard:
     def _new_rows(self, block: RowBlock) -> RowBlock | None:
         """Return the rows of a block that no earlier round has reported, or None if there are none.
 
-        A round that reads a stream again repeats the rows of silent operators. Rows that name a stream of their own,
-        other than that of the place, are always new.
+        In a stream that the round reads again, the rows of silent operators are not new. Rows that name another stream
+        than the place's are always new.
         """
         if block.stream not in self._repeated or block.found.stream:
             return block
@@ -285,7 +286,7 @@ class _VariantShard:
                 self.handed_on.setdefault(stream, []).append(EventBatch.from_events(events))
 
     def _listed(self, block: RowBlock) -> dict[str, list[Event]]:
-        """Return by stream the derived events that keep their sources' keys and that only later rounds read."""
+        """Return the derived events that only later rounds read, grouped by stream. Re-keyed events are left out."""
         by_stream: dict[str, list[Event]] = {}
         for body in map(orjson.loads, block.found.bodies.to_pylist()):
             stream = body["into"]

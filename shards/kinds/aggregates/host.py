@@ -116,7 +116,7 @@ class RunningAggregate(Operator):
     def process(self, batch: EventBatch) -> AggregateResults:
         """Add the events of a batch to windows, and remove the events that retractions in the batch name.
 
-        Re-keyed events from a version that reads other groups or values advance time only. The aggregate counts them.
+        Events that were re-keyed for a version with other groups or values are counted, but only advance time.
         """
         was_suspended = self._run.is_suspended
         if self._is_moved:

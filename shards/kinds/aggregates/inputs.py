@@ -26,7 +26,7 @@ _UNKNOWN = "unknown_retractions"
 
 @dataclass(frozen=True, slots=True)
 class MovedEvents(Output):
-    """Re-keyed events, which the log carries to the shards of their groups."""
+    """Events re-keyed by their groups. The log carries each event to the shard of its group."""
 
     into: str
     events: EventBatch
@@ -39,8 +39,8 @@ class MovedEvents(Output):
 class AggregateInput(Operator):
     """The input of an aggregate at the place of its stream.
 
-    A retraction names an event of a derived stream by its id only. So the input remembers the group of each event for
-    as long as the event can be in a window. A retraction of any other event is counted and has no effect.
+    In a derived stream, a retraction has only the id of the retracted event. So the input remembers the group of each
+    event for as long as the event can be in a window. A retraction of any other event is counted and has no effect.
     """
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:

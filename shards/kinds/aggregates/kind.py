@@ -108,7 +108,7 @@ class AggregateKind(DocumentKind):
         require_groups(read_aggregate(definition.body), tables)
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """Return the input that re-keys the events of an aggregate; empty if the aggregate needs no re-keying."""
+        """Return the input that re-keys the events of an aggregate. The result is empty if events are not re-keyed."""
         into, stream = moved_stream(definition.name), definition.body["of"]
         if definition.inputs != (Input(into),):
             return ()

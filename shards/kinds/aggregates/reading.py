@@ -197,7 +197,7 @@ def null_comparisons_of(body: AggregateBody) -> list[str]:
 def condition_and_bounds(
     body: AggregateBody, tables: Callable[[], Tables | None] = lambda: None
 ) -> tuple[Holds | None, Sequence[Bound]]:
-    """Return the condition ``having`` with its lookups in ``tables``, and bounds of values that it requires.
+    """Return the condition ``having``, whose lookups read ``tables``, and bounds for the values of a group.
 
     The condition is false for every group with a value outside its bounds.
     """

@@ -66,13 +66,13 @@ def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> J
 
 
 def condition_of(body: JoinBody, tables: ReadTables = lambda: None) -> JoinExpression | None:
-    """Parse the condition of a join; None if the join has none."""
+    """Parse the condition of a join. Return None if the join has none."""
     aliases = [join_input.alias for join_input in body.inputs]
     return None if body.where is None else _parsed(body.where, aliases, "where", tables)
 
 
 def lookups_of(body: JoinBody) -> Iterator[Lookup]:
-    """Yield the lookups in reference tables of a join."""
+    """Yield the lookups in reference tables that the expressions of a join contain."""
     for expression in (condition_of(body), *(member.expression for member in body.members)):
         yield from expression.lookups if isinstance(expression, JoinExpression) else ()
 

@@ -54,7 +54,7 @@ class JoinResults(Output):
     output: JoinOutput
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Yield the derived events of the join, together with the ends of finished keys, for the stream of the join."""
+        """Yield the events of the join's own stream: derived events, together with the ends of finished keys."""
         if len(self.output.passed_on):
             yield self.run.name, self.output.passed_on
 
@@ -153,9 +153,9 @@ class RunningJoin(Operator):
             self._run.clear_counts()
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
-        """Return merged events that finish keys. In each input, they finish the keys up to the input's closing key.
+        """Return merged events that finish the keys that a decider has closed. Each input has its own last closed key.
 
-        Decisions about another version are ignored, unless both versions read the input in the same way. If the decider
+        A decision about another version is ignored, unless both versions read the input in the same way. If the decider
         refuses the join, the join stops for good.
         """
         body = self._run.body
@@ -207,7 +207,7 @@ class JoinHost(KeyedHost):
 
 
 def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
-    """Return the suspension of a join whose rows on disk are missing, or which would retain more rows than it may."""
+    """Return the suspension of a join that has lost rows on disk, or would retain more rows than its limit."""
     why = f"because rows that it had on disk are missing: {reason}, and no older snapshot can restore them"
     if run.is_suspended:
         why = f"as {reason}. With 'spill: true' in its memory it would hold the others on disk"

@@ -104,10 +104,9 @@ class JoinInputHost(Host):
 
     Attributes:
         route: Name of the further key by which the events arrive; empty for the correlation key.
-        counts: For each input, the number of rows that were passed on within the shard. The next rows are numbered from
-            it.
-        uncounted: For each input, the rows in ``counts`` that another shard reports, because they were passed on before
-            the shards were divided.
+        counts: For each input, the number of rows that were passed on within the shard. The next row gets this number.
+        uncounted: For each input, the number of rows in ``counts`` that another shard reports. These rows were passed
+            on before the shards were divided.
         ruled_out: The open traces of inputs that constraints finish (``closed_by: workflow``), or None without such
             inputs.
         monitors: For each input of a join with ``wait: auto``, its keys since the last observation.
@@ -243,10 +242,10 @@ class JoinInputHost(Host):
         return MergedOutput(ended)
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys after a punctuation, in inputs that are closed by ends of traces or punctuations.
+        """Finish the keys in a punctuation's range, in inputs that are closed by ends of traces or by punctuations.
 
-        Every shard does this on its own. Events that change shards still count, because merged events are sorted by
-        time.
+        Every shard does this on its own. Events that move between shards still count, because merged events are sorted
+        by time.
         """
         source, path = source_of(self.declaration.name, promise.by or None, self.declaration)
         if promise.range is None or source.key != self.route:
@@ -306,9 +305,9 @@ class JoinInputHost(Host):
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
-        """Return by input the rows after which constraints allow no more events of the input in the row's trace.
+        """Return the rows after which constraints forbid an input's events in the row's trace, grouped by input.
 
-        ``now_us`` is the newest event time at each row.
+        ``now_us`` is the newest event time up to each row.
         """
         finished_rows: dict[str, list[int]] = {}
         if self.ruled_out is None:
@@ -407,12 +406,12 @@ class JoinInputHost(Host):
 
 
 def _name_of(body: Mapping[str, Any]) -> str:
-    """Return the name of an input in the types of merged events. Inputs of an earlier release have no ``reading``."""
+    """Return the name of an input as part of merged event types. Earlier releases saved inputs without ``reading``."""
     return input_name(body["alias"], body.get("reading", ""))
 
 
 def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:
-    """Return the index into ``MARKS`` for an input's events of a type. ``_NOTHING`` means they are ignored."""
+    """Return the index into ``MARKS`` for an input's events of a type. Events with ``_NOTHING`` are ignored."""
     if _takes_back(event_type, body):
         return _RETRACTING
     is_last = event_type in body["last"] or event_type in ends
@@ -422,7 +421,7 @@ def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> n
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
-    """Return whether events of a type retract events of the input. Types that the input itself lists never do."""
+    """Return whether events of a type retract events of an input. They never do if the input lists the type itself."""
     retracted = event_type.removesuffix(RETRACTED)
     if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
         return False
@@ -436,7 +435,7 @@ def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Ar
 def _keyed_by(
     path: Sequence[str], batch: EventBatch, is_event: NDArray[np.bool_], alias: str
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
-    """Re-key rows by the value at a path. Return them, their indices in ``batch``, and a mask of unusable values.
+    """Re-key rows by the value at a path. Return the rows, their indices in ``batch``, and a mask of unusable values.
 
     An event (``is_event``) without a usable key gets a key of its own. Other rows without a usable key are dropped.
     """
@@ -452,9 +451,9 @@ def _keyed_by(
 
 
 def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
-    """Return the events of an input that have no usable value for the further key of their type.
+    """Return the events of an input whose further key has no usable value.
 
-    Each of them gets a key of its own, and remains in the shard of its correlation key.
+    Each of these events gets a key of its own, and remains in the shard of its correlation key.
     """
     path = attribute_path(body["keyless"])
     places = [None if _mark_of(kind, body, ()) == _NOTHING else place_for(path, kind) for kind in batch.type_names]
@@ -483,7 +482,7 @@ def _own_key(alias: str, event_id: str) -> str:
 def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
     """Return the numbers by which re-keyed events of equal time are sorted.
 
-    These are arrival numbers. In derived streams they are 1 for retractions and 0 for other events.
+    In posted streams, they are arrival numbers. In derived streams, they are 1 for retractions and 0 for other events.
     """
     if batch.arrivals is not None:
         return batch.arrivals.astype(np.uint64)

@@ -84,19 +84,19 @@ class RuledOut:
         self._traces: dict[str, _Trace] = {}
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Follow these constraints in traces that begin later."""
+        """Follow these constraints in all traces that begin from now on."""
         if record.version not in self._versions:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
     def restart(self, name: str) -> None:
-        """Forget in which traces an input is finished. Each of them reports the input again at its next event."""
+        """Forget in which traces an input is finished. The next event of each trace may report the input again."""
         for trace in self._traces.values():
             trace.finished -= {name}
 
     def see(self, key: str, event_type: str, time_us: int, inputs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-        """Process an event of a trace, and yield the inputs that the event finishes there.
+        """Process an event of a trace, and yield the inputs that the event finishes in this trace.
 
-        ``inputs`` has the event types of each input by its name. Empty types mean all types.
+        ``inputs`` has the event types of each input, by name of the input. Empty types mean all types.
         """
         trace = self._traces.get(key)
         if trace is None:

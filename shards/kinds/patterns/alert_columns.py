@@ -111,7 +111,7 @@ def _ids(
     patterns: Sequence[RunningPattern],
     place: NDArray[np.intp],
 ) -> pa.Array:
-    """Hash the id of each match from its bindings, sorted by alias, and from its row of FOR EACH ROW."""
+    """Hash the id of each match from its pattern, key, bindings (sorted by alias) and row of FOR EACH ROW."""
     key, rows = json_contents(columns.key), _comma_rows(columns.rows)
     names = [f'["alert",{json_text(stream)},{json_text(pattern.name)},{pattern.version},"' for pattern in patterns]
     return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}', *rows, "]"]))
@@ -200,7 +200,7 @@ class BoundTexts:
 
     @cached_property
     def place(self) -> NDArray[np.int8]:
-        """How each event follows the one before: first of its match, same alias, or other alias."""
+        """Whether each event is the first of its match, has the alias of the event before it, or has another alias."""
         places = np.full(len(self.alias), BOUND_OTHER, np.int8)
         places[1:][self.alias[1:] == self.alias[:-1]] = BOUND_SAME
         places[:1] = BOUND_FIRST

@@ -54,8 +54,8 @@ class _LaneEvents:
 
     Attributes:
         intos: For each pattern, the stream of its events, their type, and whether they have keys of their own.
-        keys: The key of each event whose pattern has KEY. It is None if the value cannot be a key. It is also None if
-            the pattern has no KEY, and the event has the key of its trace.
+        keys: The key of each event whose pattern has KEY, or None if the value cannot be a key. None also if the
+            pattern has no KEY. The event then has the key of its trace.
         places: An int64 pair for each event. (i, 1) means that event i of the batch decided the match. (i, 0) means
             that passing time decided it before event i.
     """
@@ -243,7 +243,7 @@ class _Events:
         return replace(self, **columns, arrivals=None if self.arrivals is None else self.arrivals[rows])
 
     def batches(self, *, is_rekeyed: bool) -> Iterator[tuple[str, EventBatch]]:
-        """Yield by derived stream the valid events that have (``is_rekeyed``) or do not have keys of their own."""
+        """Yield the valid events of each derived stream: the re-keyed ones if ``is_rekeyed``, otherwise all others."""
         streams = [into.stream if (into.key is not None) is is_rekeyed else None for into in self.intos]
         for stream in dict.fromkeys(name for name in streams if name is not None):
             is_in_stream = np.array([name == stream for name in streams])
@@ -347,7 +347,7 @@ class QuietAlerts(DerivedEvents):
         super().__init__(*arguments)
 
     def rows(self) -> Iterator[ResultRows]:
-        """Yield the re-keyed alerts as rows for the log, which carries them to the places of their groups."""
+        """Yield the re-keyed alerts as rows for the log. The log carries each alert to the place of its group."""
         if self._all is not None:
             yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))
 

@@ -53,9 +53,10 @@ class PatternOutput(Output):
     """Output of the matcher, together with the data needed to describe it.
 
     Attributes:
-        alerts: The output without the matches that become derived events or quiet alerts. None: no match does.
-        quiet: Alerts of patterns with ``suppress``, ``incident`` or ``resolves``, for the places of their groups. It is
-            None if there are no such patterns.
+        alerts: The output without the matches that become derived events or quiet alerts. None if there are no such
+            matches.
+        quiet: Alerts of patterns with ``suppress``, ``incident`` or ``resolves``. They are sent to the places of their
+            groups. None without such patterns.
         batch: The processed events; empty if only time has passed.
         newest_us: The event time reached before the batch.
     """
@@ -202,7 +203,7 @@ class PatternHost(Host):
         self._opened().set_end_events(more.union(self._declaration.end_events))
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Follow constraints in traces that begin later. A version that is too old or has another document is refused.
+        """Follow constraints in traces that begin from now on. An older version or a changed document is refused.
 
         End events of the stream's declaration end a trace. End events of constraints end a trace only if the
         constraints have ``reopen: new_transaction``. Otherwise they close the monitor of the trace, which remains open.
@@ -333,7 +334,7 @@ def _parted(
 ) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
     """Split the matcher's output into alerts, matches that become events, and alerts for the places of their groups.
 
-    Each part keeps all corrections.
+    The first two parts keep all corrections.
     """
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []

@@ -47,8 +47,8 @@ class Incident:
 class Incidents:
     """The open incidents of a pattern, by group.
 
-    Each change is reported once, and depends only on the events of the place. ``by``: names of the values that form a
-    group; a group is a JSON list of these values.
+    Each change is reported once, and depends only on the events of the place. ``by`` has the names of the values that
+    form a group. A group is a JSON list of these values.
     """
 
     def __init__(self, stream: str, definition: Definition, by: Sequence[str], closes_after_us: int) -> None:

@@ -72,8 +72,8 @@ class PatternKind(DocumentKind):
     Every stream has a host of patterns, because its constraints follow traces from the first event.
 
     Attributes:
-        follows_all: Whether traces without bound events are followed too, as constraints require. None means that this
-            is so for traces of the correlation key only.
+        follows_all: Whether traces without bound events are followed too, as constraints require. If None, only such
+            traces of the correlation key are followed.
         derives: Whether INTO feeds derived streams. If not, INTO has no effect.
     """
 
@@ -102,7 +102,7 @@ class PatternKind(DocumentKind):
             )
 
     def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a pattern's document as the service answers it. A missing ``by`` has its default value."""
+        """Return a pattern's document as the service's answers contain it. A missing ``by`` has its default value."""
         rules = {name: document[name] for name in ("suppress", "incident", "resolves") if document.get(name)}
         default_by = rules.get("suppress", {}).get("by", [])
         return {

@@ -84,10 +84,7 @@ class PatternResults:
             yield from self._routed((ALERT, *alert_of(self.stream, match, steps)) for match, steps in matches)
 
     def endings(self, output: MatchOutput, newest: int | None = None) -> Iterator[Result]:
-        """Yield the early terminations.
-
-        ``newest`` is the number to emit for each per-key matcher. Only its newest early terminations are emitted.
-        """
+        """Yield the last ``newest`` early terminations of each per-key matcher, or all if ``newest`` is None."""
         for lane in output.lanes:
             if len(lane.ending_rows) > FEW_ROWS:
                 columns = lane.columns_of_endings(newest)
@@ -182,7 +179,7 @@ class PatternResults:
         return TIMEOUT, identity, body
 
     def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
-        """Count early terminations by pattern and reason. The first termination decides the id of a count."""
+        """Count early terminations by pattern and reason. The id of a count depends on its first termination."""
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
             members = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}

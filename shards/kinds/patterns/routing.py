@@ -12,7 +12,7 @@ from streams import StreamDeclaration, key_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedPattern:
-    """A pattern on a stream, with the key by which it is matched. ``routed`` creates it.
+    """A pattern on a stream, with the key by which the pattern is matched, as ``routed`` returns it.
 
     Attributes:
         route: Name of the further key by which the pattern is matched, or empty for the correlation key.
@@ -48,7 +48,7 @@ def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
 
 
 def routed(pattern: Pattern, declaration: StreamDeclaration) -> RoutedPattern:
-    """Return a pattern with the key by which it is matched on a stream. Raises ``KeyMismatch`` if there is none."""
+    """Return a pattern with the key by which it is matched on a stream. Raises ``KeyMismatch`` if no key fits."""
     route = route_of(pattern, declaration)
     key_paths = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
     require_own_key(pattern, key_paths)

@@ -55,7 +55,7 @@ class Rules:
         return self._constraint_set.trace_ends
 
     def explain(self, query: Query, ending: Ending) -> Mapping[str, Any]:
-        """Return members for an early termination's result that explain the termination, as plain JSON."""
+        """Explain an early termination. Return the explanation as members of a result, in plain JSON."""
         event = _named(ending.event, ending.event_type)
         question = _Question(query, ending.state, ending.before, ending.after, event)
         if question not in self._endings:
@@ -99,7 +99,7 @@ class Rules:
         return not may and (is_closed or self.monitor.step(state, EventClass(type=OTHER)) is None)
 
     def why_over(self, query: Query, view: GuardView, state: MonitorState) -> str | None:
-        """Return why a pattern can no longer match in a trace of which it has no event, or None if unknown."""
+        """Return why a pattern without bound events in a trace can no longer match there, or None if unknown."""
         from constraints import explain_ending  # noqa: PLC0415
 
         event = EventClass(type=OTHER)
@@ -112,7 +112,7 @@ class Rules:
         return None
 
     def _explain(self, question: _Question) -> Explanation:
-        """Explain an early termination by its event or, failing that, by all events since the trace began."""
+        """Explain an early termination by its event. If this fails, use all events since the trace began."""
         from constraints import explain_ending  # noqa: PLC0415
 
         parts = (self._constraint_set, question.query, question.state)
@@ -123,7 +123,7 @@ class Rules:
 
 
 def _named(event: EventClass, event_type: str) -> EventClass:
-    """Return the class of an event under its own type. All types that no rule names share one class in the matcher."""
+    """Return an event class with the event's own type. The matcher has one class for all types that no rule names."""
     return event if event.type == event_type else replace(event, type=event_type)
 
 

@@ -91,8 +91,8 @@ class SuppressingOperator(Operator):
     ) -> tuple[ResultKind, bytes, Sequence[Change]]:
         """Return the kind and the body of an alert's row, and the changes of incidents that the alert causes.
 
-        After a new version, an alert of an older one may arrive at the place of a group that is no longer its own. It
-        is then emitted without any effect, because it may lack the values that form its present group.
+        An alert of an older version, or of another group than the place's, is emitted without any effect. It may lack
+        the values that form the group.
         """
         alert = orjson.loads(body)
         group = self._suppression.group_of(alert)

@@ -55,7 +55,7 @@ class Suppression:
 
     @property
     def stays(self) -> bool:
-        """Whether alerts are reported as usual, and only copies go to the place of their group (``resolves``)."""
+        """Whether alerts are reported as usual, and only copies are sent to the place of their group (``resolves``)."""
         return bool(self.resolves)
 
     def group_of(self, alert: Mapping[str, Any]) -> str:
