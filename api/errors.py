@@ -5,7 +5,7 @@ An error without an entry in the table is a bug, and is answered with status 500
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 
 from api.faults import Fault, form_faults
 from api.methods import allowed_methods
+from api.wire import MOST_FAULTS
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
 from nfa import KeyMismatch, PatternRefused, TooManyRows
 from service import (
@@ -97,11 +98,15 @@ class MalformedBody(ApiError, code="malformed-body"):
 class WrongShape(ApiError, code="wrong-shape"):
     """A request does not have the required form. ``errors`` lists every fault with its place."""
 
-    def __init__(self, *faults: Fault | str) -> None:
-        """Create the error from faults. A fault may be given as a text: its place, a colon, and the message."""
+    def __init__(self, *faults: Fault | str, is_cut: bool = False) -> None:
+        """Create the error from faults. A fault may be given as a text: its place, a colon, and the message.
+
+        ``is_cut``: there may be further faults, which are not among ``faults``.
+        """
         listed = [fault if isinstance(fault, Fault) else Fault(*fault.split(": ", 1)) for fault in faults]
         super().__init__(
-            "; ".join(f"{fault.where}: {fault.message}" for fault in listed),
+            "; ".join(f"{fault.where}: {fault.message}" for fault in listed)
+            + (f"; at most {MOST_FAULTS} faults are listed" if is_cut else ""),
             errors=[{"where": fault.where, "message": fault.message} for fault in listed],
         )
 
@@ -264,12 +269,16 @@ def _on_wrong_shape(_: Request, error: Exception) -> JSONResponse:
     faults = error.errors()
     if faults and faults[0]["type"] == "json_invalid":
         return problem(_malformed(str(error.body), int(faults[0]["loc"][-1]), str(faults[0]["ctx"]["error"])))
-    return problem(WrongShape(*form_faults(faults, error.body)))
+    return problem(_wrong_shape(faults, error.body))
 
 
 def wrong_shape(error: ValidationError, body: object) -> WrongShape:
     """Convert the validation error of a body to ``WrongShape``, for operations that validate bodies themselves."""
-    return WrongShape(*form_faults([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()], body))
+    return _wrong_shape([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()], body)
+
+
+def _wrong_shape(faults: Sequence[Any], body: object) -> WrongShape:
+    return WrongShape(*form_faults(faults, body), is_cut=len(faults) >= MOST_FAULTS)
 
 
 def _malformed(text: str, place: int, reason: str) -> MalformedBody:

@@ -89,11 +89,13 @@ def _service_state(services: Services) -> tuple[Sequence[str], str]:
 def _streams(services: Services) -> str:
     overview = pipeline_overview(services.stores, services.clock)
     open_counts = {state.name: f": open transactions {state.open_traces or 0:,}" for state in overview.streams}
-    names = [stream.name for stream in services.stores.registry.streams()[:_MOST_STREAMS]]
-    items = "".join(f"<li><code>{escape(name)}</code>{open_counts.get(name, '')}</li>" for name in names)
+    names = [stream.name for stream in services.stores.registry.streams()]
+    cut = f'<p>The first {_MOST_STREAMS} of {len(names):,} streams. <a href="v1/streams">All streams</a></p>'
+    listed = names[:_MOST_STREAMS]
+    items = "".join(f"<li><code>{escape(name)}</code>{open_counts.get(name, '')}</li>" for name in listed)
     rate = (
         ""
         if overview.rate is None
         else f"<p>{overview.rate.events:,.1f} events matched per second in the last minute.</p>"
     )
-    return f"<h2>Streams</h2>{rate}<ul>{items}</ul>" if names else ""
+    return f"<h2>Streams</h2>{rate}<ul>{items}</ul>{cut if len(names) > len(listed) else ''}" if names else ""

@@ -28,7 +28,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A histogram of results over time. ``width`` is the duration of a bar, as text. ``most`` is the highest count."""
+    """A histogram of results over time. ``width`` is the duration of a bar, as text. ``most`` is the highest count.
+
+    ``older`` results have no bar, and are not part of ``total``.
+    """
 
     bars: Sequence[Bar]
     width: str
@@ -36,6 +39,7 @@ class Histogram:
     last: str
     most: int
     total: int
+    older: int = 0
 
     @property
     def span(self) -> int:
@@ -69,7 +73,8 @@ def hourly(counts: Mapping[int, int], noun: str, newest: int) -> Histogram | Non
 
 
 def _drawn(counts: Mapping[int, int], width: int, noun: str, first: int, last: int) -> Histogram:
-    most = max(counts.values())
+    older = sum(count for slot, count in counts.items() if slot < first)
+    most = max(count for slot, count in counts.items() if slot >= first)
     bars = [
         Bar(
             x=10 * (slot - first),
@@ -80,7 +85,7 @@ def _drawn(counts: Mapping[int, int], width: int, noun: str, first: int, last: i
         for slot in range(first, last + 1)
     ]
     ends = _time_text(first * width), _time_text((last + 1) * width)
-    return Histogram(bars, span(width), *ends, most, sum(counts.values()))
+    return Histogram(bars, span(width), *ends, most, sum(counts.values()) - older, older)
 
 
 def _time_text(second: float) -> str:

@@ -28,11 +28,23 @@ class Hit:
     piece: str
 
 
-def search(pages: Mapping[str, Sequence[Section]], question: str) -> list[Hit]:
-    """Find the sections that contain all words of a query. Words in titles and headings rank higher."""
-    words = question[:MOST_CHARACTERS].lower().split()[:_MOST_WORDS]
+def search(pages: Mapping[str, Sequence[Section]], question: str) -> tuple[list[Hit], str]:
+    """Find the sections that contain all words of a query. Words in titles and headings rank higher.
+
+    The second result says which sections and words are left out because there are too many. It is empty otherwise.
+    """
+    all_words = question[:MOST_CHARACTERS].lower().split()
+    words = all_words[:_MOST_WORDS]
     scored_hits = sorted(_scored(pages, words), key=lambda scored_hit: scored_hit[0]) if words else []
-    return [hit for _, hit in scored_hits[:_MOST_FOUND]]
+    left_out = [
+        f"The first {most} of {count} {noun}."
+        for most, count, noun in (
+            (_MOST_FOUND, len(scored_hits), "sections are listed"),
+            (_MOST_WORDS, len(all_words), "words were searched for"),
+        )
+        if count > most
+    ]
+    return [hit for _, hit in scored_hits[:_MOST_FOUND]], " ".join(left_out)
 
 
 def _scored(pages: Mapping[str, Sequence[Section]], words: Sequence[str]) -> Iterator[tuple[int, Hit]]:

@@ -101,7 +101,7 @@ def _framed(address: str) -> str:
 
 
 def _results_page(question: str) -> str:
-    hits = search(_sections(), question) if question.strip() else []
+    hits, left_out = search(_sections(), question)
     items = "".join(
         f'<p><a href="./{escape(hit.address)}">{escape(hit.title)}</a>'
         f"{'' if hit.heading == hit.title else ' · ' + escape(hit.heading)}</p>"
@@ -109,7 +109,8 @@ def _results_page(question: str) -> str:
         for hit in hits
     )
     nothing = f"<p>No section has all of these words: {escape(question)}.</p>" if question.strip() else ""
-    return _in_frame("Search", f"<h1>Search</h1>{items or nothing}", 0, question=question)
+    cut = f"<p>{left_out}</p>" if left_out else ""
+    return _in_frame("Search", f"<h1>Search</h1>{items or nothing}{cut}", 0, question=question)
 
 
 def _in_frame(title: str, content: str, depth: int, aside: str = "", *, question: str = "") -> str:

@@ -58,6 +58,7 @@ class TracePattern(WireModel):
         description="With 'other_key': the values of that key in the events of this transaction, at most 20; "
         "`GET /v1/traces/{stream}/{value}?by=NAME` shows the pattern there.",
     )
+    more_route_keys: int = Field(0, description="The number of further such values.")
     matched: int = Field(description="How often it has matched.")
     matches: list[dict[str, list[str]]] = Field(description="Event ids by alias, of the newest 20 matches.")
     partial_matches: int = Field(
@@ -115,6 +116,7 @@ class TraceModel(WireModel):
         "for long transactions; empty if the transaction is over or has broken the constraints, and "
         "for further keys."
     )
+    more_types: int = Field(0, description="The number of further types, which were not examined.")
 
 
 class BoundStepModel(WireModel):
@@ -166,6 +168,9 @@ class MayFollow(WireModel):
 
     possible_types: Annotated[list[str], From("possible")]
     excluded_types: Annotated[list[str], From("excluded")]
+    more_types: Annotated[int, From("more")] = Field(
+        0, description="The number of further types, which were not examined."
+    )
 
 
 class OpenCaseModel(WireModel):

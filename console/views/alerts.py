@@ -56,6 +56,7 @@ async def show(page: Page) -> Response:
         title=f"{alert['pattern']} in {alert['key']}",
         alert=alert,
         pattern=pattern,
+        total_events=trace.get("total_events", 0),
         events=[{**event, "alias": bound.get(event["id"])} for event in events],
         unknown=[(alias, event) for event, alias in bound.items() if event not in event_ids],
         why_unknown=_why_unknown(trace),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -23,6 +23,8 @@ _QUIET_S: Final = 5.0  # greatest age, in seconds, of figures that change slowly
 _METRICS_AGE_S: Final = 10.0
 _MOST_WEBHOOKS: Final = 20
 _BEHIND_S: Final = 10.0
+_DRAWN: Final = timedelta(hours=47)  # from the first to the newest of the hours that charts show
+_CUT_HOURS: Final = "The chart of {noun} begins at {since}: earlier hours have too many counts for one answer."
 _CUT: Final = "Only the first {most} webhooks and the first {most} other receivers are checked here."
 
 
@@ -72,6 +74,8 @@ async def show(page: Page) -> Response:
         pipeline=pipeline,
         sentences=[
             *_sentences(pipeline, patterns["items"], receivers, incidents, letters["counts"]),
+            *_of_hours(alerts, "alerts"),
+            *_of_hours(endings, "early terminations"),
             *([Sentence("warn", _CUT.format(most=_MOST_WEBHOOKS), "/webhooks")] if is_cut else []),
         ],
         rows=_rows(patterns["items"], summary["items"], alert_counts, ending_counts, figures.alerts, latest),
@@ -121,6 +125,12 @@ def _of_pipeline(pipeline: Any) -> Iterator[Sentence]:
     if waiting and (not speed or waiting / speed > _BEHIND_S):
         rest = f", about {span(waiting / speed)} of work" if speed else ""
         yield Sentence("warn", f"{plural(waiting, 'event')} wait to be matched{rest}.")
+
+
+def _of_hours(counts: Any, noun: str) -> Iterator[Sentence]:
+    newest = max((datetime.fromisoformat(count["hour"]) for count in counts["items"]), default=None)
+    if newest and datetime.fromisoformat(counts["since"]) > newest - _DRAWN:
+        yield Sentence("warn", _CUT_HOURS.format(noun=noun, since=counts["since"]))
 
 
 def _of_receiver(receiver: Any) -> Sentence:

@@ -79,6 +79,7 @@ async def show(page: Page) -> Response:
     )
     newest = versions["items"][-_MOST_VERSIONS:]
     changes = {new["version"]: _difference(old["text"], new["text"]) for old, new in pairwise(newest)}
+    lines = {version["version"]: len(version["text"].splitlines()) for version in newest}
     return page.render(
         "pattern.html",
         title=name,
@@ -87,6 +88,8 @@ async def show(page: Page) -> Response:
         versions=list(reversed(newest)),
         version_count=len(versions["items"]),
         changes=changes,
+        lengths={new["version"]: max(lines[old["version"]], lines[new["version"]]) for old, new in pairwise(newest)},
+        most_drawn=_MOST_DRAWN,
         rules={member: pattern[member] for member in _RULES if pattern[member]},
         moves=_MOVES.get(pattern["state"], ()),
         backtests=[
@@ -153,7 +156,7 @@ async def show_draft(page: Page, name: str | None, form: Mapping[str, str], erro
 
 async def _past(page: Page, stream: str | None) -> dict[str, Any]:
     if not stream:
-        return {"oldest": None, "newest": None, "vocabulary": {}}
+        return {"oldest": None, "newest": None, "vocabulary": {}, "sample": 0}
     path = at("streams", stream, "events")
     events, first = await all_of(
         *(
@@ -167,6 +170,7 @@ async def _past(page: Page, stream: str | None) -> dict[str, Any]:
     return {
         "oldest": first["items"][0] if first["items"] else None,
         "newest": events["items"][-1] if events["items"] else None,
+        "sample": len(events["items"]),
         "vocabulary": {name: sorted(attributes[name]) for name in sorted(attributes)},
     }
 

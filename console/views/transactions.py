@@ -52,6 +52,8 @@ async def show_list(page: Page) -> Response:
         places=listed["counts_by_last_type"],
         quietest=_quietest(cases),
         usual_s=usual_s(past["items"]),
+        past_events=len(past["items"]),
+        other_places=listed["open_count"] - sum(listed["counts_by_last_type"].values()),
         expected=sorted({kind for case in cases for kind in (case["may_follow"] or {}).get("possible_types") or ()}),
         patterns=[pattern["name"] for pattern in patterns["items"]],
         has_filters=any(filters.values()),
@@ -188,12 +190,10 @@ def _verdict(
 ) -> Verdict:
     name, state = pattern["name"], pattern["state"]
     if pattern["matched"]:
-        return Verdict(
-            name,
-            "ok",
-            "matched",
-            "It matched once." if pattern["matched"] == 1 else f"It matched {pattern['matched']} times.",
-        )
+        matched, marked = pattern["matched"], len(pattern["matches"])
+        text = "It matched once." if matched == 1 else f"It matched {matched:,} times."
+        cut = f" The events of the newest {marked} matches are marked below." if matched > marked else ""
+        return Verdict(name, "ok", "matched", text + cut)
     ended, broken = pattern["ending"], pattern["broken"]
     if ended:
         return Verdict(name, "no", "cannot match", ended["reason"] + _values(ended, events), ended["event"])
@@ -222,7 +222,8 @@ _REASONS: Final = {
 
 def _keys(pattern: Mapping[str, Any]) -> str:
     keys = ", ".join(pattern.get("route_keys") or ())
-    return f" ({pattern['route']}: {keys})" if keys else ""
+    more = f", and {pattern['more_route_keys']:,} more" if pattern.get("more_route_keys") else ""
+    return f" ({pattern['route']}: {keys}{more})" if keys else ""
 
 
 def _annotated(story: Mapping[str, Any], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:

@@ -86,6 +86,7 @@ async def show_backtest(page: Page) -> Response:
         title="Backtest",
         backtest=backtest,
         alerts=alerts[:_SHOWN],
+        charted=len(alerts),
         kept=backtest["result"]["alerts_kept"] if backtest["result"] else 0,
         found_chart=histogram((alert["detected_at"] for alert in alerts if alert["change"] != "lost"), "matches"),
         is_over=backtest["state"] not in ("queued", "running"),

@@ -134,6 +134,8 @@ def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> No
         for sign, results in (("+", difference.added), ("-", difference.lost)):
             for result in results[:_FIRST]:
                 typer.echo(printable(f"    {sign} {_line(difference, result)}"))
+            if unlisted := len(results[_FIRST:]):
+                typer.echo(f"    {sign} and {unlisted} more")
 
 
 def _line(difference: Difference, result: Mapping[str, Any]) -> str:

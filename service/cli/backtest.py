@@ -357,8 +357,10 @@ def _console() -> Console:
 
 def _print(document: Mapping[str, Any], result: BacktestResult, limit: int) -> None:
     console = _console()
-    for alert in rows_of(result, "alert", limit):
+    alerts = rows_of(result, "alert", limit)
+    for alert in alerts:
         _print_result(console, "", alert)
+    _note_cut(console, len(alerts), document["variants"][0]["alerts"], "alerts")
     _print_changes(console, result, limit)
     console.print(_results_table(document["variants"]))
     if document["comparisons"]:
@@ -373,9 +375,16 @@ def _print_changes(console: Console, result: BacktestResult, limit: int) -> None
         added, lost = differences_of(result, name, limit)
         if added or lost:
             console.print(f"\ncompared with {name}:")
-        for mark, rows in (("+ ", added), ("- ", lost)):
+        counts = result.comparisons[name]
+        for mark, rows, total, noun in (("+ ", added, counts.added, "added"), ("- ", lost, counts.lost, "lost")):
             for row in rows:
                 _print_result(console, mark, row)
+            _note_cut(console, len(rows), total, f"{noun} results")
+
+
+def _note_cut(console: Console, listed: int, total: int, noun: str) -> None:
+    if total > listed:
+        console.print(f"the first {listed:,} of {total:,} {noun}; --limit lists more")
 
 
 def _print_result(console: Console, mark: str, row: Mapping[str, Any]) -> None:

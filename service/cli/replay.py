@@ -23,6 +23,7 @@ from service.sending import REPLAY_SOURCE, send_events
 from streams import Event, KeyForm, StreamDeclaration, parse_time
 from streams.readers import ReaderOptions, reading_of
 
+_SHOWN_FAULTS = 3  # of each request
 _PATIENCE_S = 60.0  # so that sending a long file outlasts a restart of the service
 End = Annotated[
     list[str] | None, typer.Option(metavar="TYPE", help="With --declare: event type that ends a transaction.")
@@ -156,11 +157,13 @@ def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, k
             counts.accepted += answer["accepted"]
             counts.rejected += len(answer["rejected"])
             counts.duplicates += answer.get("duplicates", 0)
-            for fault in answer["rejected"][:3]:
+            for fault in answer["rejected"][:_SHOWN_FAULTS]:
                 place = f"event {portion.start + fault['index']}" + (
                     f" of {escape(file.path.name)}" if files[1:] else ""
                 )
                 standard_error.print(f"[yellow]rejected[/yellow] {place}: {escape(fault['detail'])}")
+            if unlisted := len(answer["rejected"][_SHOWN_FAULTS:]):
+                standard_error.print(f"[yellow]rejected[/yellow] {unlisted} more of this request")
             done += len(events)
             progress.update(task, completed=done / total)
     return sent

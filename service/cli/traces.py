@@ -66,13 +66,14 @@ def list_traces(
 
 
 def _row(trace: dict[str, Any]) -> dict[str, Any]:
-    alive = [pattern for pattern in trace["patterns"] if pattern["furthest"] is not None]
-    following = trace["may_follow"]
-    return {
-        **trace,
-        "patterns": "; ".join(_progress(pattern) for pattern in alive),
-        "following": ", ".join(following["possible_types"]) if following else "",
-    }
+    alive = [_progress(pattern) for pattern in trace["patterns"] if pattern["furthest"] is not None]
+    if trace.get("more_patterns") and len(alive) == len(trace["patterns"]):
+        alive.append(f"{trace['more_patterns']} more patterns are not listed")
+    following = trace["may_follow"] or {"possible_types": []}
+    types = list(following["possible_types"])
+    if following.get("more_types"):
+        types.append(f"{following['more_types']} more types were not examined")
+    return {**trace, "patterns": "; ".join(alive), "following": ", ".join(types)}
 
 
 _TABLE = Table(
@@ -93,6 +94,8 @@ _TABLE = Table(
 def _progress(pattern: Mapping[str, Any]) -> str:
     furthest = pattern["furthest"]
     bound = " ".join(step["alias"] for step in furthest["bound"])
+    if furthest.get("bound_events", 0) > len(furthest["bound"]):
+        bound = f"{furthest['bound_events']} events, the newest {len(furthest['bound'])} of them {bound}"
     return f"{pattern['name']} has {bound}, waits for {' or '.join(furthest['waits_for'])}"
 
 
@@ -124,9 +127,13 @@ def _for_people(trace: Mapping[str, Any]) -> dict[str, Any]:
         sections["must not come now"] = [
             follower["event_type"] for follower in trace["following"] if not follower["is_possible"]
         ]
-    if not trace["is_complete"]:
-        sections["notice"] = "the log no longer holds the whole beginning of the transaction"
-    return sections
+    notices = [] if trace["is_complete"] else ["the log no longer holds the whole beginning of the transaction"]
+    count, total = len(trace["newest_events"]), trace.get("total_events", 0)
+    if total > count:
+        notices.append(f"the newest {count:,} of {total:,} events are listed")
+    if trace.get("more_types"):
+        notices.append(f"{trace['more_types']} more types were not examined for what may come now")
+    return {**sections, "notice": "; ".join(notices)} if notices else sections
 
 
 def _key_text(trace: Mapping[str, Any]) -> str:
@@ -138,8 +145,9 @@ def _pattern(pattern: Mapping[str, Any], stream: str) -> str:
         where = " or ".join(
             f"forestall traces show {stream} {key} --by {pattern['route']}" for key in pattern["route_keys"]
         )
+        more = f" and {pattern['more_route_keys']} more values" if pattern.get("more_route_keys") else ""
         return f"{pattern['name']} is matched by {pattern['route']}" + (
-            f": {where}" if where else ", which no event here has"
+            f": {where}{more}" if where else ", which no event here has"
         )
     matched = {0: "", 1: ", matched once"}.get(pattern["matched"], f", matched {pattern['matched']} times")
     ended = "" if pattern["ending"] is None else f": {pattern['ending']['reason']}"

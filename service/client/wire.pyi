@@ -607,6 +607,7 @@ class MappingModel(TypedDict):
 class MayFollow(TypedDict):
     possible_types: list[str]
     excluded_types: list[str]
+    more_types: NotRequired[int]
 
 class MeasuredLatenessModel(TypedDict):
     bound_s: float
@@ -1108,6 +1109,7 @@ class TraceModel(TypedDict):
     patterns: list[TracePattern]
     deviation: BreachModel | None
     following: list[FollowingModel]
+    more_types: NotRequired[int]
 
 class TracePattern(TypedDict):
     name: str
@@ -1115,6 +1117,7 @@ class TracePattern(TypedDict):
     state: Literal["alive", "waiting", "ended", "closed", "paused", "suspended", "other_key"]
     route: NotRequired[str | None]
     route_keys: NotRequired[list[str]]
+    more_route_keys: NotRequired[int]
     matched: int
     matches: list[dict[str, list[str]]]
     partial_matches: int

@@ -67,6 +67,8 @@ class DryRuns:
             "partial matches than the budget allows" + (", and suspended" if loss.suspends else "")
             for loss in given_up[:_SHOWN_LOSSES]
         )
+        if unlisted := len(given_up[_SHOWN_LOSSES:]):
+            warnings += (f"further transactions in which it was given up for the same reason: {unlisted}",)
         return {
             "pattern": pattern.name,
             "stream": stream,

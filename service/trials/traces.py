@@ -133,13 +133,14 @@ class _Replay:
             has_waiting = report.stats.events < len(self._trace.events)  # the newest events are in the reorder buffer
             is_open = is_open and (has_waiting or bool(report.stats.open_traces))
         documents = self._with_broken([self._pattern(pattern, is_open=is_open) for pattern in patterns], patterns)
-        following: list[Document] = []
+        following, more_types = list[Document](), 0
         if is_open and deviation is None and not self._route:
             running = {document["name"] for document in documents if document["state"] in ("alive", "waiting")}
             guarded = [pattern for pattern in patterns if pattern.record.name in running and pattern.record.is_guarded]
-            following = self._following(guarded)
+            following, more_types = self._following(guarded)
         summary = deviation and {name: deviation[name] for name in _DEVIATION_MEMBERS}
-        return {"is_open": is_open, "patterns": documents, "deviation": summary, "following": following}
+        follow = {"following": following, "more_types": more_types}
+        return {"is_open": is_open, "patterns": documents, "deviation": summary, **follow}
 
     def _pattern(self, pattern: TracedPattern, *, is_open: bool) -> Document:
         record, route = pattern.record, pattern.routed.route
@@ -148,7 +149,9 @@ class _Replay:
         if record.state != "active":
             return {**document, "state": "suspended" if record.suspension else "paused"}
         if route != self._route:
-            return {**document, "state": "other_key", "route_keys": self._keys(route)}
+            keys = self._keys(route)
+            listed = {"route_keys": keys[:_SHOWN_KEYS], "more_route_keys": len(keys[_SHOWN_KEYS:])}
+            return {**document, "state": "other_key", **listed}
         report = self._run([pattern], first=self._first(pattern))
         ending = next(reversed(report.bodies("endings")), None)
         return {
@@ -165,7 +168,7 @@ class _Replay:
 
     def _keys(self, route: str) -> list[str]:
         keyed = EventBatch.from_events(self._trace.events).keyed_by(self._declaration.attribute_of(route))
-        return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
+        return list(dict.fromkeys(event.key for event in keyed.to_events()))
 
     def _with_broken(self, documents: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
         """Add to each pattern's document how its last partial match ended, if it ended without a match."""
@@ -180,8 +183,11 @@ class _Replay:
             broken |= broken_matches(plan, self._trace.events, first=first, now_us=self._trace.newest_us)
         return [_ended_by(entry, broken.get(entry["name"])) for entry in documents]
 
-    def _following(self, patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Return the effect that a next event would have on the transaction, for each of at most 50 known types."""
+    def _following(self, patterns: Sequence[TracedPattern]) -> tuple[list[Document], int]:
+        """Return the effect that a next event would have on the transaction, for each of at most 50 known types.
+
+        The second result is the number of types that were not tried.
+        """
         types = {*self._declaration.event_types, *self._declaration.end_events}
         if self._constraint_set is not None:
             types |= self._constraint_set.types | self._constraint_set.end_events
@@ -205,7 +211,7 @@ class _Replay:
         return [
             {"event_type": name, "is_possible": key not in breaks, "breaks": breaks.get(key), "ends": ends[key]}
             for key, name in zip(ends, tried_types, strict=True)
-        ]
+        ], len(types) - len(tried_types)
 
     def _plan(self, patterns: Sequence[TracedPattern], declaration: StreamDeclaration | None = None) -> RunPlan:
         pairs = [(pattern.routed, pattern.record.is_guarded) for pattern in patterns]

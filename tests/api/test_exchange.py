@@ -3,10 +3,14 @@
 import logging
 import re
 
+import httpx
 import pytest
 import structlog
 
+from api import create_app
 from api.validators import declared_tag
+from tests.builders.api import serving
+from tests.builders.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
 
@@ -102,6 +106,21 @@ def test_the_start_page_is_for_people_and_an_index_for_programs(stranger):
     assert {stranger.get(f"/{address}").status_code for address in links} <= {200, 503}
     assert console == "http://127.0.0.1:8010/"
     assert stranger.get("/favicon.ico").headers["content-type"] == "image/png"
+
+
+def test_the_start_page_says_how_many_streams_it_leaves_out(orders, settings, monkeypatch):
+    monkeypatch.setattr("api.start_page._MOST_STREAMS", 2)
+    orders.post("/v1/streams", json={"name": "s1"})
+    cut = '<p>The first 2 of 3 streams. <a href="v1/streams">All streams</a></p>'
+    with (
+        serving(create_app(settings.model_copy(update={"api_key": None, "auth": "none"}))) as url,
+        httpx.Client(base_url=url, headers={"Accept": "text/html"}, timeout=PATIENCE_S) as browser,
+    ):
+        assert "The first" not in browser.get("/").text
+        orders.post("/v1/streams", json={"name": "s2"})
+        page = browser.get("/").text
+    assert cut in page
+    assert "s2" not in page
 
 
 def test_the_start_page_links_to_the_console_of_its_host(stranger):

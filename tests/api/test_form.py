@@ -112,3 +112,11 @@ def test_live_alerts_refuse_what_lists_refuse(orders, check_problem):
     ):
         check_problem(orders.get(f"/v1/alerts/live?{query}"), status, code)
     check_problem(orders.get("/v1/alerts/live", headers={"Last-Event-ID": "x"}), 400, "invalid-cursor")
+
+
+def test_a_request_with_too_many_faults_says_that_some_are_not_listed(orders, check_problem):
+    for number in (99, 101):
+        document = {"name": "s", **{f"x{place}": 1 for place in range(number)}}
+        problem = check_problem(orders.post("/v1/streams", json=document), 422, "wrong-shape")
+        assert len(problem["errors"]) == min(number, 100)
+        assert problem["detail"].endswith("; at most 100 faults are listed") == (number > 99)

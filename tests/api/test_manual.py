@@ -86,3 +86,12 @@ def test_what_is_searched_is_shown_as_text(manual):
     assert "No section has all of these words: &lt;b&gt;&quot;zzz." in text
     assert "<b>" not in text
     assert "<p" not in manual.get("/manual/search", params={"q": " "}).text.partition("<article>")[2]
+
+
+def test_a_search_says_what_it_leaves_out(manual):
+    text = manual.get("/manual/search", params={"q": "the"}).text
+    assert re.search(r"<p>The first 30 of \d+ sections are listed\.</p>", text)
+    assert text.count('<p class="piece">') == 30
+    text = manual.get("/manual/search", params={"q": "webhook signature secret the a to of is zzz"}).text
+    assert "The first 8 of 9 words were searched for." in text
+    assert "The first" not in manual.get("/manual/search", params={"q": "zzz"}).text.partition("<article>")[2]

@@ -1,9 +1,13 @@
 """Lists that are too long for a page: they have further pages, or the page says how many items it leaves out."""
 
 import re
+from typing import Any
 
 import pytest
 
+from console.calls import Api
+from console.charts import histogram
+from console.page import templates
 from tests.builders.console import add_alerts
 
 pytestmark = pytest.mark.redis
@@ -68,3 +72,163 @@ def test_a_transaction_links_to_the_rest_of_its_alerts(reader, orders, stores):
     assert link not in reader.text("/transactions/orders/k")
     add_alerts(stores, *({"key": "k"} for _ in range(21)))
     assert link in reader.text("/transactions/orders/k")
+
+
+def test_a_pattern_says_how_many_lines_are_compared(reader, orders, monkeypatch):
+    monkeypatch.setattr("console.views.patterns._MOST_DRAWN", 2)
+    cut = "The differences are of the first 2 of 3 lines."
+    for text in ("PATTERN p\nEVENT SEQ(A a, B b)", "PATTERN p\nEVENT SEQ(A a, B b)\nWITHIN 1 h"):
+        assert cut not in reader.text("/patterns/p")
+        assert orders.put("/patterns/p", json={"stream": "orders", "text": text}).status_code == 200
+    text = reader.text("/patterns/p")
+    assert text.count("The differences are of the first") == text.count(cut) == 1
+
+
+def test_a_transaction_says_which_matches_are_marked_and_how_many_types_are_left_out(reader, http, monkeypatch):
+    declared = {"name": "orders", "event_types": ["A", "B", *(f"T{number:02}" for number in range(51))]}
+    assert http.post("/streams", json=declared).status_code == 201
+    assert http.post("/patterns", json={"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)"}).status_code == 201
+    post(http, "A", *("B" * 20))
+    text = reader.text("/transactions/orders/k")
+    assert "It matched 20 times.</dd>" in text
+    assert "3 further types were not examined." in text
+    post(http, "B", first=21)
+    cut = "It matched 21 times. The events of the newest 20 matches are marked below."
+    assert cut in reader.text("/transactions/orders/k")
+
+
+def test_a_transaction_says_how_many_values_of_a_further_key_are_left_out(reader, http):
+    declared = {"name": "shop", "keys": {"customer": "data.customer"}}
+    assert http.post("/streams", json=declared).status_code == 201
+    habit = {"stream": "shop", "text": "PATTERN habit EVENT SEQ(A a, B b) WHERE [customer]"}
+    assert http.post("/patterns", json=habit).status_code == 201
+    post(http, *("A" * 22), stream="shop")
+    assert "c19, and 2 more)" in reader.text("/transactions/shop/k")
+
+
+def test_an_alert_says_how_many_events_of_the_transaction_are_left_out(reader, orders, stores):
+    post(orders, *("A" * 200))
+    add_alerts(stores, {"key": "k", "bindings": {"a": ["e199"]}})
+    assert "the newest 200 of" not in reader.text(f"/alerts/{0:032x}")
+    post(orders, "A", first=200)
+    assert "the newest 200 of 201 of the <a href=" in reader.text(f"/alerts/{0:032x}")
+
+
+def test_the_editor_says_from_how_many_events_its_words_are(reader, orders):
+    post(orders, *"AB")
+    reader.submit("/webhooks/none", action="enable")
+    assert "types of the newest 2 events" in reader.text("/editor?pattern=p")
+
+
+def test_a_dry_run_says_what_its_chart_leaves_out(reader, orders, monkeypatch):
+    post(orders, "A", *("B" * 101))
+    form = {"stream": "orders", "text": "PATTERN q EVENT SEQ(A a, B b)", "events": "1000"}
+    assert "The first 100 of 101 matches. The chart shows these, too." in reader.submit("/trials/dry-run", **form).text
+
+    async def dropping(*_):
+        members = ("matches", "warnings", "ending_reasons", "failing_conditions")
+        return {**dict.fromkeys(members, ()), "events": 9, "first_time": None, "matched": 2, "endings": 0} | {
+            "duration_s": 0.1,
+            "dropped": 1_234,
+        }
+
+    monkeypatch.setattr("console.views.trials._dry_run", dropping)
+    assert "1,234 further matches are beyond a limit, and not counted." in reader.submit("/trials/dry-run", **form).text
+
+
+def test_a_backtest_says_what_its_list_and_its_chart_leave_out(reader, orders, stores, monkeypatch):
+    monkeypatch.setattr("console.views.trials._SHOWN", 1)
+    monkeypatch.setattr("console.views.trials._KEPT_ALERTS", 2)
+    asked = {"stream": "orders", "pattern": "PATTERN q EVENT SEQ(A a, B b)", "source": {"log": True}}
+    backtest = orders.post("/backtests", json=asked).json()["id"]
+    times = {"first_time": None, "last_time": None, "read_s": 1.0, "match_s": 2.0}
+    alert = {"type": "alert", "pattern": "q", "version": 1, "key": "k", "bindings": {}, "returns": {}, "why": "so"}
+    alert |= dict.fromkeys(("start", "end", "detected_at"), "2026-01-01T00:00:00Z") | {"compared_with": []}
+    summary: dict[str, Any] = {"events": 9, "variants": [], "comparisons": [], "alerts_kept": 3, **times}
+    kept = [{**alert, "id": str(number), "change": None} for number in range(3)]
+    stores.backtests.keep_result(backtest, summary, kept)
+    stores.backtests.advance(backtest, ("queued",), status="done", progress=1.0)
+    text = reader.text(f"/backtests/{backtest}")
+    assert "The first 1 of 3 kept alerts. <code>forestall backtests alerts" in text
+    assert "The first 2 of 3 kept alerts. The chart shows no others." in text
+
+
+def test_open_transactions_say_what_is_left_out(reader, orders, monkeypatch):
+    bound = {"bound": [{"alias": "a"}], "bound_events": 51, "waits_for": ["B b"]}
+    time = "2026-01-01T00:00:00Z"
+    case: dict[str, Any] = {
+        "key": "k",
+        "since": time,
+        "newest": time,
+        "last_type": "A",
+        "events": 60,
+        "constraints_state": "kept",
+    }
+    case |= {"patterns": [{"name": "p", "state": "alive", "furthest": bound}], "more_patterns": 7}
+    case |= {"may_follow": {"possible_types": ["B"], "excluded_types": [], "more_types": 9}}
+    listed = {"time": time, "open_count": 5, "matching_count": 5, "counts_by_last_type": {"A": 2}, "items": [case]}
+    answered(monkeypatch, {"/traces": listed})
+    post(orders, "A", "B")
+    reader.submit("/webhooks/none", action="enable")
+    text = re.sub(r"<[^>]+>", "", reader.text("/transactions?stream=orders"))
+    assert "without an event among the oldest 1 / the usual time to the next in the newest 2 events" in text
+    assert "3 further open transactions are at less frequent event types." in text
+    assert "has 51 events, the newest 1 of them a; waits for B b" in text
+    assert "7 further patterns are not listed." in text
+    assert "B 9 further types were not examined." in text
+    case["patterns"].append({"name": "q", "state": "waiting", "furthest": None})  # those that are left out wait, too
+    assert "further patterns are" not in reader.text("/transactions?stream=orders")
+
+
+def test_the_table_of_a_process_says_from_how_many_events_it_is(reader, orders, monkeypatch):
+    assert orders.put("/workflows/w", json={"tree": {"sequence": ["A", "B", "Z"]}}).status_code == 201
+    assert orders.put("/streams/orders/workflow", json={"workflow": "w"}).status_code == 200
+    answered(monkeypatch, {"/traces": {"counts_by_last_type": {}}})
+    post(orders, "A", "B")
+    reader.submit("/webhooks/none", action="enable")
+    assert "events of the newest 2, early terminations of the newest 0" in reader.text("/process?stream=orders")
+
+
+def test_a_chart_says_how_many_results_have_no_bar():
+    chart = histogram(["1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"], "matches")
+    assert chart is not None
+    assert (chart.total, chart.older) == (2, 1)
+    parts: Any = templates().get_template("parts.html").module
+    drawn = str(parts.chart(chart, "Matches"))
+    assert "; 1 older result has no bar</span>" in drawn
+
+
+def test_the_overview_says_that_charts_by_hour_lack_hours(reader, orders, stores, monkeypatch):
+    add_alerts(stores, *({"detected_at": f"2025-12-31T{hour}:00:00Z"} for hour in (20, 22)))
+    cut = "The chart of alerts begins at 2025-12-31T21:00:00.000000Z: earlier hours have too many counts"
+    reader.submit("/webhooks/none", action="enable")
+    assert "The chart of" not in reader.text("/")
+    monkeypatch.setattr("service.stores.results.hours._MOST_COUNTS", 1)
+    reader.submit("/webhooks/none", action="enable")
+    assert cut in reader.text("/")
+
+
+def post(http, *types, first=0, stream="orders"):
+    """Post events of one transaction, each of another customer."""
+    for start in range(0, len(types), 100):
+        events = [
+            {
+                "id": f"e{number}",
+                "type": name,
+                "time": number * 1_000,
+                "subject": "k",
+                "data": {"customer": f"c{number}"},
+            }
+            for number, name in enumerate(types[start : start + 100], first + start)
+        ]
+        assert http.post(f"/events?stream={stream}", json=events).json()["rejected"] == []
+
+
+def answered(monkeypatch, answers):
+    """Give the console answers that only a pipeline could give, by path of the API."""
+    real = Api.get
+
+    async def get(api, path, **parameters):
+        return answers[path] if path in answers else await real(api, path, **parameters)
+
+    monkeypatch.setattr(Api, "get", get)

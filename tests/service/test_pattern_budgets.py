@@ -183,7 +183,7 @@ def test_a_replay_of_the_log_gives_up_and_suspends_at_the_same_events(client, se
     assert {name: kept[name] for name in told} == told
 
 
-def test_registration_and_dry_runs_warn_of_work_that_is_not_bounded(client, server_url, clock):
+def test_registration_and_dry_runs_warn_of_work_that_is_not_bounded(client, server_url, clock, monkeypatch):
     service = Service(client, server_url, clock, **SMALL)
     (warning,) = register_pattern(service.registration, "orders", RISING).warnings
     assert "the work per event is not bounded" in warning
@@ -196,6 +196,11 @@ def test_registration_and_dry_runs_warn_of_work_that_is_not_bounded(client, serv
     )
     assert tried["warnings"][0] == warning
     assert tried["warnings"][-1].startswith("it was given up in the transaction 'k' at the event 'k")
+    monkeypatch.setattr("service.trials.dry_runs._SHOWN_LOSSES", 0)
+    tried = DryRuns(service.stores, service.registration).run(
+        "orders", parse_pattern(RISING), is_guarded=True, most_events=1_000
+    )
+    assert tried["warnings"][-1] == "further transactions in which it was given up for the same reason: 1"
 
 
 def test_other_settings_count_from_the_next_registration_on(client, server_url, clock):

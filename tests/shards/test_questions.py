@@ -125,7 +125,7 @@ def test_an_answer_says_what_keeps_the_constraints_and_what_may_follow() -> None
     assert (answer["open"], answer["matching"], answer["time_us"]) == (3, 3, 7_000_000)
     kept, bad, over = answer["traces"]
     assert [one["constraints"] for one in (kept, bad, over)] == ["kept", "deviating", "complete"]
-    assert kept["following"] == {"possible": ["B", "End", "Stop"], "excluded": ["Z"]}
+    assert kept["following"] == {"possible": ["B", "End", "Stop"], "excluded": ["Z"], "more": 0}
     assert (bad["following"]["possible"], over["following"]["possible"]) == ([], [])
     states = {pattern["name"]: pattern["state"] for pattern in kept["patterns"]}
     assert states == {"ab": "alive", "run": "waiting", "az": "ended"}

@@ -79,11 +79,11 @@ class CaseAnswer:
     ) -> Json:
         if case.guard is not None and case.guard not in by_state and len(by_state) < _MOST_REASONED:
             version, state = case.guard
-            may, must_not = self.rules[version].following(state, self.declaration.event_types)
+            may, must_not, more = self.rules[version].following(state, self.declaration.event_types)
             is_complete = self.rules[version].is_complete(state, may)
             by_state[case.guard] = {
                 "constraints": "complete" if is_complete else "kept",
-                "following": {"possible": may, "excluded": must_not},
+                "following": {"possible": may, "excluded": must_not, "more": more},
             }
         return {
             "key": case.key,

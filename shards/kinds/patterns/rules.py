@@ -79,16 +79,17 @@ class Rules:
             self._deviations[question] = explain_deviation(self._constraint_set, *question, ties=self._ties)
         return self._deviations[question]
 
-    def following(self, state: MonitorState, declared: Collection[str]) -> tuple[list[str], list[str]]:
+    def following(self, state: MonitorState, declared: Collection[str]) -> tuple[list[str], list[str], int]:
         """Return the event types that may follow in a trace without deviation, and the event types that must not.
 
         Conditions on attributes are ignored. ``declared`` has the types of the stream. The types of the constraints are
-        added. At most 50 types are examined.
+        added. At most 50 types are examined. The third result is the number of further types.
         """
         constraint_set = self._constraint_set
-        types = sorted({*declared, *constraint_set.types, *constraint_set.end_events})[:_MOST_TYPES]
+        known = sorted({*declared, *constraint_set.types, *constraint_set.end_events})
+        types = known[:_MOST_TYPES]
         may = [name for name in types if self.monitor.step(state, EventClass(type=name)) is not None]
-        return may, [name for name in types if name not in may]
+        return may, [name for name in types if name not in may], len(known) - len(types)
 
     def is_complete(self, state: MonitorState, may: Collection[str]) -> bool:
         """Return whether a trace is complete, because an end event or the end of the workflow has occurred.

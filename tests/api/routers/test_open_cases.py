@@ -153,6 +153,17 @@ def test_both_endpoints_say_the_same_of_a_transaction(pipeline, orders, sent):
     assert {pattern["name"]: pattern["state"] for pattern in open_case["patterns"]} == states
     may = [one["event_type"] for one in looked["following"] if one["is_possible"]]
     assert open_case["may_follow"]["possible_types"] == may
+    assert (open_case["may_follow"]["more_types"], looked["more_types"]) == (0, 0)
+
+
+def test_types_that_were_not_examined_are_counted(pipeline, orders, sent, monkeypatch):
+    for place in ("shards.kinds.patterns.rules", "service.trials.traces"):
+        monkeypatch.setattr(f"{place}._MOST_TYPES", 3)
+    (open_case,) = listed(orders, key="k")["items"]
+    looked = orders.get("/v1/traces/orders/k").json()
+    may = open_case["may_follow"]
+    assert len(may["possible_types"]) + len(may["excluded_types"]) == len(looked["following"]) == 3
+    assert may["more_types"] == looked["more_types"] > 0
     assert open_case["events"] == looked["total_events"]
 
 

@@ -218,6 +218,22 @@ def test_a_pattern_of_a_further_key_names_the_transactions_where_it_is(shop):
     sell(shop, ("A", "o1", "ann"), ("H", "o2", "ann"))
     (found,) = shop.get("/v1/traces/shop/o1").json()["patterns"]
     assert (found["state"], found["route"], found["route_keys"]) == ("other_key", "customer", ["ann"])
+    assert found["more_route_keys"] == 0
+
+
+def test_a_transaction_says_how_many_values_of_a_further_key_it_leaves_out(shop):
+    sell(shop, *(("A", "o1", f"c{number}") for number in range(23)))
+    (found,) = shop.get("/v1/traces/shop/o1").json()["patterns"]
+    assert (len(found["route_keys"]), found["more_route_keys"]) == (20, 3)
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_a_transaction_says_how_many_types_were_not_examined(orders, send, more):
+    types = {"end_events": [f"T{number:02}" for number in range(50 + more)]}
+    assert orders.patch("/v1/streams/orders", json=types).status_code == 200
+    send("A")
+    found = look(orders)
+    assert (len(found["following"]), found["more_types"]) == (50, more)
 
 
 @pytest.mark.parametrize(

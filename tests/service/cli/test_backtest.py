@@ -185,3 +185,13 @@ def test_a_backtest_of_a_project_may_be_of_the_beginning_of_its_transactions(cal
         found = [one["key"] for one in orjson.loads(out)["alerts"]]
         assert sorted(found) == sorted(one["key"] for one in orjson.loads(ran)["alerts"])
         assert len(found) == alerts
+
+
+def test_a_backtest_says_how_many_results_it_does_not_list(call, files):
+    asked = ("backtest", "--pattern", "any.pattern", "--against", "expensive.pattern", "--events", "events.jsonl")
+    for limit, number in ((0, 2), (1, 1), (2, 0)):
+        status, out, err = call(*asked, "--limit", str(limit))
+        assert status == 0, err
+        assert out.count("; --limit lists more") == number
+        assert (f"the first {limit} of 2 alerts;" in out) == (limit < 2)
+        assert ("the first 0 of 1 added results;" in out) == (limit == 0)

@@ -14,7 +14,7 @@ from service.cli.calling import Caller
 from service.cli.traces import traces as command
 from service.client import Call
 
-TRACE = {
+TRACE: dict[str, Any] = {
     "key": "o-17",
     "since": "2026-01-01T09:00:00Z",
     "newest": "2026-01-01T09:20:00Z",
@@ -27,7 +27,7 @@ TRACE = {
     "may_follow": {"possible_types": ["Pay"], "excluded_types": []},
 }
 
-SHOWN = {
+SHOWN: dict[str, Any] = {
     "stream": "orders",
     "key": "o-17",
     "route": None,
@@ -56,14 +56,15 @@ class Answering(Caller):
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.trace, self.shown = TRACE, SHOWN
 
     def send(self, call: Call) -> dict[str, Any]:
         parameters = {name: value for name, value in call.query.items() if value is not None}
         self.asked.append((call.path, parameters))
         return (
-            {"items": [TRACE], "open_count": 5, "matching_count": 3}
+            {"items": [self.trace], "open_count": 5, "matching_count": 3}
             if call.path == "/v1/traces"
-            else {**SHOWN, "route": parameters.get("by")}
+            else {**self.shown, "route": parameters.get("by")}
         )
 
 
@@ -103,3 +104,18 @@ def test_a_transaction_names_what_ended_patterns_and_where_those_of_further_keys
     printed = CliRunner().invoke(command, ["show", "orders", "ann", "--by", "customer"])
     assert "customer o-17 of orders, open" in printed.output
     assert service.asked == [("/v1/traces/orders/o-17", {}), ("/v1/traces/orders/ann", {"by": "customer"})]
+
+
+def test_what_is_left_out_is_counted(service: Answering) -> None:
+    furthest: dict[str, Any] = {"bound": [{"alias": "o"}], "bound_events": 51, "waits_for": ["Pay p"]}
+    cut = {"patterns": [{"name": "unpaid", "furthest": furthest}], "more_patterns": 7}
+    service.trace = {**TRACE, **cut, "may_follow": {**TRACE["may_follow"], "more_types": 3}}
+    printed = CliRunner().invoke(command, ["list", "orders"], env={"COLUMNS": "300"})
+    assert "unpaid has 51 events, the newest 1 of them o, waits for Pay p; 7 more patterns are not" in printed.output
+    assert "Pay, 3 more types were not examined" in printed.output
+    pattern = {**SHOWN["patterns"][0], "more_route_keys": 2}
+    event = {"time": "2026-01-01T09:00:00Z", "type": "A", "id": "e"}
+    service.shown = {**SHOWN, "patterns": [pattern], "newest_events": [event], "total_events": 201, "more_types": 3}
+    printed = CliRunner().invoke(command, ["show", "orders", "o-17"], env={"COLUMNS": "300"})
+    assert "--by customer and 2 more values" in printed.output
+    assert "the newest 1 of 201 events are listed; 3 more types were not examined" in printed.output

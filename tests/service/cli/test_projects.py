@@ -497,7 +497,7 @@ def test_a_pattern_keeps_its_stream(service, chain):
         plan_of(service, chain)
 
 
-def test_a_plan_says_what_changed_patterns_add_and_lose(call, server_url, stores, chain):
+def test_a_plan_says_what_changed_patterns_add_and_lose(call, server_url, stores, chain, monkeypatch):
     (chain / "more.yaml").write_text(
         "{kind: pattern, name: free, stream: invoices, text: 'PATTERN free EVENT SEQ(Invoice i, Paid p)'}"
     )
@@ -512,6 +512,10 @@ def test_a_plan_says_what_changed_patterns_add_and_lose(call, server_url, stores
         _, out, _ = call(*plan, "--url", url)
         assert "pattern free: alerts: 1 added, 0 lost, 0 the same\n    + free [i2] i=e1 p=e2\n" in out
         assert "stream late: events: 3 added, 0 lost, 0 the same\n" in out
+        assert "more\n" not in out
+        with monkeypatch.context() as patch:
+            patch.setattr("service.cli.apply._FIRST", 1)
+            assert "\n    + and 2 more\n" in call(*plan, "--url", url)[1]
         assert "stream cases: events: " in out
         assert call("apply", str(chain), "--url", url)[0] == 0
         assert "added" not in call(*plan, "--url", url)[1]

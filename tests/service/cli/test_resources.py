@@ -476,6 +476,18 @@ def test_a_file_that_is_replayed_again_is_dropped_and_said(run, printed, tmp_pat
     assert [sent("monday.csv"), sent("tuesday.csv"), sent("monday.csv")] == [(2, 0), (2, 0), (0, 2)]
 
 
+def test_a_replay_counts_the_rejected_events_that_it_does_not_list(run, printed, tmp_path):
+    printed("streams", "add", "orders")
+    for number, words in ((3, []), (5, ["rejected 2 more of this request"])):
+        lines = [
+            f'{{"id": "{place}", "type": "A", "time": "2100-01-01T00:00:00Z", "key": "k"}}' for place in range(number)
+        ]
+        (tmp_path / "own.jsonl").write_text("\n".join(lines))
+        err = run("replay", "own.jsonl", "--stream", "orders")[2]
+        assert err.count("rejected event") == 3
+        assert [line for line in err.splitlines() if "more of this" in line] == words
+
+
 def test_files_of_several_streams_are_replayed_by_time(run, printed, tmp_path, stores):
     for name, seconds in (("orders", range(0, 40, 4)), ("payments", range(2, 22, 2))):
         printed("streams", "add", name)
