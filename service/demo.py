@@ -105,6 +105,7 @@ class Demo:
             self.say("comparing")
             result = self._result(client, received, events, unpruned)
             if self.stay is not None:
+                self.say("for the console: the aggregate steps, and orders late-0 to late-23, most of which stay open")
                 follow_process(client, STREAM)
                 leave_open(client, STREAM, events[-1].time_us)
                 self.stay(result, demo_service)
