@@ -104,7 +104,7 @@ class TableLibrary:
         users = self._require_usable(version)
 
         def required() -> Checks:
-            checks = self.store.unused(version.name)
+            checks = self.store.use_check(version.name)
             self._require_usable(version)
             return checks
 
@@ -173,7 +173,7 @@ class TableLibrary:
         """Delete a table. Raises ``TableInUse`` if an operator looks it up."""
 
         def required() -> Checks:
-            checks = self.store.unused(name)
+            checks = self.store.use_check(name)
             if users := _distinct(self._users_of(name)):
                 named = listed([f"the {user.kind} {user.name}" for user in users])
                 raise TableInUse(

@@ -124,10 +124,10 @@ class RecordBook:
         """Return the current record of a field, or None if there is no record."""
         return cast("bytes | None", self.client.hget(key, field))
 
-    def unused(self, key: str, field: str) -> Checks:
+    def use_check(self, key: str, field: str) -> Checks:
         """Return a check that fails after the registration of another operator that uses the record (``counted``)."""
-        place = _use_of(key, field)
-        return ((USES_KEY, place, self.get(USES_KEY, place) or b""),)
+        place = uses_of(key, field)
+        return ((*place, self.get(*place) or b""),)
 
     def all(self, key: str) -> list[tuple[str, bytes]]:
         """Return all current records of a hash as pairs of field and record, sorted by field."""
@@ -181,11 +181,12 @@ def version_of(field: str, version: int) -> str:
 
 def counted(checks: Checks) -> tuple[tuple[ScriptValue, ...], ...]:
     """Return the commands that increase the use count of each record in ``checks`` when an operator is registered."""
-    return tuple(("HINCRBY", USES_KEY, _use_of(key, field), 1) for key, field, _ in checks)
+    return tuple(("HINCRBY", *uses_of(key, field), 1) for key, field, _ in checks)
 
 
-def _use_of(key: str, field: str) -> str:
-    return f"{key} {field}"
+def uses_of(key: str, field: str) -> tuple[str, str]:
+    """Return the hash and the field of a record's use count."""
+    return USES_KEY, f"{key} {field}"
 
 
 def _command_of(place: tuple[str, str], record: bytes) -> tuple[ScriptValue, ...]:

@@ -261,6 +261,15 @@ def test_a_table_stays_if_a_pattern_that_looks_it_up_is_registered_meanwhile(reg
     assert tables.table("limits").record.columns.keys() == {"most", "who"}
 
 
+def test_no_count_of_uses_is_left_of_removed_streams_and_tables(registration, client, limits):
+    register_pattern(registration, "orders", LOOKING)
+    assert len(client.hgetall("forestall:uses")) == 2
+    registration.delete_pattern("q")
+    limits("most").delete("limits")
+    registration.remove_stream("orders")
+    assert client.hgetall("forestall:uses") == {}
+
+
 def test_end_events_stay_if_a_pattern_that_needs_them_is_registered_meanwhile(registration, stores, monkeypatch):
     registration.change_stream("orders", {"end_events": ("Z",)})
     during_commit(monkeypatch, lambda: register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, NOT B)"))

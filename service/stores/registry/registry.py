@@ -113,7 +113,7 @@ class Registry:
                 raise UnknownStream.named(name)
             before = read_stream(current, name)
             condition.check_record(before)
-            checks = self._book.unused(STREAMS_KEY, name)
+            checks = self._book.use_check(STREAMS_KEY, name)
             rules = self._book.get(CONSTRAINTS_KEY, name) or b""
             constraints = self.constraints.read(rules, name) if rules else None
             declaration, draft = change(before.declaration, constraints)

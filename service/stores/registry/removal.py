@@ -22,7 +22,7 @@ from service.stores.log.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY
 from service.stores.log.event_log import EventLog
 from service.stores.log.feeds import FEED_STREAMS_KEY, mark_key
 from service.stores.log.stream_times import times_of
-from service.stores.record_books import version_of
+from service.stores.record_books import USES_KEY, uses_of, version_of
 from service.stores.records import decode, encode, read_record
 from service.stores.registry.event_types import TYPES_KEY, versions_key
 from service.stores.registry.operators import OPERATORS_KEY, PATTERNS_KEY
@@ -46,6 +46,7 @@ _HASHES = (
     DUPLICATES_KEY,
     DECIDERS_KEY,
     ROUTES_KEY,
+    USES_KEY,
 )
 
 _Records: TypeAlias = Mapping[tuple[str, str], bytes]
@@ -143,6 +144,7 @@ class StreamRemoval:
         removed = [
             (STREAM_VERSIONS_KEY, version_of(stream, 1)),
             (DUPLICATES_KEY, stream),
+            uses_of(STREAMS_KEY, stream),
             *((STREAM_TIMES_KEY, field) for field in times_of(stream)),
             *((DECIDERS_KEY, field) for field in self._deciders(stream)),
         ]

@@ -15,7 +15,7 @@ from service.errors import StoreUnavailable, UnknownTable
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
-from service.stores.record_books import Change, Checks, LogChange, RecordBook, Records, version_of
+from service.stores.record_books import Change, Checks, LogChange, RecordBook, Records, uses_of, version_of
 from service.stores.records import encode
 from service.stores.server_facts import server_time_us
 from streams import ControlRecord, TableOff, TableOn, TableRow, log_key
@@ -148,14 +148,15 @@ class TableStore(Records[RegisteredTable]):
         def changed(stored: RegisteredTable | None) -> Change:
             record = self.require(stored, name, condition)
             deleted = replace(record, is_active=False, since_ms=server_time_us(self._client) // 1_000)
-            return replace(_change(deleted, TableOff(name), version=record.version), checks=required())
+            change = _change(deleted, TableOff(name), version=record.version)
+            return replace(change, checks=required(), commands=(("HDEL", *uses_of(self.key, name)),))
 
         self.apply(name, changed)
         self._forget_old()
 
-    def unused(self, name: str) -> Checks:
+    def use_check(self, name: str) -> Checks:
         """Return a check that fails after the registration of another operator that uses the table."""
-        return self._book.unused(self.key, name)
+        return self._book.use_check(self.key, name)
 
     def versions(self, name: str) -> list[RegisteredTable]:
         """Return the retained versions of a table, the current version last.
