@@ -136,6 +136,7 @@ class RunningQuery(ABC, Generic[_Row]):
             raise
 
     def _is_drained(self) -> bool:
+        """Process all available input. Return False if the query was restarted, because then input is left."""
         try:
             self._started().processAllAvailable()
         except PySparkException:

@@ -85,4 +85,5 @@ class ResultsFeed:
 
 
 def _cursor(places: Sequence[str]) -> str:
+    """Join cursors to one text. Its numbers are in base 36, so that it is short."""
     return re.sub("[0-9]+", lambda number: np.base_repr(int(number[0]), 36).lower(), "_".join(places))

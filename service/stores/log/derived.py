@@ -218,6 +218,7 @@ class DerivedEventStore:
 
 
 def _chunk(stream: str, state: _StreamState, parts: Sequence[DerivedPart], events_left: int) -> _Chunk:
+    """Build the next chunk of a stream. Its marks also pass events of a former stream of the same name."""
     moves: dict[int, _Move] = {}
     batches: list[EventBatch] = []
     size, is_last = 0, True

@@ -212,6 +212,7 @@ class Operators(Records[RegisteredOperator]):
     def _first_control(
         self, record: RegisteredOperator, start: Start, running: RegisteredOperator | None
     ) -> ControlRecord | None:
+        """Return the control record that starts an active version, or that pauses the active former version."""
         if record.state == "active":
             return self._on(record, start)
         return self._pause(record.name) if running is not None and running.state == "active" else None
