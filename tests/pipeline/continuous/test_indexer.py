@@ -1,6 +1,7 @@
 """The indexer writes blocks, and removes those that are written."""
 
 import threading
+import weakref
 
 import pytest
 
@@ -40,3 +41,10 @@ def test_a_step_does_not_wait_for_blocks_that_are_written(server, monkeypatch, o
             assert indexer.write_next(1)
     indexer.recover()
     assert indexer.afters == {0: "7-0", 1: f"{2 * others}-0"}
+
+
+def test_an_indexer_that_was_not_started_needs_no_collector(server):
+    indexer = Indexer(EventLogOptions(redis_url=server.url, shards=1), lambda rows, number: None, lambda report: None)
+    removed = weakref.ref(indexer)
+    del indexer
+    assert removed() is None

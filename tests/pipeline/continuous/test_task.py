@@ -14,6 +14,7 @@ from pipeline.sources import EventLogOptions
 from pipeline.sources.log_reading import POSITIONS_KEY
 from streams import StreamDeclaration, StreamOn, Tick
 from tests.builders.shards import log_of
+from tests.builders.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -61,6 +62,20 @@ def task(server):
     task = ShardTask(TaskOptions(held=held, job="job", wait_ms=1))
     yield task
     task.end()
+
+
+def test_a_task_that_has_ended_has_closed_its_connections(server):
+    begin_at(server.client, {0: "0-0"})
+    begin_job(server.client, "job")
+    held = HeldOptions(log=EventLogOptions(redis_url=server.url, shards=1, results=POSITIONS_KEY), handover=None)
+    others = len(server.client.client_list())
+    task = ShardTask(TaskOptions(held=held, job="job", wait_ms=1))
+    server.append({0: ENTRIES[:1]})
+    while task._at.get(0) != ENTRIES[0].position:
+        task.step()
+    assert len(server.client.client_list()) > others
+    task.end()
+    until(lambda: len(server.client.client_list()) == others, "the end of the connections")
 
 
 def test_taken_shards_are_loaded_one_after_another(task):
