@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from constraints import parse_constraints
 from service.registering.derivations import Derivations, remove_inner
-from service.registering.requirements import requirements
+from service.registering.requirements import Requirements
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
-from service.stores import ANY, Action, Condition, FirstState, OperatorDraft, OperatorPart, RegisteredOperator, Severity
+from service.stores import (
+    ANY,
+    Action,
+    Checks,
+    Condition,
+    FirstState,
+    OperatorDraft,
+    OperatorPart,
+    RegisteredOperator,
+    Severity,
+)
 from shards import DOCUMENT_KINDS, KINDS_BY_NAME, DocumentKind, Kind, OperatorRefused
 from streams import Clock, Definition, StreamDeclaration, format_time
 
@@ -80,7 +90,9 @@ class OperatorLibrary:
             declarations[name] = self._registry.stream(name)
             return declarations[name]
 
-        definition = self._read(reader, document, stream)
+        feeds = self._registry.feeds_check()
+        definition = reader.read(document, stream)
+        self._check(reader, definition)
         draft = OperatorDraft(
             kind=kind,
             name=definition.name,
@@ -99,14 +111,11 @@ class OperatorLibrary:
         feeders = draft.record(first, 0, 0).feeders
         self._derivations.check_operator(kind, definition.name, feeders)
         self._derivations.declare_fed_by(first, draft)
-        required = requirements(self._stores, declarations.values(), draft, reader.lookups(definition))
+        required = self._required(definition, feeders, feeds, declarations.values(), is_stored_only=state == "draft")
         draft = replace(draft, required=required)
         return self._registry.operators(kind).put(first, draft, self._clock.now_us())
 
-    def _read(
-        self, reader: DocumentKind, document: Mapping[str, Any], stream: Callable[[str], StreamDeclaration]
-    ) -> Definition:
-        definition = reader.read(document, stream)
+    def _check(self, reader: DocumentKind, definition: Definition) -> None:
         self._derivations.check_input(definition)
         lookups = reader.lookups(definition)
         require_lookups(self._stores, lookups)
@@ -114,19 +123,55 @@ class OperatorLibrary:
             reader.require_rows(definition, tables_for(self._stores, lookups))
         if not self._can_spill and reader.spills(definition):
             raise _no_folder(definition)
-        return definition
+
+    def _required(
+        self,
+        definition: Definition,
+        feeders: Sequence[OperatorPart],
+        feeds: Checks,
+        declarations: Collection[StreamDeclaration],
+        *,
+        is_stored_only: bool = False,
+    ) -> Requirements:
+        reader = self._kinds[definition.kind]
+
+        def recheck() -> None:
+            self._check(reader, definition)
+            self._derivations.check_operator(definition.kind, definition.name, feeders)
+
+        return Requirements(
+            stores=self._stores,
+            feeds=feeds,
+            declarations=declarations,
+            feeders=feeders,
+            is_stored_only=is_stored_only,
+            lookups=reader.lookups(definition),
+            recheck=recheck,
+        )
 
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> tuple[RegisteredOperator, bool]:
         """Activate, pause, resume or retire an operator, with effect on later log entries.
 
-        With ``stops``, a pause skips the backlog. Returns the operator, and whether it changed.
+        A draft is activated only if it could be registered now. With ``stops``, a pause skips the backlog. Returns the
+        operator, and whether it changed.
         """
         operators = self._registry.operators(kind)
         if action == "activate":
-            self._derivations.declare_fed(operators.check_move(name, action, condition).feeders)
+            feeds, record = self._registry.feeds_check(), operators.check_move(name, action, condition)
+            if record.state == "draft":
+                return operators.activate(record, self._activating(record, feeds), self._clock.now_us(), condition)
         return operators.move(name, action, condition, self._clock.now_us(), stops=stops)
+
+    def _activating(self, draft: RegisteredOperator, feeds: Checks) -> Requirements:
+        """Check a draft as ``put`` does, declare the streams that it feeds, and return its requirements."""
+        read = draft.listens_to.difference(feeder.into for feeder in draft.feeders)
+        declarations = [self._registry.stream(name) for name in sorted(read)]
+        required = self._required(draft.definition, draft.feeders, feeds, declarations)
+        required.recheck()
+        self._derivations.declare_fed(draft.feeders)
+        return required
 
     def explain(self, kind: str, name: str) -> OperatorExplanation:
         """Explain how an operator runs, with its current counts."""

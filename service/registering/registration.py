@@ -27,7 +27,7 @@ from service.registering.incidents import IncidentLibrary
 from service.registering.inspection import PatternInspection, inspect_pattern, is_explained
 from service.registering.on_stream import OnStream, StreamRules
 from service.registering.reports import PatternReport, pattern_warnings
-from service.registering.requirements import requirements
+from service.registering.requirements import Requirements
 from service.registering.strangers import require_declared, unfollowed_types
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
@@ -35,6 +35,7 @@ from service.settings import Settings
 from service.stores import (
     ANY,
     Action,
+    Checks,
     Condition,
     ConstraintsDraft,
     OperatorDraft,
@@ -142,17 +143,47 @@ class Registration:
     ) -> PatternReport:
         """Activate, pause, resume or retire a pattern, with effect on later log entries.
 
-        With ``stops``, a pause skips the backlog. Raises ``UnsatisfiablePattern`` if a draft is activated that cannot
-        match under the stream's constraints.
+        With ``stops``, a pause skips the backlog. A draft is activated only if it could be registered now. So
+        ``UnsatisfiablePattern`` is raised if the draft cannot match under the stream's constraints.
         """
         patterns = self._stores.registry.pattern_operators
         if action == "activate":
-            record = patterns.check_move(name, action, condition)
+            feeds, record = self._stores.registry.feeds_check(), patterns.check_move(name, action, condition)
             if record.state == "draft":
-                pattern = parse_pattern(record.text)
-                self.check_pattern(record.stream, pattern, is_guarded=record.is_guarded)
-                self._derivations.declare_fed(record.feeders)
+                required = self._activating(record, feeds)
+                return self._report(*patterns.activate(record, required, self._clock.now_us(), condition))
         return self._report(*patterns.move(name, action, condition, self._clock.now_us(), stops=stops))
+
+    def _activating(self, draft: RegisteredPattern, feeds: Checks) -> Requirements:
+        """Check a draft as ``register`` does, declare the streams that it feeds, and return its requirements."""
+        on_stream = self._on_stream(draft)
+        self._checked(on_stream)
+        required = self._required(on_stream, draft, feeds)
+        required.recheck()
+        self._derivations.declare_fed(draft.feeders)
+        return required
+
+    def _required(
+        self, on_stream: OnStream, record: RegisteredPattern, feeds: Checks, *, is_stored_only: bool = False
+    ) -> Requirements:
+        pattern, rules = on_stream.pattern, on_stream.rules
+
+        def recheck() -> None:
+            self._derivations.check(pattern, record.stream)
+            if SUPPRESSION in record.body:
+                self._derivations.check_operator("pattern", record.name, record.feeders)
+            self._check_rows(pattern)
+
+        return Requirements(
+            stores=self._stores,
+            feeds=feeds,
+            declarations=[rules.declaration],
+            documents={rules.declaration.name: rules.document},
+            feeders=record.feeders,
+            is_stored_only=is_stored_only,
+            lookups=lookups_in(pattern),
+            recheck=recheck,
+        )
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern and its inner streams, and close its incidents. Stored alerts are kept.
@@ -198,8 +229,7 @@ class Registration:
         pattern, declaration = on_stream.pattern, on_stream.rules.declaration
         require_declared(pattern, declaration)
         require_lookups(self._stores, lookups_in(pattern))
-        tables = Tables() if pattern.rows is None else tables_for(self._stores, lookups_in(pattern))
-        require_rows(pattern, tables)
+        tables = self._check_rows(pattern)
         self._derivations.check(pattern, declaration.name)
         on_stream.ends.check(pattern)
         on_stream.check.require_satisfiable()
@@ -211,13 +241,19 @@ class Registration:
             *self._derivations.unfed_types(pattern, declaration),
         )
 
+    def _check_rows(self, pattern: Pattern) -> Tables:
+        """Check the tables whose rows a pattern reads one by one, and return them."""
+        tables = Tables() if pattern.rows is None else tables_for(self._stores, lookups_in(pattern))
+        require_rows(pattern, tables)
+        return tables
+
     def register(self, stream: str, pattern: Pattern, requested: OperatorDraft) -> PatternReport:
         """Register a pattern or its next version on a stream, under the name in its text.
 
         Constraints terminate no partial match of an unguarded pattern, so such a pattern can find traces that deviate.
         Without ``severity``, a pattern keeps its severity, and a new pattern gets ``medium``.
         """
-        declaration = self._stores.registry.stream(stream)
+        feeds, declaration = self._stores.registry.feeds_check(), self._stores.registry.stream(stream)
         on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(requested.body["is_guarded"]))
         warnings = self._checked(on_stream)
         into = "" if pattern.into is None else pattern.into.stream
@@ -232,7 +268,8 @@ class Registration:
             self._derivations.check_operator("pattern", draft.name, unversioned.feeders)
             warnings = (*warnings, *self._resolving_nothing(suppression))
         self._derivations.declare_fed_by(declaration.name, draft)
-        draft = replace(draft, required=requirements(self._stores, [declaration], draft, lookups_in(pattern)))
+        required = self._required(on_stream, unversioned, feeds, is_stored_only=draft.state == "draft")
+        draft = replace(draft, required=required)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 

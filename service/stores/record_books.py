@@ -180,8 +180,13 @@ def version_of(field: str, version: int) -> str:
 
 
 def counted(checks: Checks) -> tuple[tuple[ScriptValue, ...], ...]:
-    """Return the commands that increase the use count of each record in ``checks`` when an operator is registered."""
-    return tuple(("HINCRBY", *uses_of(key, field), 1) for key, field, _ in checks)
+    """Return the commands that increase the use count of each record in ``checks`` when an operator is registered.
+
+    A check of a use count itself (``use_check``) increases this count, so that of two such registrations at the same
+    time, the second one is checked again.
+    """
+    places = ((key, field) if key == USES_KEY else uses_of(key, field) for key, field, _ in checks)
+    return tuple(("HINCRBY", *place, 1) for place in places)
 
 
 def uses_of(key: str, field: str) -> tuple[str, str]:
@@ -275,6 +280,10 @@ class Records(ABC, Generic[_Form]):
         current: Any = self.get(name)
         bodies = self._book.versions(self.versions_key, self.prefix + name, current.version)
         return [self.read(body, name) for body in bodies]
+
+    def use_check(self, name: str) -> Checks:
+        """Return a check that fails after another registration that uses the record of a name."""
+        return self._book.use_check(self.key, self.prefix + name)
 
     def insert(self, name: str, record: _Form, *commands: tuple[ScriptValue, ...]) -> None:
         """Store a new record, and run ``commands`` in the same script. If a record exists, change nothing."""

@@ -24,6 +24,7 @@ from service.registering.tables import TableLibrary, TableUpload
 from service.stores import StreamUse, pattern_draft
 from service.stores.record_books import RecordBook
 from service.stores.registry.operators import Operators
+from shards import OperatorRefused
 from streams import DERIVED_PROMISES_KEY, Punctuation, StreamDeclaration, TraceEnd
 from streams.tables import TableUnknown, TableWish
 from tests.builders.registering import register_pattern
@@ -189,7 +190,8 @@ def before_commit(monkeypatch, stores, other):
 
     def late(self, *arguments):
         if not calls:
-            calls.append(other())
+            calls.append(None)
+            other()
         return apply(self, *arguments)
 
     monkeypatch.setattr(Operators, "apply", late)
@@ -263,7 +265,7 @@ def test_a_table_stays_if_a_pattern_that_looks_it_up_is_registered_meanwhile(reg
 
 def test_no_count_of_uses_is_left_of_removed_streams_and_tables(registration, client, limits):
     register_pattern(registration, "orders", LOOKING)
-    assert len(client.hgetall("forestall:uses")) == 2
+    assert len(client.hgetall("forestall:uses")) == 3
     registration.delete_pattern("q")
     limits("most").delete("limits")
     registration.remove_stream("orders")
@@ -286,3 +288,88 @@ def test_no_join_feeds_a_stream_that_was_removed_meanwhile(registration, stores,
         library.put("join", JOIN)
     assert library.put("join", JOIN)[1]
     assert stores.registry.stream("paid.inputs").derived
+
+
+def draft_of(registration, text, **members):
+    parsed = registration.read_pattern(text, None)
+    return registration.register("orders", parsed, pattern_draft(name="", text=parsed.text, state="draft", **members))
+
+
+def forbid(registration, event_type):
+    """Let constraints say that no trace of ``orders`` has an event type."""
+    registration.constraint_sets.upload("orders", {"constraints": [f"absence({event_type})"]})
+
+
+@pytest.mark.parametrize("is_draft", [True, False])
+def test_no_pattern_starts_under_a_constraint_set_that_it_was_not_checked_with(
+    registration, stores, monkeypatch, is_draft
+):
+    described = "PATTERN p EVENT SEQ(A a, B b)"
+    if is_draft:
+        draft_of(registration, described)
+    before_commit(monkeypatch, stores, lambda: forbid(registration, "B"))
+    with pytest.raises(RegistryContended, match="the constraint set of 'orders'"):
+        _ = (
+            registration.move_pattern("p", "activate")
+            if is_draft
+            else register_pattern(registration, "orders", described)
+        )
+    assert [pattern.state for pattern in stores.registry.patterns()] == ["draft"] * is_draft
+
+
+def join_of(name, stream):
+    inputs = [{"stream": stream, "as": "x", "key": "order"}, {"stream": "pays", "as": "p"}]
+    return {**JOIN, "name": name, "inputs": inputs, "return": {"order": "id(p)"}}
+
+
+@pytest.fixture
+def circle(registration, stores, clock):
+    """A library with the derived streams ``a`` and ``b``, from which two joins can be derived in a circle."""
+    for name in ("a", "b"):
+        registration.declare_stream(StreamDeclaration(name=name, derived=True))
+    registration.declare_stream(StreamDeclaration(name="pays", key="key"))
+    return OperatorLibrary(stores, clock)
+
+
+def test_no_draft_is_activated_that_would_derive_streams_in_a_circle(circle):
+    circle.put("join", join_of("a", "b"), state="draft")
+    circle.put("join", join_of("b", "a"), state="draft")
+    assert circle.move("join", "a", "activate")[0].state == "active"
+    with pytest.raises(DerivationRefused):
+        circle.move("join", "b", "activate")
+
+
+@pytest.mark.parametrize("is_draft", [True, False])
+def test_no_streams_are_derived_in_a_circle_by_two_registrations_at_once(circle, stores, monkeypatch, is_draft):
+    if is_draft:
+        circle.put("join", join_of("a", "b"), state="draft")
+    before_commit(monkeypatch, stores, lambda: circle.put("join", join_of("b", "a")))
+    with pytest.raises(DerivationRefused):
+        _ = circle.move("join", "a", "activate") if is_draft else circle.put("join", join_of("a", "b"))
+    active = [operator.name for operator in stores.registry.operators("join").all() if operator.state == "active"]
+    assert active == ["b"]
+
+
+def test_a_draft_that_was_replaced_meanwhile_is_not_activated(registration, stores, monkeypatch):
+    draft_of(registration, "PATTERN p EVENT SEQ(A a, B b)")
+    before_commit(monkeypatch, stores, lambda: draft_of(registration, "PATTERN p EVENT SEQ(A a, C c)"))
+    with pytest.raises(RegistryContended, match="the pattern 'p'"):
+        registration.move_pattern("p", "activate")
+    assert stores.registry.pattern("p").state == "draft"
+
+
+ASKED = {"name": "n", "of": "hints", "by": ["c"], "window": "1 h", "values": {"n": "count()"}, "ask": {"by": ["c"]}}
+
+
+def test_an_asked_aggregate_and_a_pattern_that_may_retract_are_not_registered_at_once(
+    registration, stores, clock, monkeypatch
+):
+    registration.declare_stream(StreamDeclaration(name="hints", derived=True))
+    library = OperatorLibrary(stores, clock)
+    before_commit(monkeypatch, stores, lambda: register_pattern(registration, "orders", text("late", "hints")))
+    with pytest.raises(OperatorRefused, match="never retracted"):
+        library.put("aggregate", ASKED)
+    registration.delete_pattern("late")
+    library.put("aggregate", ASKED)
+    with pytest.raises(DerivationRefused, match="never retracted"):
+        register_pattern(registration, "orders", text("late", "hints"))

@@ -15,13 +15,14 @@ from service.errors import (
     OperatorExists,
     OperatorOnOtherStream,
     PatternOnOtherStream,
+    RegistryContended,
     ServiceError,
     UnknownOperator,
     UnknownPatternName,
 )
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX
-from service.stores.record_books import Change, LogChange, RecordBook, Records, counted
+from service.stores.record_books import Change, Checks, LogChange, RecordBook, Records, counted
 from service.stores.records import encode
 from service.stores.registry.life_cycle import Action, begun, moved, require_writable
 from service.stores.registry.registered import PATTERN, OperatorDraft, OperatorPart, RegisteredOperator, read_pattern
@@ -115,6 +116,24 @@ class Operators(Records[RegisteredOperator]):
             return self._moved_change(record, action, now_us)
 
         return self.apply(name, change)
+
+    def activate(
+        self, draft: RegisteredOperator, required: Callable[[], Checks], now_us: int, condition: Condition = ANY
+    ) -> tuple[RegisteredOperator, bool]:
+        """Activate a draft that was checked. ``required`` has the same meaning as in ``OperatorDraft``.
+
+        Return the operator after the call, and True. If the stored operator is no longer this draft, raise
+        ``RegistryContended``.
+        """
+
+        def change(stored: RegisteredOperator | None) -> Change | None:
+            if self.require(stored, draft.name, condition) != draft:
+                raise RegistryContended.over(f"{self.one} {draft.name!r}")
+            checks = required()
+            change = self._moved_change(draft, "activate", now_us)
+            return None if change is None else replace(change, checks=checks, commands=counted(checks))
+
+        return self.apply(draft.name, change)
 
     def grade(self, name: str, severity: Severity, condition: Condition = ANY) -> RegisteredOperator:
         """Change the severity of an operator's future alerts, without a new version."""

@@ -17,7 +17,7 @@ from service.stores.connection import Client, register
 from service.stores.heartbeat import HEARTBEAT_KEY
 from service.stores.log.event_log import EventLog
 from service.stores.log.stream_times import TIME_PARTS, StreamTimes
-from service.stores.record_books import Change, LogChange, RecordBook, Records, version_of
+from service.stores.record_books import Change, Checks, LogChange, RecordBook, Records, version_of
 from service.stores.records import decode, encode
 from service.stores.registry.event_types import EventTypeStore, SchemaUse
 from service.stores.registry.operators import Operators, PatternOperators
@@ -168,6 +168,10 @@ class Registry:
     def body(self, key: str, name: str) -> bytes | None:
         """Return a record as stored, or None if there is no record. Callers pass the bytes to ``Change.checks``."""
         return self._book.get(key, name)
+
+    def feeds_check(self) -> Checks:
+        """Return a check that fails after another operator that feeds or reads derived streams was registered."""
+        return self._book.use_check(STREAMS_KEY, "")
 
     # Patterns
 

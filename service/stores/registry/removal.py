@@ -145,6 +145,7 @@ class StreamRemoval:
             (STREAM_VERSIONS_KEY, version_of(stream, 1)),
             (DUPLICATES_KEY, stream),
             uses_of(STREAMS_KEY, stream),
+            uses_of(CONSTRAINTS_KEY, stream),
             *((STREAM_TIMES_KEY, field) for field in times_of(stream)),
             *((DECIDERS_KEY, field) for field in self._deciders(stream)),
         ]
