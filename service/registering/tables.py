@@ -141,9 +141,10 @@ class TableLibrary:
         self.store.get(name)
         if name.startswith(PREFIX):
             raise TableRefused(f"the {title_of(name)} has no rows to change; declare it again", field="name")
-        users = self._users_of(name)
+        users: list[tuple[RegisteredOperator, Lookup]] = []
 
         def read(record: RegisteredTable) -> tuple[str, tuple[Any, ...] | None]:
+            users[:] = self._users_of(name)
             row_key, values = read_row(record.table.form, key, row)
             self._require_rows(users, self._opened(record).with_row(name, row_key, values))
             return row_key, values

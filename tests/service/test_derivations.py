@@ -5,6 +5,7 @@ from operator import attrgetter
 import pytest
 
 from nfa import PatternRefused
+from nfa.errors import TooManyRows
 from service import Registration
 from service.errors import (
     DerivationRefused,
@@ -373,3 +374,24 @@ def test_an_asked_aggregate_and_a_pattern_that_may_retract_are_not_registered_at
     library.put("aggregate", ASKED)
     with pytest.raises(DerivationRefused, match="never retracted"):
         register_pattern(registration, "orders", text("late", "hints"))
+
+
+ROWS = "PATTERN r FOR EACH ROW OF limits t EVENT SEQ(A a [who = t.who], B b [who = t.who AND v > t.most])"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_row_too_many_is_refused_if_a_pattern_of_the_rows_is_registered_meanwhile(
+    registration, stores, limits, monkeypatch, is_first
+):
+    monkeypatch.setattr("nfa.row_bounds.MOST_ROWS", 1)
+    monkeypatch.setattr("nfa.row_bounds.MOST_ROWS_AT_ONCE", 1)
+    tables = limits("most")
+    change = {"most": 6}
+    if is_first:
+        before_commit(monkeypatch, stores, lambda: tables.change_row("limits", ["y"], change))
+        with pytest.raises(TooManyRows):
+            register_pattern(registration, "orders", ROWS)
+    else:
+        during_commit(monkeypatch, lambda: register_pattern(registration, "orders", ROWS))
+        with pytest.raises(TooManyRows):
+            tables.change_row("limits", ["y"], change)

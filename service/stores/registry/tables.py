@@ -130,15 +130,16 @@ class TableStore(Records[RegisteredTable]):
         """Set or remove one row of a table's current version, and return the version.
 
         ``read`` receives the version. It returns the key, and the new row or None to remove the row. It may raise. If
-        another writer intervenes, ``read`` is called again.
+        another writer intervenes, or an operator that uses the table is registered, ``read`` is called again.
         """
 
         def changed(stored: RegisteredTable | None) -> Change:
             record = self.require(stored, name, condition)
+            checks = self.use_check(name)
             key, row = read(record)
             control = TableRow(name=name, version=record.version, key=key, row=row)
             change = _change(replace(record, changes=record.changes + 1), control)
-            return replace(change, commands=(("HSET", _changes_key(record), key, orjson.dumps(row)),))
+            return replace(change, checks=checks, commands=(("HSET", _changes_key(record), key, orjson.dumps(row)),))
 
         return self.apply(name, changed)[0]
 
@@ -153,10 +154,6 @@ class TableStore(Records[RegisteredTable]):
 
         self.apply(name, changed)
         self._forget_old()
-
-    def use_check(self, name: str) -> Checks:
-        """Return a check that fails after the registration of another operator that uses the table."""
-        return self._book.use_check(self.key, name)
 
     def versions(self, name: str) -> list[RegisteredTable]:
         """Return the retained versions of a table, the current version last.
