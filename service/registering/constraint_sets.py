@@ -14,7 +14,7 @@ from service.registering.on_stream import StreamRules
 from service.registering.reports import ConstraintReport, constraint_warnings, mismatches
 from service.runtime import Stores
 from service.settings import PREFIX, Settings
-from service.stores import ANY, Condition, ConstraintsDraft, Following, FollowMode, RegisteredConstraints
+from service.stores import ANY, Checks, Condition, ConstraintsDraft, Following, FollowMode, RegisteredConstraints
 from shards import routed
 from streams import Clock, StreamDeclaration
 
@@ -48,10 +48,9 @@ class ConstraintSets:
                 "the member 'workflow' of a constraint document is written by the service only; upload the model "
                 "(PUT /v1/workflows/NAME) and let the stream follow it (PUT /v1/streams/NAME/workflow)"
             )
-        declaration = self._stores.registry.stream(_one_stream(stream, parsed.stream))
-
+        name = _one_stream(stream, parsed.stream)
         parts = _Parts(own=parsed.constraint_set, notices=parsed.notices, derived=None)
-        return self._changed(declaration, lambda registered: self._with_workflow(parts, registered), condition)
+        return self._changed(name, lambda registered: self._with_workflow(parts, registered), condition)
 
     def follow(
         self, stream: str, derived: Derived, mode: FollowMode | None = None, condition: Condition = ANY
@@ -60,13 +59,15 @@ class ConstraintSets:
 
         Without a mode, a stream that already follows a workflow keeps its mode. A stream that follows a later version
         of the workflow than ``derived`` keeps this later version. Refused if the mode is ``exact`` and the workflow has
-        no automaton, or if the hand-written constraints contradict the workflow.
+        no automaton, or if the hand-written constraints contradict the workflow, or if the workflow is deleted.
         """
 
         def parts(registered: RegisteredConstraints | None) -> _Parts:
             return _following(registered, self._latest(registered, derived), mode)
 
-        return self._changed(self._stores.registry.stream(stream), parts, condition)
+        return self._changed(
+            stream, parts, condition, required=lambda: self._stores.workflows.current_check(derived.workflow)
+        )
 
     def switch(self, stream: str, derived: Derived) -> bool:
         """Switch a stream to a version of the workflow that it follows. Returns whether the constraint set changed.
@@ -81,7 +82,7 @@ class ConstraintSets:
                 raise NotFollowing(f"the stream {stream!r} does not follow {derived.workflow!r}", stream=stream)
             return _following(registered, self._latest(registered, derived), following.mode)
 
-        return self._changed(self._stores.registry.stream(stream), parts).is_new
+        return self._changed(stream, parts).is_new
 
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
         """Raise the error that ``follow`` would raise. Nothing is changed."""
@@ -96,7 +97,7 @@ class ConstraintSets:
                 raise NotFollowing(f"the stream {stream!r} follows no workflow", stream=stream)
             return replace(_hand_written(registered), derived=None)
 
-        return self._changed(self._stores.registry.stream(stream), parts, condition)
+        return self._changed(stream, parts, condition)
 
     def remove(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
         """Remove a stream's hand-written constraints. A stream that follows a workflow continues to follow it."""
@@ -106,7 +107,7 @@ class ConstraintSets:
                 self._stores.registry.constraints.get(stream)
             return self._with_workflow(_Parts(own=ConstraintSet(), notices=(), derived=None), registered)
 
-        return self._changed(self._stores.registry.stream(stream), parts, condition)
+        return self._changed(stream, parts, condition)
 
     def redrafted(self, declaration: StreamDeclaration, registered: RegisteredConstraints) -> ConstraintsDraft:
         """Return the constraint set of a stream whose declaration changes. The set is checked as in ``follow``."""
@@ -173,15 +174,20 @@ class ConstraintSets:
 
     def _changed(
         self,
-        declaration: StreamDeclaration,
+        stream: str,
         parts: Callable[[RegisteredConstraints | None], _Parts],
         condition: Condition = ANY,
+        *,
+        required: Callable[[], Checks] = tuple,
     ) -> ConstraintReport:
-        record, is_new = self._stores.registry.constraints.put(
-            declaration.name,
-            lambda registered: self._draft(declaration, parts(registered)),
+        registry = self._stores.registry
+        registry.stream(stream)  # an unknown stream is reported before a failed precondition
+        record, is_new = registry.constraints.put(
+            stream,
+            lambda registered: self._draft(registry.stream(stream), parts(registered)),
             self._clock.now_us(),
             condition,
+            required,
         )
         return self._report(record, is_new=is_new)
 

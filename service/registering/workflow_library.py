@@ -22,7 +22,15 @@ from service.registering.joining import Derived
 from service.registering.reports import ConstraintReport
 from service.runtime import Stores
 from service.settings import PREFIX, Settings
-from service.stores import ANY, Condition, FollowMode, RegisteredConstraints, RegisteredWorkflow, WorkflowSummary
+from service.stores import (
+    ANY,
+    Checks,
+    Condition,
+    FollowMode,
+    RegisteredConstraints,
+    RegisteredWorkflow,
+    WorkflowSummary,
+)
 from streams import Clock, EventBatch, RecordKind, key_hash, name_fault
 from workflows import (
     CompiledWorkflow,
@@ -223,15 +231,19 @@ class WorkflowLibrary:
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow. Raises ``WorkflowFollowed`` if a stream follows it."""
-        self._stores.workflows.get(name)
-        if streams := [follower.stream for follower in self._followers(name)]:
-            raise WorkflowFollowed(
-                f"the workflow {name!r} is followed by {', '.join(streams)}; unfollow it first (DELETE "
-                f"/v1/streams/NAME/workflow)",
-                workflow=name,
-                streams=list(streams),
-            )
-        self._stores.workflows.remove(name, condition)
+
+        def required() -> Checks:
+            checks = self._stores.workflows.use_check(name)
+            if streams := [follower.stream for follower in self._followers(name)]:
+                raise WorkflowFollowed(
+                    f"the workflow {name!r} is followed by {', '.join(streams)}; unfollow it first (DELETE "
+                    f"/v1/streams/NAME/workflow)",
+                    workflow=name,
+                    streams=list(streams),
+                )
+            return checks
+
+        self._stores.workflows.remove(name, condition, required)
 
     def _check(self, upload: ModelUpload) -> None:
         if fault := name_fault("workflow", upload.name):

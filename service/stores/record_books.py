@@ -285,6 +285,12 @@ class Records(ABC, Generic[_Form]):
         """Return a check that fails after another registration that uses the record of a name."""
         return self._book.use_check(self.key, self.prefix + name)
 
+    def current_check(self, name: str) -> Checks:
+        """Return a check that fails after a change of a record. If there is no record or it is deleted, raise."""
+        body = self._book.get(self.key, self.prefix + name) or b""
+        self.require(self.read(body, name) if body else None, name)
+        return ((self.key, self.prefix + name, body),)
+
     def insert(self, name: str, record: _Form, *commands: tuple[ScriptValue, ...]) -> None:
         """Store a new record, and run ``commands`` in the same script. If a record exists, change nothing."""
         new = Change(record=encode(**asdict(record)), commands=commands)

@@ -23,11 +23,10 @@ from service.registering.derivations import uses_of
 from service.registering.operators import OperatorLibrary
 from service.registering.tables import TableLibrary, TableUpload
 from service.stores import StreamUse, pattern_draft
-from service.stores.record_books import RecordBook
-from service.stores.registry.operators import Operators
 from shards import OperatorRefused
 from streams import DERIVED_PROMISES_KEY, Punctuation, StreamDeclaration, TraceEnd
 from streams.tables import TableUnknown, TableWish
+from tests.builders.races import before_commit, during_commit
 from tests.builders.registering import register_pattern
 from tests.builders.service import HandClock
 
@@ -184,22 +183,8 @@ def test_an_interrupted_deletion_of_a_join_is_completed_by_the_next_one(
     assert client.hmget(DERIVED_PROMISES_KEY, promised) == [None] * len(promised)
 
 
-def before_commit(monkeypatch, stores, other):
-    """Let another caller run ``other`` once, after the checks of a registration and before its commit."""
-    apply = Operators.apply
-    calls: list[object] = []
-
-    def late(self, *arguments):
-        if not calls:
-            calls.append(None)
-            other()
-        return apply(self, *arguments)
-
-    monkeypatch.setattr(Operators, "apply", late)
-
-
 def test_no_pattern_feeds_a_stream_that_was_removed_meanwhile(registration, stores, monkeypatch):
-    before_commit(monkeypatch, stores, lambda: registration.remove_stream("hints"))
+    before_commit(monkeypatch, lambda: registration.remove_stream("hints"))
     with pytest.raises(RegistryContended, match="'hints'"):
         register_pattern(registration, "orders", text("late", "hints"))
     assert stores.registry.patterns() == []
@@ -209,7 +194,7 @@ def test_no_pattern_feeds_a_stream_that_was_removed_meanwhile(registration, stor
 
 def test_no_pattern_is_registered_under_a_declaration_that_was_changed_meanwhile(registration, stores, monkeypatch):
     registration.change_stream("orders", {"end_events": ("Z",)})
-    before_commit(monkeypatch, stores, lambda: registration.change_stream("orders", {"end_events": ()}))
+    before_commit(monkeypatch, lambda: registration.change_stream("orders", {"end_events": ()}))
     with pytest.raises(RegistryContended, match="'orders'"):
         register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, NOT B)")
     with pytest.raises(PatternRefused):
@@ -235,24 +220,10 @@ def limits(stores, settings, clock, tmp_path):
 
 
 def test_no_pattern_looks_up_a_table_that_was_deleted_meanwhile(registration, stores, limits, monkeypatch):
-    before_commit(monkeypatch, stores, lambda: limits("most").delete("limits"))
+    before_commit(monkeypatch, lambda: limits("most").delete("limits"))
     with pytest.raises(TableUnknown):
         register_pattern(registration, "orders", LOOKING)
     assert stores.registry.patterns() == []
-
-
-def during_commit(monkeypatch, other):
-    """Let another caller run ``other`` once, after the last read of a change and before the script commits it."""
-    call_script = RecordBook._call_script
-    calls: list[object] = []
-
-    def late(self, *arguments, **more):
-        if not calls:
-            calls.append(None)
-            other()
-        return call_script(self, *arguments, **more)
-
-    monkeypatch.setattr(RecordBook, "_call_script", late)
 
 
 @pytest.mark.parametrize("change", ["delete", "replace"])
@@ -284,7 +255,7 @@ def test_end_events_stay_if_a_pattern_that_needs_them_is_registered_meanwhile(re
 def test_no_join_feeds_a_stream_that_was_removed_meanwhile(registration, stores, clock, monkeypatch):
     registration.declare_stream(StreamDeclaration(name="pays", key="key"))
     library = OperatorLibrary(stores, clock)
-    before_commit(monkeypatch, stores, lambda: registration.remove_stream("paid.inputs"))
+    before_commit(monkeypatch, lambda: registration.remove_stream("paid.inputs"))
     with pytest.raises(RegistryContended, match="inputs"):
         library.put("join", JOIN)
     assert library.put("join", JOIN)[1]
@@ -308,7 +279,7 @@ def test_no_pattern_starts_under_a_constraint_set_that_it_was_not_checked_with(
     described = "PATTERN p EVENT SEQ(A a, B b)"
     if is_draft:
         draft_of(registration, described)
-    before_commit(monkeypatch, stores, lambda: forbid(registration, "B"))
+    before_commit(monkeypatch, lambda: forbid(registration, "B"))
     with pytest.raises(RegistryContended, match="the constraint set of 'orders'"):
         _ = (
             registration.move_pattern("p", "activate")
@@ -344,7 +315,7 @@ def test_no_draft_is_activated_that_would_derive_streams_in_a_circle(circle):
 def test_no_streams_are_derived_in_a_circle_by_two_registrations_at_once(circle, stores, monkeypatch, is_draft):
     if is_draft:
         circle.put("join", join_of("a", "b"), state="draft")
-    before_commit(monkeypatch, stores, lambda: circle.put("join", join_of("b", "a")))
+    before_commit(monkeypatch, lambda: circle.put("join", join_of("b", "a")))
     with pytest.raises(DerivationRefused):
         _ = circle.move("join", "a", "activate") if is_draft else circle.put("join", join_of("a", "b"))
     active = [operator.name for operator in stores.registry.operators("join").all() if operator.state == "active"]
@@ -353,7 +324,7 @@ def test_no_streams_are_derived_in_a_circle_by_two_registrations_at_once(circle,
 
 def test_a_draft_that_was_replaced_meanwhile_is_not_activated(registration, stores, monkeypatch):
     draft_of(registration, "PATTERN p EVENT SEQ(A a, B b)")
-    before_commit(monkeypatch, stores, lambda: draft_of(registration, "PATTERN p EVENT SEQ(A a, C c)"))
+    before_commit(monkeypatch, lambda: draft_of(registration, "PATTERN p EVENT SEQ(A a, C c)"))
     with pytest.raises(RegistryContended, match="the pattern 'p'"):
         registration.move_pattern("p", "activate")
     assert stores.registry.pattern("p").state == "draft"
@@ -367,7 +338,7 @@ def test_an_asked_aggregate_and_a_pattern_that_may_retract_are_not_registered_at
 ):
     registration.declare_stream(StreamDeclaration(name="hints", derived=True))
     library = OperatorLibrary(stores, clock)
-    before_commit(monkeypatch, stores, lambda: register_pattern(registration, "orders", text("late", "hints")))
+    before_commit(monkeypatch, lambda: register_pattern(registration, "orders", text("late", "hints")))
     with pytest.raises(OperatorRefused, match="never retracted"):
         library.put("aggregate", ASKED)
     registration.delete_pattern("late")
@@ -388,7 +359,7 @@ def test_a_row_too_many_is_refused_if_a_pattern_of_the_rows_is_registered_meanwh
     tables = limits("most")
     change = {"most": 6}
     if is_first:
-        before_commit(monkeypatch, stores, lambda: tables.change_row("limits", ["y"], change))
+        before_commit(monkeypatch, lambda: tables.change_row("limits", ["y"], change))
         with pytest.raises(TooManyRows):
             register_pattern(registration, "orders", ROWS)
     else:

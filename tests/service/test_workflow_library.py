@@ -24,6 +24,7 @@ from service.registering.joining import Derived
 from service.registering.workflow_library import Marks, ModelUpload, WorkflowLibrary
 from service.runtime import open_stores
 from streams import ConstraintsOn, StreamDeclaration, decode_control
+from tests.builders.races import during_commit
 from tests.builders.registering import register_pattern
 from tests.builders.service import put_constraints, settings_for
 from workflows import AutomatonTooLarge, ModelFormat, ModelRefused
@@ -440,3 +441,32 @@ def test_types_that_a_followed_workflow_does_not_have_are_warned_of(library, reg
         ),
         "line 1, column 42: Unheard is none of the event types of the stream's workflow, so this can never match",
     ]
+
+
+def test_no_stream_follows_a_workflow_that_is_deleted_meanwhile(library, registration, stores, monkeypatch):
+    library.upload(upload_of())
+    during_commit(monkeypatch, lambda: library.delete("order"))
+    with pytest.raises(UnknownWorkflow):
+        library.follow("orders", "order")
+    assert stores.registry.constraints.find("orders") is None
+
+
+def test_no_workflow_is_deleted_that_a_stream_begins_to_follow_meanwhile(
+    library, registration, client, stores, monkeypatch
+):
+    library.upload(upload_of())
+    during_commit(monkeypatch, lambda: library.follow("orders", "order"))
+    with pytest.raises(WorkflowFollowed, match="orders"):
+        library.delete("order")
+    assert stores.workflows.get("order").is_active
+    registration.constraint_sets.unfollow("orders")
+    library.delete("order")
+    registration.remove_stream("orders", is_cascading=True)
+    assert client.hgetall("forestall:uses") == {}
+
+
+def test_a_constraint_set_has_the_end_events_that_were_changed_meanwhile(registration, monkeypatch):
+    during_commit(monkeypatch, lambda: registration.change_stream("orders", {"end_events": ("Done",)}))
+    report = registration.constraint_sets.upload("orders", "constraints: [existence(A)]")
+    assert report.constraint_set.end_events == {"Done"}
+    assert parse_constraints(report.record.document).constraint_set.end_events == {"Done"}

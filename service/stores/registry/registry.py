@@ -17,7 +17,7 @@ from service.stores.connection import Client, register
 from service.stores.heartbeat import HEARTBEAT_KEY
 from service.stores.log.event_log import EventLog
 from service.stores.log.stream_times import TIME_PARTS, StreamTimes
-from service.stores.record_books import Change, Checks, LogChange, RecordBook, Records, version_of
+from service.stores.record_books import Change, Checks, LogChange, RecordBook, Records, counted, version_of
 from service.stores.records import decode, encode
 from service.stores.registry.event_types import EventTypeStore, SchemaUse
 from service.stores.registry.operators import Operators, PatternOperators
@@ -299,16 +299,21 @@ class ConstraintSets(Records[RegisteredConstraints]):
         change: Callable[[RegisteredConstraints | None], ConstraintsDraft],
         now_us: int,
         condition: Condition = ANY,
+        required: Callable[[], Checks] = tuple,
     ) -> tuple[RegisteredConstraints, bool]:
         """Replace a stream's constraint set by the result of ``change``. An equal set changes nothing.
 
-        Return the set after the call, and whether it changed. ``change`` may raise. If another writer intervenes, it is
-        called again.
+        Return the set after the call, and whether it changed. ``change`` and ``required`` may raise. If another writer
+        changes the set, the stream or a record of ``required``, both are called again.
         """
 
         def changed(registered: RegisteredConstraints | None) -> Change | None:
             condition.check_record(registered)
-            return _next_constraints(stream, registered, change(registered), now_us)
+            checks, declared = required(), (STREAMS_KEY, stream, self._book.get(STREAMS_KEY, stream) or b"")
+            next_change = _next_constraints(stream, registered, change(registered), now_us)
+            if next_change is None:
+                return None
+            return replace(next_change, checks=(*checks, declared), commands=counted(checks))
 
         return self.apply(stream, changed)
 

@@ -5,14 +5,14 @@ Models and results can be large. Therefore they are stored apart from the record
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from service.errors import UnknownWorkflow
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX
-from service.stores.record_books import Change, Records, version_of
+from service.stores.record_books import Change, Checks, Records, uses_of, version_of
 from service.stores.records import decode, encode
 
 WORKFLOW_MODELS_KEY = PREFIX + "workflow-models"
@@ -103,9 +103,18 @@ class WorkflowStore(Records[RegisteredWorkflow]):
 
         return self.apply(workflow.name, changed)
 
-    def remove(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a workflow. Its versions are retained for streams that follow them. Version numbers are not reused."""
-        self.change(name, lambda workflow: replace(workflow, is_active=False), condition)
+    def remove(self, name: str, condition: Condition = ANY, required: Callable[[], Checks] = tuple) -> None:
+        """Delete a workflow. Its versions are retained for streams that follow them. Version numbers are not reused.
+
+        ``required`` is called before each attempt to delete the workflow, and may raise.
+        """
+
+        def changed(stored: RegisteredWorkflow | None) -> Change:
+            deleted = replace(self.require(stored, name, condition), is_active=False)
+            forgotten = ("HDEL", *uses_of(self.key, name))
+            return Change(record=encode(**asdict(deleted)), checks=required(), commands=(forgotten,))
+
+        self.apply(name, changed)
 
     def followed(self, name: str, version: int) -> RegisteredWorkflow:
         """Return a version of a workflow, even if the workflow is deleted."""
