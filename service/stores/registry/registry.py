@@ -71,16 +71,16 @@ class Registry:
         declaration or another ``is_checked``, raise ``StreamExists``. If ``is_checked`` is None, a new stream has no
         checks, and an existing stream may have any setting.
         """
-        since_ms = server_time_us(self._client) // 1_000
 
         def change(current: bytes | None) -> Change | None:
             stored = None if current is None else read_stream(current, declaration.name)
             condition.check_record(stored)
             if stored is None:
+                checks, since_ms = self.removal.check(), self._next_since_ms(declaration.name)
                 schemas = {"schemas": asdict(SchemaUse(version=1, is_checked=True))} if is_checked else {}
                 record = encode(declaration=declaration.to_json(), since_ms=since_ms, **schemas)
                 declared = LogChange(stream=declaration.name, control=StreamOn(declaration), user=declaration.name)
-                return Change(record=record, version=1, log=(declared,))
+                return Change(record=record, version=1, log=(declared,), checks=checks)
             if stored.declaration != declaration or is_checked not in (None, stored.schemas.is_checked):
                 raise StreamExists(
                     f"the stream {declaration.name!r} exists with another declaration; use another name, send the "
@@ -91,6 +91,14 @@ class Registry:
 
         title = f"the stream {declaration.name!r}"
         return self._book.apply(STREAMS_KEY, declaration.name, change, title, STREAM_VERSIONS_KEY)[1]
+
+    def _next_since_ms(self, stream: str) -> int:
+        """Return the time for a new declaration, which is later than all entries of former streams of this name."""
+        now_ms = removed_ms = server_time_us(self._client) // 1_000
+        if self.removal.is_removed(stream):  # the stream was removed at removed_ms at the latest
+            while now_ms == removed_ms:
+                now_ms = server_time_us(self._client) // 1_000
+        return now_ms
 
     def change_stream(
         self,

@@ -22,7 +22,7 @@ from service.stores.log.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY
 from service.stores.log.event_log import EventLog
 from service.stores.log.feeds import FEED_STREAMS_KEY, mark_key
 from service.stores.log.stream_times import times_of
-from service.stores.record_books import USES_KEY, uses_of, version_of
+from service.stores.record_books import USES_KEY, Checks, uses_of, version_of
 from service.stores.records import decode, encode, read_record
 from service.stores.registry.event_types import TYPES_KEY, versions_key
 from service.stores.registry.operators import OPERATORS_KEY, PATTERNS_KEY
@@ -48,6 +48,8 @@ _HASHES = (
     ROUTES_KEY,
     USES_KEY,
 )
+
+_LATEST = USES_KEY, "removed streams"
 
 _Records: TypeAlias = Mapping[tuple[str, str], bytes]
 """Records by hash and field."""
@@ -109,6 +111,7 @@ class StreamRemoval:
             before = self._checked(stream, condition)
             mentions = self._mentions(stream)
             plan = self._planned(stream, mentions)
+            plan.changes[_LATEST] = token.encode()
             blocking = [use for use in plan.uses if use.is_in_the_way]
             feeding = [use for use in blocking if use.feeds]
             _require_none(stream, feeding, "; what feeds a derived stream is not removed with a stream")
@@ -117,6 +120,10 @@ class StreamRemoval:
             if self._committed(token, stream, before, mentions, plan):
                 return plan.uses
         raise RegistryContended.over(f"the stream {stream!r}")
+
+    def check(self) -> Checks:
+        """Return a check that fails after the removal of any stream."""
+        return ((*_LATEST, cast("bytes | None", self._client.hget(*_LATEST)) or b""),)
 
     def is_removed(self, stream: str) -> bool:
         """Return whether a stream was removed and not declared again."""

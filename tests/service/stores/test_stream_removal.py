@@ -25,6 +25,7 @@ from streams import (
     TraceEnd,
     decode_control,
 )
+from tests.builders.races import during_commit
 from tests.builders.service import as_old_as_the_log, put_constraints, sink_row
 
 pytestmark = pytest.mark.redis
@@ -311,3 +312,29 @@ def test_schemas_stay_when_a_stream_changes(registry, library):
     assert registry.stream_with_schemas("orders")[1] == before
     with pytest.raises(UnknownStream):
         library.change_stream("nobody", {"lateness": 3})
+
+
+def removed_ms(stores):
+    """The time at which the latest removal was appended to the log."""
+    return max(
+        int(entry.position.partition("-")[0]) for entry in stores.log.read_range(0) if entry.kind == "stream-off"
+    )
+
+
+def test_a_stream_declared_again_in_one_millisecond_has_another_time(registry, stores, monkeypatch):
+    start_us = registry.since_ms("orders") * 1_000
+    times = iter([start_us, start_us + 400, start_us + 900, start_us + 1_000])
+    monkeypatch.setattr("service.stores.registry.registry.server_time_us", lambda _: next(times))
+    registry.removal.remove("orders", Condition(), is_cascading=False)
+    registry.declare_stream(ORDERS)
+    assert registry.since_ms("orders") == start_us // 1_000 + 1
+
+
+def test_a_stream_is_declared_after_a_removal_that_came_in_between(stores, monkeypatch):
+    def other():
+        stores.registry.declare_stream(ORDERS)
+        stores.registry.removal.remove("orders", Condition(), is_cascading=False)
+
+    during_commit(monkeypatch, other)
+    assert stores.registry.declare_stream(ORDERS)
+    assert stores.registry.since_ms("orders") > removed_ms(stores)
