@@ -116,9 +116,13 @@ class InlineRun:
 
     @property
     def late(self) -> dict[str, dict[str, int]]:
-        """The number of late events by stream and treatment. Streams without late events are left out."""
+        """The number of late events by stream and treatment. Streams without late events are left out.
+
+        The derived streams between the parts of an operator, such as ``NAME.inputs``, are included.
+        """
         counts = self._shards.states[0].measures()
-        by_stream = {name: _late_by_action(counts.get(name, {})) for name in self._plan.declarations}
+        # events of a further key, under ``<stream>@<key>``, are counted at the correlation key already
+        by_stream = {name: _late_by_action(numbers) for name, numbers in sorted(counts.items()) if "@" not in name}
         return {name: numbers for name, numbers in by_stream.items() if numbers}
 
     @property

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from service.processes.timekeeper import Timekeeper
 from service.projects import LISTS, LocalProject, Results, read_project
 from service.runs import results_of
+from service.runs.running import InlineRun
 from service.runtime import Stores
 from service.stores import OperatorPart, StreamTimes
 from shards import InlineShards, RowBlock
@@ -325,3 +326,79 @@ def test_a_join_waits_for_an_input_without_events_until_the_clock_or_a_punctuati
     for stream in STREAMS:
         punctuated.say(stream, Punctuation(before_us=13 * SECOND_US))
     assert [one["data"] for one in punctuated.found()["events"]] == [absent["data"]]
+
+
+COUNTED = """
+kind: aggregate
+name: counted
+of: orders
+by: [KEY]
+values: {n: count(), total: sum(v)}
+window: 5 s
+"""
+QUIET = """
+kind: pattern
+name: quiet
+stream: orders
+text: "PATTERN quiet EVENT SEQ(Order a, WITHIN 4 s NOT Order)"
+suppress: {by: [], for: 7 s}
+"""
+OF_ONE_KEY = {"patterns": QUIET, "aggregate, declared key": COUNTED.replace("KEY", "order")}
+OF_OTHERS = {name: PROJECTS[name] for name in ("join, declared key", "chain, another key")}
+OF_OTHERS["aggregate, another key"] = COUNTED.replace("KEY", "same")
+
+
+@st.composite
+def disordered(draw: st.DrawFn) -> list[tuple[str, Event]]:
+    """Events of all streams in the order of arrival, some of them older than the one before them."""
+    rows = draw(st.lists(st.tuples(st.sampled_from(STREAMS), st.integers(-6, 4), st.sampled_from("ab")), max_size=9))
+    return [
+        (stream, event(stream, number, 10 + 2 * number + shift + STREAMS.index(stream) / 10, order))
+        for number, (stream, shift, order) in enumerate(rows)
+    ]
+
+
+def matched(project: LocalProject, events: Sequence[tuple[str, Event]], shards: int, draw: st.DataObject) -> Service:
+    """The events in any requests, matched at any moments."""
+    service = Service(project, InlineShards(shards), round(5e9) * SECOND_US)
+    first = 0
+    while first < len(events):
+        stream = events[first][0]
+        last = first + 1
+        while last < len(events) and events[last][0] == stream and draw.draw(st.booleans()):
+            last += 1
+        batch = EventBatch.from_events([one for _, one in events[first:last]])
+        service.shards.feed(stream, batch)
+        for route, path in project.plan.routes(stream).items():
+            service.shards.feed(stream, batch.keyed_by(path), route)
+        if draw.draw(st.booleans()):
+            service.rows += service.shards.settle()
+        first = last
+    service.rows += [*service.shards.settle(), *service.shards.finish()]
+    return service
+
+
+@pytest.mark.parametrize("name", [*OF_ONE_KEY, *OF_OTHERS])
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_where_requests_or_moments_change_results_of_disordered_events_some_are_counted_as_late(
+    name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    rules = {**OF_ONE_KEY, **OF_OTHERS}[name]
+    project = project_of(tmp_path_factory.mktemp("rules"), declared() + "---\n" + rules)
+    events = data.draw(disordered(), "events")
+    one, other = (matched(project, events, shards, data) for shards in (1, 3))
+    assert one.late or other.late or outcome(one.found()) == outcome(other.found())
+    if name in OF_ONE_KEY:
+        assert one.late == 0
+
+
+def test_a_run_counts_late_events_between_the_parts_of_an_operator(tmp_path: Path) -> None:
+    project = project_of(tmp_path, declared() + "---\n" + OF_OTHERS["aggregate, another key"])
+    run = InlineRun(project.plan)
+    for number, second, order in ((0, 10, "a"), (1, 20, "a"), (2, 3, "b")):
+        run.feed("orders", EventBatch.from_events([event("orders", number, second, order)]))
+        run.settle()
+    assert run.late == {"counted.inputs": {"processed": 1}}
+    run.results(is_open=False)
+    assert run.losses["counted.inputs"].startswith("late events: 1 processed")
