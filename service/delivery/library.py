@@ -29,6 +29,7 @@ from service.runtime import Stores
 from service.settings import Settings
 from service.stores import (
     ANY,
+    Checks,
     Circuit,
     Condition,
     DeliveryStats,
@@ -159,7 +160,11 @@ class WebhookLibrary:
             self._check(webhook, registered)
             return webhook
 
-        webhook = self._stores.webhooks.change(webhook_id, changed, condition)
+        def required() -> Checks:
+            stream = changes.get("stream")
+            return () if stream is None else self._stores.registry.stream_check(stream)
+
+        webhook = self._stores.webhooks.change(webhook_id, changed, condition, required)
         if webhook.is_enabled and changes.keys() & {"is_enabled", "url", "sink", "secret"}:
             self._stores.deliveries.wake(webhook_id, self._clock.now_us())
         return webhook

@@ -296,14 +296,21 @@ class Records(ABC, Generic[_Form]):
         new = Change(record=encode(**asdict(record)), commands=commands)
         self.apply(name, lambda stored: new if stored is None else None)
 
-    def change(self, name: str, change: Callable[[_Form], _Form], condition: Condition = ANY) -> _Form:
+    def change(
+        self,
+        name: str,
+        change: Callable[[_Form], _Form],
+        condition: Condition = ANY,
+        required: Callable[[], Checks] = tuple,
+    ) -> _Form:
         """Replace a record by the result of ``change``, and return the new record.
 
-        ``change`` may raise. If another writer intervenes, it is called again.
+        ``change`` and ``required`` may raise. If another writer intervenes, both are called again.
         """
 
         def changed(stored: _Form | None) -> Change:
-            return Change(record=encode(**asdict(change(self.require(stored, name, condition)))))
+            checks = required()
+            return Change(record=encode(**asdict(change(self.require(stored, name, condition)))), checks=checks)
 
         return self.apply(name, changed)[0]
 

@@ -6,8 +6,9 @@ import pytest
 
 from service import Registration, WebhookDraft, WebhookLibrary
 from service.errors import UnknownPatternName, UnknownStream, UnknownWebhook, WebhookRefused
-from service.stores import DeliveryOutcome
+from service.stores import ANY, DeliveryOutcome
 from streams import StreamDeclaration
+from tests.builders.races import during_commit
 from tests.builders.registering import register_pattern
 from tests.builders.service import settings_for, sink_row
 
@@ -69,6 +70,22 @@ def test_what_cannot_be_is_refused_at_registration_and_later(library, stores, ch
     with pytest.raises(error):
         library.change(webhook.id, changes)
     assert stores.webhooks.get(webhook.id) == webhook
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_no_webhook_is_for_a_stream_that_is_removed_meanwhile(library, stores, monkeypatch, is_new):
+    def remove():
+        stores.registry.removal.remove("orders", ANY, is_cascading=True)
+
+    if is_new:
+        put = stores.webhooks.put
+        monkeypatch.setattr(stores.webhooks, "put", lambda webhook: [remove(), put(webhook)])
+    else:
+        webhook = library.register(draft())
+        during_commit(monkeypatch, remove)
+    with pytest.raises(UnknownStream, match="'orders'"):
+        _ = library.register(draft(stream="orders")) if is_new else library.change(webhook.id, {"stream": "orders"})
+    assert [webhook.stream for webhook in stores.webhooks.all()] == [None] * (not is_new)
 
 
 def test_a_template_is_checked_against_the_kinds_that_are_sent(library):

@@ -17,6 +17,7 @@ from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
 from service.stores.record_books import Change, Records
 from service.stores.records import encode, read_record
+from service.stores.routes import require_not_removed
 from service.stores.severities import Severity, is_as_grave
 from shards import USUAL_KINDS
 
@@ -179,10 +180,15 @@ class WebhookStore(Records[RegisteredWebhook]):
         return read_webhook(body, name)
 
     def put(self, webhook: RegisteredWebhook) -> None:
-        """Store a webhook under its id. If another webhook has its name, raise ``WebhookNameTaken``."""
-        record = encode(**asdict(webhook))
+        """Store a webhook under its id.
+
+        If another webhook has its name, raise ``WebhookNameTaken``. If its stream was removed, raise ``UnknownStream``.
+        """
+        record, stream = encode(**asdict(webhook)), webhook.stream or ""
         keys = {"webhooks": WEBHOOKS_KEY, "names": NAMES_KEY, "mark": WEBHOOKS_READ_KEY}
-        if not self._put(**keys, id=webhook.id, name=webhook.name, record=record):
+        reply = self._put(**keys, id=webhook.id, name=webhook.name, stream=stream, record=record)
+        require_not_removed(stream, reply)
+        if not reply:
             raise WebhookNameTaken(
                 f"another webhook is called {webhook.name!r}; take another name, or change that one",
                 name=webhook.name,

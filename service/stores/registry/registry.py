@@ -177,6 +177,10 @@ class Registry:
         """Return a record as stored, or None if there is no record. Callers pass the bytes to ``Change.checks``."""
         return self._book.get(key, name)
 
+    def stream_check(self, name: str) -> Checks:
+        """Return a check that fails after a change or removal of a stream."""
+        return ((STREAMS_KEY, name, self._book.get(STREAMS_KEY, name) or b""),)
+
     def feeds_check(self) -> Checks:
         """Return a check that fails after another operator that feeds or reads derived streams was registered."""
         return self._book.use_check(STREAMS_KEY, "")

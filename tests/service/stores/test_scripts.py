@@ -350,9 +350,12 @@ def test_registry_forget_tables(run, client):
 
 
 def test_registry_put_webhook(run, client):
-    def put(id_, name, record):
-        keys = {"webhooks": "webhooks", "names": "names", "mark": "mark"}
-        return run("registry/put_webhook", **keys, id=id_, name=name, record=record)
+    def put(id_, name, record, stream=""):
+        keys = {"webhooks": "webhooks", "names": "names", "mark": "mark", "routes": "routes"}
+        return run("registry/put_webhook", **keys, id=id_, name=name, stream=stream, record=record)
+
+    client.hset("routes", "s", "-")
+    assert put("e", "gone", "7", "s") == b"gone"
 
     assert [put("a", "desk", "1"), put("b", "desk", "2"), put("a", "desk", "3")] == [1, 0, 1]
     assert [put("c", "", "4"), put("d", "", "5")] == [1, 1]
