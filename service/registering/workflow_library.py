@@ -137,12 +137,19 @@ class WorkflowLibrary:
         model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)
         compiled = self._compile(model)
         derived = Derived.of(compiled, upload.name)
+
+        def required() -> Checks:
+            checks = self._stores.workflows.use_check(upload.name)
+            self._check_followers(upload, derived)
+            return checks
+
         self._check_followers(upload, derived)
         record, is_new = self._stores.workflows.put(
             _unversioned(upload, compiled, self._clock.now_us()),
             upload.content,
             derived.to_findings(),
             upload.condition,
+            required,
         )
         derived = replace(derived, version=record.version)
         if upload.stream is not None:

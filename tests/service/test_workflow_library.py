@@ -470,3 +470,15 @@ def test_a_constraint_set_has_the_end_events_that_were_changed_meanwhile(registr
     report = registration.constraint_sets.upload("orders", "constraints: [existence(A)]")
     assert report.constraint_set.end_events == {"Done"}
     assert parse_constraints(report.record.document).constraint_set.end_events == {"Done"}
+
+
+def test_no_version_is_stored_that_a_stream_which_begins_to_follow_meanwhile_cannot_follow(
+    stores, server_url, clock, registration, monkeypatch
+):
+    library = small_library(stores, server_url, clock, max_automaton_states=5)
+    library.upload(upload_of())
+    during_commit(monkeypatch, lambda: library.follow("orders", "order", "exact"))
+    with pytest.raises(AutomatonTooLarge):
+        library.upload(upload_of(WIDE))
+    assert library.workflow("order").record.version == 1
+    assert current(registration).record.following.version == 1

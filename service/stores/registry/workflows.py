@@ -79,12 +79,18 @@ class WorkflowStore(Records[RegisteredWorkflow]):
         return UnknownWorkflow(message, workflow=name, **details)
 
     def put(
-        self, workflow: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any], condition: Condition = ANY
+        self,
+        workflow: RegisteredWorkflow,
+        model: bytes,
+        findings: Mapping[str, Any],
+        condition: Condition = ANY,
+        required: Callable[[], Checks] = tuple,
     ) -> tuple[RegisteredWorkflow, bool]:
         """Register a workflow with its uploaded model as the next version. An equal workflow changes nothing.
 
-        ``findings`` are the constraints and the automaton, as plain JSON. ``workflow.version`` is ignored. Return the
-        workflow after the call, and whether it changed.
+        ``findings`` are the constraints and the automaton, as plain JSON. ``workflow.version`` is ignored. ``required``
+        is called before each attempt to store the version, and may raise. Return the workflow after the call, and
+        whether it changed.
         """
 
         def changed(registered: RegisteredWorkflow | None) -> Change | None:
@@ -95,6 +101,7 @@ class WorkflowStore(Records[RegisteredWorkflow]):
             return Change(
                 record=encode(**asdict(record)),
                 version=record.version,
+                checks=required(),
                 commands=(
                     ("HSET", WORKFLOW_MODELS_KEY, _field(record), model),
                     ("HSET", WORKFLOW_FINDINGS_KEY, _field(record), encode(**findings)),
