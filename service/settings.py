@@ -446,7 +446,7 @@ class Settings(BaseSettings):
 
     @property
     def is_continuous(self) -> bool:
-        """Whether long-running tasks advance the shards instead of micro-batches."""
+        """Whether long-running tasks advance the shards. Otherwise, micro-batches advance them."""
         return self.runtime == "continuous"
 
     @property

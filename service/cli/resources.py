@@ -126,7 +126,7 @@ def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "del
 
 
 def argument_of(resource: Resource) -> Any:
-    """Return the argument that names a resource."""
+    """Return the positional argument of a command that takes the name or id of a resource."""
     metavar = resource.one.rpartition(" ")[2].upper()
     form = "Id or name" if resource.identified is not None else "Id" if "id" in resource.table.columns else "Name"
     return typer.Argument(

@@ -150,7 +150,11 @@ class RecordBook:
         shards: Sequence[str] = (),
         shard_count: int | str = "",
     ) -> Any:
-        """``shards`` are the keys of the log's shards. No keys are given if this book cannot change the log."""
+        """Commit a change in one script, with its checks and commands, and return the reply of the script.
+
+        ``call`` identifies this commit, so that a second run of the script changes nothing. ``shards`` are the keys of
+        the log's shards in Redis, or empty if this book cannot change the log.
+        """
         routes = [
             (users_key(log_change.stream), log_change.stream, log_change.user, log_change.route)
             for log_change in change.log

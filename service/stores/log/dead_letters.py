@@ -82,7 +82,7 @@ class DeadLetterStore(RecentStore):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A dead letter of the intake, which is appended together with its batch.
+    """An event that the intake rejected, encoded for the store. It is stored in the same script as the accepted events.
 
     ``counter`` is the name of the counter that the dead letter increments.
     """

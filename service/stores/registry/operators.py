@@ -312,7 +312,10 @@ class Operators(Records[RegisteredOperator]):
     def _change(
         self, record: RegisteredOperator, control: ControlRecord | None, before: RegisteredOperator | None = None
     ) -> Change:
-        """The operator's route is stored only while the operator receives events."""
+        """Return the change that stores an operator and appends its control records.
+
+        The operator's route is stored only while the operator receives events.
+        """
         is_seeing = record.is_active and record.state == "active"
         user, route = self.prefix + record.name, record.route if is_seeing else ""
         log_change = LogChange(stream=record.stream, control=control, user=user, route=route)
