@@ -34,26 +34,57 @@ def close_digest(
 
     If the webhook was deleted, drop the results instead. If a bulk sink has collected too many results, leave the last
     results for its next digest. If another process queues the same digest at the same time, do nothing. If the record
-    of a collected delivery cannot be read, abandon the delivery and call ``report`` with the error.
+    of a collected delivery cannot be read, or its result cannot be listed, abandon the delivery and call ``report``
+    with the error.
     """
-    deliveries = stores.deliveries.collected(webhook_id, _MOST_RESULTS, now_us, report)
+    deliveries: Sequence[Delivery] = stores.deliveries.collected(webhook_id, _MOST_RESULTS, now_us, report)
     webhook = stores.webhooks.find(webhook_id)
-    is_bulk = webhook is not None and is_bulk_sink(webhook)
+    identity, body = "", None
+    if webhook is not None and deliveries:
+        try:
+            deliveries, identity, body = _digest(stores, webhook, deliveries, now_us)
+        except (RecordFormatError, ValueError, TypeError):  # the last two are errors of orjson
+            if not _abandon_unlistable(stores, deliveries, now_us, report):
+                raise
+            close_digest(stores, webhook_id, now_us, report)
+            return
+    stores.deliveries.close_digest(webhook_id, [delivery.id for delivery in deliveries], identity, body, now_us)
+
+
+def _digest(
+    stores: Stores, webhook: RegisteredWebhook, deliveries: Sequence[Delivery], now_us: int
+) -> tuple[Sequence[Delivery], str, str]:
+    """Return the deliveries that a digest replaces, the id of the digest, and its body."""
+    is_bulk = is_bulk_sink(webhook)
     limits = (BULK_RESULTS, BULK_BYTES) if is_bulk else (MOST_LISTED, MOST_BYTES)
     listed, after, end = _listed(stores, deliveries, *limits)
     deliveries = deliveries[:end] if is_bulk else deliveries
     identity = sha256("\n".join(delivery.id for delivery in deliveries).encode()).hexdigest()[:32]
-    body = None
-    if webhook is not None and deliveries:
-        document = _body(webhook, identity, deliveries, now_us)
-        document["results"] = [result for _, result in listed]
-        if is_bulk:
-            document["kinds"] = [kind for kind, _ in listed]
-        else:
-            document["more"] = len(deliveries) - len(listed)
-            document["next"] = _next(webhook, after) if len(deliveries) > len(listed) else None
-        body = orjson.dumps(document).decode()
-    stores.deliveries.close_digest(webhook_id, [delivery.id for delivery in deliveries], identity, body, now_us)
+    document = _body(webhook, identity, deliveries, now_us)
+    document["results"] = [result for _, result in listed]
+    if is_bulk:
+        document["kinds"] = [kind for kind, _ in listed]
+    else:
+        document["more"] = len(deliveries) - len(listed)
+        document["next"] = _next(webhook, after) if len(deliveries) > len(listed) else None
+    return deliveries, identity, orjson.dumps(document).decode()
+
+
+def _abandon_unlistable(
+    stores: Stores, deliveries: Sequence[Delivery], now_us: int, report: Callable[[RecordFormatError], object]
+) -> bool:
+    """Abandon the collected deliveries whose results cannot be listed in a digest. Return whether there was one."""
+    is_any = False
+    for delivery in deliveries:
+        try:
+            listed, _, _ = _listed(stores, [delivery], MOST_LISTED, MOST_BYTES)
+            orjson.dumps({"results": [result for _, result in listed]})  # as deep as in a digest
+        except (RecordFormatError, ValueError, TypeError) as error:
+            unlistable = RecordFormatError(f"the result of the delivery {delivery.id} cannot be listed: {error}")
+            stores.deliveries.abandon(delivery, str(unlistable), now_us)
+            report(unlistable)
+            is_any = True
+    return is_any
 
 
 def is_bulk_sink(webhook: RegisteredWebhook) -> bool:
@@ -100,6 +131,9 @@ def _listed(
         bytes_left -= len(body)
         if (listed and bytes_left < 0) or len(listed) == most:
             return listed, after, end
-        listed.append((delivery.kind, orjson.loads(body)))
+        result = orjson.loads(body)
+        if not isinstance(result, dict):
+            raise TypeError("it is not a JSON object")
+        listed.append((delivery.kind, result))
         after = after if alert is None else alert.number
     return listed, after, len(deliveries)

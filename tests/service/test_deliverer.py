@@ -473,6 +473,8 @@ DAMAGED = [
     b'{"format":1,"webhook":"w","alert":"a0","queued_us":0}',
     b'{"format":1,"webhook":"w","alert":"a0","queued_us":0,"attempts":"x"}',
     b'{"format":1,"webhook":"w","alert":"a0","queued_us":0,"attempts":0,"kind":"correction","body":{}}',
+    b'{"format":1,"webhook":"w","alert":"a0","queued_us":0,"attempts":0,"body":"{"}',
+    b'{"format":1,"webhook":"w","alert":"a0","queued_us":0,"attempts":0,"body":"[]"}',
 ]
 
 

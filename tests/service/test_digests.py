@@ -124,16 +124,48 @@ def test_next_leads_to_every_alert_that_is_not_listed_whatever_their_ids(stores,
     assert [one["id"] for one in stores.alerts.page(after=after).items] == names[MOST_LISTED:]
 
 
-def test_a_digest_with_a_damaged_alert_delays_no_other_delivery(stores, clock, library, receiver, client):
-    library.register(WebhookDraft(url=receiver.url, digest={"every": "1 s", "at_once": "high"}))
+def test_a_damaged_alert_is_abandoned_and_delays_no_other_delivery(stores, clock, library, receiver, client):
+    webhook = library.register(WebhookDraft(url=receiver.url, digest={"every": "1 s", "at_once": "high"}))
     write(stores, ["a1"], clock.time_us)
     (name,) = client.hkeys(BLOCKS_KEY)
     client.hset(BLOCKS_KEY, name, b"damaged")
     deliver(stores, clock)
     clock.forward(1)
+    write(stores, ["a2"], clock.time_us)
     write(stores, ["h1"], clock.time_us, "high")
     deliver(stores, clock)
-    assert [one["id"] for one in bodies(receiver)] == ["h1"]
+    h1, digest = sorted(bodies(receiver), key=lambda body: body["type"])
+    assert (h1["id"], [one["id"] for one in digest["results"]]) == ("h1", ["a2"])
+    health = library.health(webhook.id)
+    assert (health.given_up, health.collected, health.stats.dead) == (1, 0, 1)
+
+
+UNLISTABLE = ['{"id":"x1",', "[1]", "", '{"data":' + "[" * 252 + "]" * 252 + "}"]
+
+
+@pytest.mark.parametrize("names", [[], ["a1", "a2"]])
+@pytest.mark.parametrize("body", UNLISTABLE)
+def test_a_result_that_cannot_be_listed_is_abandoned_and_the_digest_is_sent_without_it(
+    stores, clock, library, receiver, client, body, names
+):
+    webhook = library.register(WebhookDraft(url=receiver.url, digest={"every": "1 min"}))
+    write(stores, names, clock.time_us)
+    row = sink_row(kind="correction", stream="s", id="x1", body=b'{"type":"correction","id":"x1","pattern":"high"}')
+    stores.results["correction"].append([row], 1, stores.webhooks.all(), clock.time_us, {"high": "high"})
+    deliver(stores, clock)
+    name = f"{webhook.id}:+x1"
+    record = orjson.loads(client.hget(RECORDS_KEY, name))
+    client.hset(RECORDS_KEY, name, orjson.dumps({**record, "body": body}))
+    clock.forward(60)
+    with capture_logs() as logged:
+        deliver(stores, clock)
+    assert [[one["id"] for one in body["results"]] for body in bodies(receiver)] == [names] * bool(names)
+    (line,) = [entry for entry in logged if entry["log_level"] in ("warning", "error")]
+    assert line["event"] == "delivery-unreadable"
+    assert f"the delivery {name}" in line["error"]
+    health = library.health(webhook.id)
+    assert (health.given_up, health.collected, health.stats.dead, health.stats.failed_attempts) == (1, 0, 1, 0)
+    assert stores.deliveries.queued() == client.zcard(DIGESTS_KEY) == 0
 
 
 @pytest.mark.parametrize("names", [["a1"], ["a1", "a2", "a3"]])
@@ -163,19 +195,25 @@ def test_a_damaged_record_is_abandoned_and_the_digest_is_sent_without_it(
     assert [one["id"] for one in bodies(receiver)[-1]["results"]] == ["a4"]
 
 
+@pytest.fixture
+def failing_digests(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("a digest cannot be made")
+
+    monkeypatch.setattr("service.delivery.digests._body", fail)
+
+
+@pytest.mark.usefixtures("failing_digests")
 def test_a_digest_that_cannot_be_made_delays_no_other_delivery(stores, clock, library, receiver):
     library.register(WebhookDraft(url=receiver.url, digest={"every": "1 s"}))
     library.register(WebhookDraft(url=receiver.url))
-    deep = b'{"id":"deep","data":' + b"[" * 252 + b"]" * 252 + b"}"  # its digest is too deep for the encoder
-    stores.alerts.append(
-        [sink_row(kind="alert", stream="s", id="deep", body=deep)], stores.webhooks.all(), clock.time_us
-    )
+    write(stores, ["a1"], clock.time_us)
     clock.forward(1)
     with capture_logs() as logged:
         deliver(stores, clock)
         deliver(stores, clock)
     assert [entry["event"] for entry in logged if entry["log_level"] == "error"] == ["digest-failed"]
-    assert receiver.ids() == ["deep"]
+    assert receiver.ids() == ["a1"]
 
 
 def test_every_attempt_has_the_same_bytes(stores, clock, library, receiver):
@@ -251,11 +289,10 @@ def test_a_longer_interval_counts_from_the_next_digest(stores, clock, library, r
     assert [[one["id"] for one in body["results"]] for body in bodies(receiver)] == [["a1", "a2"]]
 
 
+@pytest.mark.usefixtures("failing_digests")
 def test_new_results_do_not_hasten_a_digest_that_cannot_be_made(stores, clock, library):
     library.register(WebhookDraft(url="http://127.0.0.1:1/", digest={"every": "1 s"}))
-    deep = b'{"id":"deep","data":' + b"[" * 252 + b"]" * 252 + b"}"
-    row = sink_row(kind="alert", stream="s", id="deep", body=deep)
-    stores.alerts.append([row], stores.webhooks.all(), clock.time_us)
+    write(stores, ["a"], clock.time_us)
     with capture_logs() as logged:
         for second in range(5):
             deliver(stores, clock)

@@ -92,11 +92,16 @@ def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
     wrong += [name for name in _OPTIONAL if not isinstance(fields.get(name), str | None)]
     if wrong:
         raise RecordFormatError(f"the stored record of {title} is damaged: {', '.join(wrong)}")
-    kind = fields.get("kind") or _kind_of(fields.get("body"))
+    kind = fields.get("kind") or _kind_of(fields.get("body"), title)
     members: dict[str, Any] = {name: fields.get(name) for name in (*_REQUIRED, "body", "traceparent")}
     return Delivery(id=delivery_id, lease_us=lease_us, kind=kind, **members)
 
 
-def _kind_of(body: str | None) -> Any:
+def _kind_of(body: str | None, title: str) -> Any:
     """Return the kind of a delivery from its body, because records of earlier releases do not contain the kind."""
-    return "alert" if body is None else orjson.loads(body).get("type", "correction")
+    if body is None:
+        return "alert"
+    try:
+        return orjson.loads(body).get("type", "correction")
+    except (orjson.JSONDecodeError, AttributeError) as error:
+        raise RecordFormatError(f"the stored body of {title} is damaged: {error}") from error

@@ -14,8 +14,8 @@ webhook's deliveries wait. Then one attempt per ``circuit_pause_s`` probes the r
 the circuit. The deliveries of a disabled webhook wait until it is enabled. The deliveries of a deleted webhook are
 dropped.
 
-A delivery whose record cannot be read is abandoned when it is claimed, or when its digest is made. Its record is
-retained.
+A delivery whose record cannot be read is abandoned when it is claimed, or when its digest is made; a collected delivery
+also if its result cannot be listed in a digest. The record is retained.
 
 A webhook can collect results for a digest. The collected deliveries wait outside the queue until the digest is due.
 Then one delivery replaces them (``service.delivery.digests``).
@@ -245,12 +245,15 @@ class DeliveryStore:
             try:
                 deliveries.append(read_delivery(id_.decode(), record, lease_us))
             except RecordFormatError as error:
-                self._abandon_unreadable(id_.decode(), record, lease_us, error.message, now_us)
+                self._abandon(id_.decode(), record, lease_us, error.message, now_us)
                 report(error)
         return deliveries
 
-    def _abandon_unreadable(self, delivery_id: str, record: bytes, lease_us: int, reason: str, now_us: int) -> None:
-        """Abandon a claimed or collected delivery whose record cannot be read, without counting a failed attempt."""
+    def abandon(self, delivery: Delivery, reason: str, now_us: int) -> None:
+        """Abandon a claimed or collected delivery that can never succeed, without counting a failed attempt."""
+        self._abandon(delivery.id, delivery.record(delivery.attempts), delivery.lease_us, reason, now_us)
+
+    def _abandon(self, delivery_id: str, record: bytes, lease_us: int, reason: str, now_us: int) -> None:
         self._settled(
             delivery_id.partition(":")[0],
             id=delivery_id,
