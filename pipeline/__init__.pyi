@@ -10,6 +10,7 @@ from .errors import (
     QueryFailed as QueryFailed,
     SourceOptionError as SourceOptionError,
 )
+from .folders import remove_folder as remove_folder
 from .held_shards import HeldOptions as HeldOptions
 from .job import (
     JobOptions as JobOptions,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 import time
@@ -32,6 +31,7 @@ from pipeline.continuous.leases import (
 )
 from pipeline.continuous.task import SWITCHED_S, TaskOptions, run_tasks
 from pipeline.errors import QueryFailed
+from pipeline.folders import remove_folder
 from pipeline.job import JobOptions, Sink
 from pipeline.progress import BatchReport
 from pipeline.sources.log_reader import EventLogReader, log_ends
@@ -229,7 +229,8 @@ def take_over(options: JobOptions) -> JobOptions:
         reader.check({str(shard): at for shard, at in enumerate(positions(server, options.log.shards))})
     finally:
         reader.stop()
-    shutil.rmtree(options.checkpoint, ignore_errors=True)
+    with suppress(OSError):
+        remove_folder(options.checkpoint)
     return stepped
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
+from contextlib import suppress
 from pathlib import Path
 
-from pipeline import ClusterOptions, EventLogOptions, JobOptions, SessionOptions, forget_states, is_local
+from pipeline import ClusterOptions, EventLogOptions, JobOptions, SessionOptions, forget_states, is_local, remove_folder
 from service.errors import SettingsInvalid
 from service.settings import PREFIX, Settings
 from service.stores import Layout
@@ -70,7 +70,8 @@ def forget_former(settings: Settings, layout: Layout, url: str) -> None:
         forget_states(options.log)
         for folder in (options.checkpoint, options.handover):
             if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+                with suppress(OSError):
+                    remove_folder(folder)
 
 
 def snapshot_bytes(settings: Settings) -> int:

@@ -7,14 +7,14 @@ because they are rebuilt, and no compiled kernels, logs or files of Spark.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
 import orjson
 
-from service.errors import BackupDamaged, BackupRefused, StoreNewer
+from pipeline import remove_folder
+from service.errors import BackupDamaged, BackupRefused, FileUnreadable, StoreNewer
 from service.migrations import NEWEST_FORMAT
 from service.observing.overview import require_stopped
 from service.runtime import Stores
@@ -84,7 +84,8 @@ def restore(
 
     The file is read to its end before anything is changed. ``tell`` is called with the finished share, up to 1. With
     ``replace``, existing data is deleted. Raises ``BackupRefused`` if the service runs, if data exists already, if the
-    settings and the backup keep states in different places, or if the file would be deleted.
+    settings and the backup keep states in different places, or if the file would be deleted. Raises ``FileUnreadable``
+    if an existing file cannot be removed.
     """
     _require_outside(settings, path)
     content = look_into(path)
@@ -156,7 +157,11 @@ def _make_room(settings: Settings, stores: Stores, clock: Clock, *, replace: boo
         raise
     keyspace.delete()
     for folder in [*folders, settings.data_dir / "handover"]:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            remove_folder(folder)
+        except OSError as error:  # what remains would be mixed with the files of the backup
+            name = str(error.filename or folder)
+            raise FileUnreadable(f"{name} cannot be removed: {error.strerror or error}", file=name) from error
 
 
 def _require_outside(settings: Settings, path: Path) -> None:

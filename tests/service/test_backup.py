@@ -1,5 +1,6 @@
 """A stopped service goes into a file and comes back as it was; what is damaged, runs or is in the way is refused."""
 
+import errno
 import gzip
 import sys
 
@@ -81,6 +82,10 @@ def begin(settings, stores):
     stores.registry.put_pattern("orders", pattern_draft(name="pair", text=TEXT, route=""), 0)
     post(stores, round_of("A", 100))
     match_all(settings, stores)
+
+
+def contents(folder):
+    return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def content(client):
@@ -169,6 +174,37 @@ def test_what_is_there_is_replaced_only_when_that_is_said(settings, stores, tmp_
     post(stores, round_of("U", 200))
     match_all(settings, stores)
     assert len(alerts(stores)) == KEYS
+
+
+def test_the_contents_of_a_linked_folder_are_replaced_and_the_link_stays(settings, stores, tmp_path):
+    folder, elsewhere = settings.data_dir / "checkpoint", tmp_path / "elsewhere"
+    begin(settings, stores)
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+    saved = contents(elsewhere)
+    assert saved
+    post(stores, round_of("U", 200))
+    match_all(settings, stores)
+    assert contents(elsewhere) != saved
+    restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True)
+    assert folder.is_symlink()
+    assert contents(elsewhere) == saved
+
+
+def test_a_file_that_cannot_be_removed_ends_the_restore(settings, stores, monkeypatch, tmp_path):
+    begin(settings, stores)
+    back_up(settings, stores, tmp_path / "file", HandClock(), ignore)
+
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    with pytest.raises(FileUnreadable, match="cannot be removed: Permission denied"):
+        restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=True)
+    assert Keyspace(stores.client).is_restoring()
+    monkeypatch.undo()
+    restore(settings, stores, tmp_path / "file", ignore, clock=HandClock(), replace=False)
 
 
 def test_a_service_that_runs_is_refused(settings, stores, tmp_path):
