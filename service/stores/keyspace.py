@@ -5,20 +5,20 @@ A value is read and written in parts of bounded size, so that a long event log n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
 from redis.exceptions import RedisError
 
 from service.errors import StoreUnavailable
-from service.stores.connection import PREFIX, Client
+from service.stores.connection import PREFIX, Client, register
 from service.stores.heartbeat import FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY
 
 RESTORING_KEY = PREFIX + "restoring"
 
-_ENTRIES, _MEMBERS = 100, 500  # per part; entries are larger than members because an entry has all events of a request
-_PART_BYTES = 16_000_000  # a part ends before the value with which it would be larger
+_PART_ELEMENTS = 500
+_PART_BYTES = 16_000_000  # a part ends after the element with which it has this size
 _TRANSIENT_KEYS = (FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY)
 _UNSAVED = frozenset(key.encode() for key in _TRANSIENT_KEYS)
 
@@ -48,6 +48,7 @@ class Keyspace:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._part = register(client, "keyspace/read_part")
 
     def names(self) -> list[bytes]:
         """Return the names of all keys that a backup contains, sorted."""
@@ -58,17 +59,14 @@ class Keyspace:
         """Yield the parts of a key's value. If the key no longer exists, yield nothing."""
         kind = cast(bytes, self._client.type(key)).decode()
         expires_ms = max(0, self._client.pexpiretime(cast(str, key)))
-        readers: Mapping[str, Callable[[bytes], Iterator[tuple[bytes, ...]]]] = {
-            "string": self._string,
-            "hash": lambda key: self._scanned("HSCAN", key),
-            "set": lambda key: self._scanned("SSCAN", key),
-            "zset": lambda key: self._scanned("ZSCAN", key),
-            "list": self._list,
-            "stream": self._stream,
-        }
-        if kind != "none":
-            for values in readers[kind](key):
-                yield KeyPart(key=key, kind=kind, expires_ms=expires_ms, values=values)
+        if kind == "string":
+            parts = self._string(key)
+        elif kind == "none":
+            parts = iter(())
+        else:
+            parts = self._elements(key, kind)
+        for values in parts:
+            yield KeyPart(key=key, kind=kind, expires_ms=expires_ms, values=values)
 
     def write(self, part: KeyPart) -> None:
         """Append a part to the value of its key. Parts must be written in the order in which ``read`` yields them.
@@ -109,60 +107,18 @@ class Keyspace:
         if value is not None:
             yield (value,)
 
-    def _list(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
-        begin = 0
-        while values := cast("list[bytes]", self._client.lrange(key, begin, begin + _MEMBERS - 1)):
-            yield from _parts((value,) for value in values)
-            begin += len(values)
-
-    def _scanned(self, command: str, key: bytes) -> Iterator[tuple[bytes, ...]]:
-        raw = cast("Callable[..., tuple[int, Any]]", self._client.execute_command)
-        cursor, width = 0, 1 if command == "SSCAN" else 2
+    def _elements(self, key: bytes, kind: str) -> Iterator[tuple[bytes, ...]]:
+        place = b""
         while True:
-            cursor, reply = raw(command, key, cursor, "COUNT", _MEMBERS)
-            values = _flat(reply)
-            yield from _parts(values[place : place + width] for place in range(0, len(values), width))
-            if not cursor:
-                return
-
-    def _stream(self, key: bytes) -> Iterator[tuple[bytes, ...]]:
-        begin = b"-"
-        while entries := cast(Any, self._client.xrange(key, begin.decode(), "+", count=_ENTRIES)):
-            yield from _parts(tuple(_entry(name, fields)) for name, fields in entries)
-            begin = b"(" + entries[-1][0]
-        facts = self._client.xinfo_stream(key)
-        added, deleted = facts.get("entries-added", 0), facts.get("max-deleted-entry-id", b"0-0")
-        yield (b"", facts["last-generated-id"], str(added).encode(), deleted)
-
-
-def _parts(groups: Iterable[tuple[bytes, ...]]) -> Iterator[tuple[bytes, ...]]:
-    """Join groups of values to parts of at most ``_PART_BYTES``. A larger group is a part of its own."""
-    part: list[bytes] = []
-    part_bytes = 0
-    for group in groups:
-        group_bytes = sum(map(len, group))
-        if part and part_bytes + group_bytes > _PART_BYTES:
-            yield tuple(part)
-            part, part_bytes = [], 0
-        part += group
-        part_bytes += group_bytes
-    if part:
-        yield tuple(part)
-
-
-def _flat(reply: Any) -> tuple[bytes, ...]:
-    if isinstance(reply, dict):
-        return tuple(word for pair in reply.items() for word in pair)
-    if reply and isinstance(reply[0], tuple):
-        return tuple(word for member, score in reply for word in (member, repr(score).encode()))
-    return tuple(reply)
-
-
-def _entry(name: bytes, fields: Mapping[bytes, bytes]) -> Iterator[bytes]:
-    yield name
-    yield str(2 * len(fields)).encode()
-    for pair in fields.items():
-        yield from pair
+            elements, place = self._part(key=key, kind=kind, after=place, most=_PART_ELEMENTS, most_bytes=_PART_BYTES)
+            if elements:
+                yield tuple(value for element in elements for value in element)
+            if not place:
+                break
+        if kind == "stream":
+            facts = self._client.xinfo_stream(key)
+            added, deleted = facts.get("entries-added", 0), facts.get("max-deleted-entry-id", b"0-0")
+            yield (b"", facts["last-generated-id"], str(added).encode(), deleted)
 
 
 def _commands(part: KeyPart) -> Iterator[tuple[Any, ...]]:

@@ -397,6 +397,33 @@ def test_locks_take_lease(run, client):
     assert client.pttl("lease") > 50_000
 
 
+def test_keyspace_read_part(run, client):
+    client.rpush("list", *"abc")
+    client.sadd("set", *(f"{number:04}" for number in range(2_000)))
+    client.zadd("zset", {"a": 0.5, "b": 2**53 + 2})
+    client.hset("hash", mapping={"a": "x", "b": ""})
+    for number in (1, 2):
+        client.xadd("stream", {"a": "x" * 10, "b": ""}, id=f"{number}-0")
+
+    def read(key, after="", most=10, most_bytes=100):
+        return run("keyspace/read_part", key=key, kind=key, after=after, most=most, most_bytes=most_bytes)
+
+    first, second = ([b"%d-0" % number, b"4", b"a", b"x" * 10, b"b", b""] for number in (1, 2))
+    assert read("stream") == [[first, second], b""]
+    assert read("stream", most=1) == read("stream", most_bytes=5) == [[first], b"1-0"]
+    assert read("stream", after="1-0") == [[second], b""]
+    assert read("list", most_bytes=2) == [[[b"a"], [b"b"]], b"2"]
+    assert read("list", after="2") == [[[b"c"]], b""]
+    assert read("zset") == [[[b"a", b"0.5"], [b"b", b"9007199254740994"]], b""]
+    assert read("hash") == [[[b"a", b"x"], [b"b", b""]], b""]
+    members, place = [], b""
+    while not members or place:
+        page, place = read("set", after=place, most=1_000)
+        assert 100 <= 4 * len(page) < 200 or not place
+        members += [member for element in page for member in element]
+    assert sorted(set(members)) == [b"%04d" % number for number in range(2_000)]
+
+
 def test_locks_begin_answer(run, client):
     replies = [run("locks/begin_answer", answer="answer", pending=one, pending_ms=60_000) for one in ("a", "a", "b")]
     assert replies == [None, None, b"a"]
