@@ -7,6 +7,7 @@ Members that are shown only once, such as a secret, are not stored.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -24,6 +25,7 @@ from api.services import Served, Services
 from api.wire import secrets_of
 from service import Answer, IdempotencyKeyReused, IdempotentRequest, StoreUnavailable, check_idempotency_key
 
+_HEADER = "idempotency-key"
 _KEPT_HEADERS = ("content-type", "etag", "location")
 _CREDENTIALS = ("authorization", "x-api-key")
 _DIGEST_BYTES = 16
@@ -77,6 +79,7 @@ class IdempotentRoute(APIRoute):
 
         async def handle_once(request: Request) -> Response:
             response: Response | None = None
+            renewal = asyncio.create_task(_renew(request)) if _HEADER in request.headers else None
             try:
                 response = await handle(request)
                 return response
@@ -85,15 +88,28 @@ class IdempotentRoute(APIRoute):
                 headers = {**answer.headers, **REPLAYED}
                 return Response(answer.body.encode(), answer.status, headers)
             finally:
+                if renewal is not None:
+                    renewal.cancel()
                 if hasattr(request.state, "asked"):
                     await run_in_threadpool(_settle, request, response, secrets)
 
         return handle_once
 
 
+async def _renew(request: Request) -> None:
+    """Keep an idempotent request marked as in progress until this task is cancelled."""
+    services: Services = request.state.services
+    answers = services.stores.answers
+    while True:
+        await asyncio.sleep(answers.renewal_s)
+        if hasattr(request.state, "asked"):
+            with suppress(StoreUnavailable):
+                await run_in_threadpool(answers.renew, request.state.asked)
+
+
 def forget(request: Request, body: bytes) -> None:
     """Release the idempotency key of a request that no worker finished, so that the client may repeat the request."""
-    idempotency_key = request.headers.get("idempotency-key")
+    idempotency_key = request.headers.get(_HEADER)
     if idempotency_key is not None:
         services: Services = request.state.services
         with suppress(StoreUnavailable):

@@ -37,12 +37,19 @@ class Answer:
 
 
 class AnswerStore:
-    """Stores the answers to idempotent requests for ``life_s`` seconds."""
+    """Stores the answers to idempotent requests for ``life_s`` seconds.
+
+    The mark of a request in progress expires after a minute, so that a request whose process died can be repeated. A
+    process renews the mark of its request after each ``renewal_s`` seconds.
+    """
+
+    renewal_s = _PENDING_MS / 3_000
 
     def __init__(self, client: Client, *, life_s: int = 86_400) -> None:
         self._client = client
         self._life_ms = life_s * 1_000
         self._begin = register(client, "locks/begin_answer")
+        self._renew = register(client, "locks/renew")
         self._release = register(client, "locks/release")
 
     def begin(self, request: IdempotentRequest) -> Answer | None:
@@ -56,6 +63,10 @@ class AnswerStore:
         fields = decode(stored, "the answer to a request")
         fields.pop("token", None)
         return Answer(**fields)
+
+    def renew(self, request: IdempotentRequest) -> None:
+        """Extend the mark of a request in progress by another minute, unless it was lost or the request has ended."""
+        self._renew(lock=_key(request), token=_pending(request), lock_ms=_PENDING_MS)
 
     def keep(self, request: IdempotentRequest, answer: Answer) -> None:
         self._client.set(_key(request), encode(**asdict(answer)), px=self._life_ms)

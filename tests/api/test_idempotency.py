@@ -5,7 +5,9 @@ import pytest
 import redis
 
 from service.stores import IdempotentRequest
+from service.stores.registry.registry import Registry
 from tests.builders.service import sink_row
+from tests.builders.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -71,6 +73,25 @@ def test_a_request_on_its_way_is_not_made_twice(orders, stores, check_problem, m
         check_problem(register(orders), 500, "internal")
     check_problem(register(orders), 409, "idempotency-key-in-use")
     check_problem(register(orders, "PATTERN q EVENT A a"), 422, "idempotency-key-mismatch")
+
+
+def test_a_request_that_takes_long_stays_in_progress(orders, server_url, monkeypatch):
+    put_pattern = Registry.put_pattern
+    left_ms = []
+
+    def put_slowly(*inputs, **members):
+        with redis.Redis.from_url(server_url) as client:
+            (name,) = client.scan_iter("*answer:*")
+            client.pexpire(name, 30_000)  # as after half a minute
+            until(lambda: client.pttl(name) > 30_000, "the mark of the request is renewed")
+            left_ms.append(client.pttl(name))
+        return put_pattern(*inputs, **members)
+
+    monkeypatch.setattr("service.stores.AnswerStore.renewal_s", 0.01)
+    monkeypatch.setattr(Registry, "put_pattern", put_slowly)
+    assert register(orders).status_code == 201
+    assert left_ms
+    assert register(orders).headers["idempotency-replayed"] == "true"
 
 
 def test_a_backtest_is_asked_for_once(orders):
