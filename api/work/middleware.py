@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.errors import TooMuchWork, problem
+from api.errors import TooMuchWork, WorkFailed, problem
 from api.requests.idempotency import forget
 from api.work.jobs import Answer, Job, Limit
 from api.work.pool import WorkPool
@@ -65,6 +65,8 @@ class BoundedWork:
                 log.warning("work-ended", method=scope["method"], path=scope["path"], beyond=answer.beyond.value)
                 raise _limit_error(answer.beyond, self._limits)
         except ForestallError as error:
+            if isinstance(error, WorkFailed):
+                log.error("work-failed", method=scope["method"], path=scope["path"], error=error.message)
             await run_in_threadpool(forget, Request({**scope, "state": scope["state"] | state}), body)
             await problem(error)(scope, receive, send)
             return

@@ -17,12 +17,13 @@ from fastapi import FastAPI
 
 from api.errors import TooBusy, WorkFailed
 from api.work.jobs import Answer, Job, Limit
-from api.work.worker import run_worker
+from api.work.worker import data_bytes, run_worker
 from service import Settings
 
-_FAILED = 1  # exit status of a process that an exception has terminated
 _OUT_OF_TIME = -signal.SIGXCPU
 _REAPED_S = 1.0
+_SAMPLED_S = 0.05
+_MUCH = 0.25  # if a signal ends a process that grew by this share of the memory limit, memory is taken for the cause
 _THREADS_EACH = 4  # threads that wait for killed processes are still in use
 
 _T = TypeVar("_T")
@@ -93,7 +94,7 @@ class WorkPool:
         if answer is None:
             answer = await self._ask(await self._in_thread(self._new), job)
         if answer is None:
-            raise _failed()
+            raise WorkFailed("a worker process failed at its start; its log says why")
         return answer
 
     async def _ask(self, worker: _Worker, job: Job) -> Answer | None:
@@ -122,38 +123,49 @@ class WorkPool:
         theirs.close()
         with suppress(EOFError, OSError):
             ours.recv()  # sent once ready; a worker that failed to start reports the error at its first request
-        return _Worker(process=process, connection=ours)
+        return _Worker(process=process, connection=ours, much_bytes=round(_MUCH * self._limits.max_memory_bytes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Worker:
+    """A worker process. ``much_bytes`` is the growth in a request from which its memory may have ended it."""
+
     process: ForkServerProcess
     connection: Connection
+    much_bytes: int
 
     def ask(self, job: Job) -> Answer | None:
         """Answer a request in this process. If a limit of memory or time kills the process, the answer names the limit.
 
-        Returns None if the process has exited before the request, so that another process can answer it.
+        Returns None if the process has exited before the request, so that another process can answer it. Raises
+        ``WorkFailed`` if the process ends for another reason than a limit.
         """
         try:
             self.connection.send(job)
         except OSError:
             self.process.join(_REAPED_S)
             return None
+        begin_bytes = peak_bytes = data_bytes(self.process.pid or 0)
         try:
+            while not self.connection.poll(_SAMPLED_S):
+                peak_bytes = max(peak_bytes, data_bytes(self.process.pid or 0))
             answer: Answer = self.connection.recv()
         except (EOFError, OSError):
             self.process.join(_REAPED_S)
-            status = self.process.exitcode
-            if status == _FAILED:
-                raise _failed() from None
-            return Answer(beyond=Limit.TIME if status == _OUT_OF_TIME else Limit.MEMORY, is_last=True)
+            return self._answer_of_death(peak_bytes - begin_bytes)
         return answer
+
+    def _answer_of_death(self, grown_bytes: int) -> Answer:
+        status = self.process.exitcode or 0
+        if status == _OUT_OF_TIME:
+            return Answer(beyond=Limit.TIME, is_last=True)
+        if status < 0 and grown_bytes >= self.much_bytes:
+            return Answer(beyond=Limit.MEMORY, is_last=True)
+        if status < 0:
+            name = signal.strsignal(-status)
+            raise WorkFailed(f"signal {-status} ({name}) ended a worker process; its log or the system's says why")
+        raise WorkFailed("a worker process failed; its log says why")
 
     def kill(self) -> None:
         self.process.kill()
         self.process.join()
-
-
-def _failed() -> WorkFailed:
-    return WorkFailed("a worker process failed; its log says why")

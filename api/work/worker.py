@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import resource
 import signal
 from collections.abc import Callable, Mapping
@@ -25,7 +26,6 @@ from shards import PatternKind
 from streams import ForestallError
 from streams.compiling import progress_of, run_exercise
 
-_STATUS = Path("/proc/self/status")
 _KEPT_STATE = ("change", "route")  # members of the state that middleware reads later
 _WORN = 0.5  # a process is replaced when its memory has grown by this share of the memory limit
 _CPU_FACTOR = 2
@@ -39,6 +39,7 @@ def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], sett
     The worker sends None once it is ready. Then it repeatedly receives a ``Job`` and sends its ``Answer``.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides
+    faulthandler.enable()  # a crash leaves the Python stack in the log
     configure_logs(settings.log_level)
     _load_kernels()
     asyncio.run(_answer_all(connection, make(settings), settings.work))
@@ -59,14 +60,14 @@ class _Bounds:
 
     def __init__(self, limits: WorkSettings) -> None:
         self._limits = limits
-        self._begin_bytes = _data_bytes()
+        self._begin_bytes = data_bytes()
         if self._begin_bytes:
             most = self._begin_bytes + limits.max_memory_bytes
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
     @property
     def is_worn(self) -> bool:
-        return _data_bytes() - self._begin_bytes > _WORN * self._limits.max_memory_bytes
+        return data_bytes() - self._begin_bytes > _WORN * self._limits.max_memory_bytes
 
     def begin(self) -> None:
         used = resource.getrusage(resource.RUSAGE_SELF)
@@ -74,12 +75,13 @@ class _Bounds:
         resource.setrlimit(resource.RLIMIT_CPU, (most_s, resource.RLIM_INFINITY))
 
 
-def _data_bytes() -> int:
-    """Return the writable memory of this process in bytes. If the platform does not report it, return 0."""
-    if not _STATUS.exists():
+def data_bytes(process: int | str = "self") -> int:
+    """Return the writable memory of a process in bytes. If the platform does not report it, return 0."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
         return 0
-    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmData:"))
-    return int(line.split()[1]) * 1024
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:")), 0)
 
 
 async def _answer_all(connection: Connection, app: FastAPI, limits: WorkSettings) -> None:

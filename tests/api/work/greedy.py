@@ -19,7 +19,8 @@ def make(settings):
         return os.getpid()
 
     @app.get("/sleep")
-    async def sleep():
+    async def sleep(mib: int = 0):
+        held.append(bytearray(mib * MIB))
         await asyncio.sleep(3600)
 
     @app.get("/spin")
@@ -44,7 +45,7 @@ def make(settings):
 
     @app.get("/death")
     def die(status: int):
-        os._exit(status)
+        os.kill(os.getpid(), -status) if status < 0 else os._exit(status)
 
     return app
 

@@ -12,6 +12,7 @@ import pytest
 from api.errors import TooBusy, WorkFailed
 from api.work import Job, WorkPool
 from api.work.jobs import Limit
+from api.work.worker import data_bytes
 from tests.builders.service import settings_for
 from tests.builders.waiting import until
 
@@ -99,15 +100,36 @@ def test_a_bug_is_an_answer_too_and_the_process_goes_on():
     assert first.body == after.body
 
 
-def test_a_process_that_ends_by_itself_is_a_bug_and_one_that_is_killed_wanted_too_much():
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("/death?status=0", "a worker process failed"),
+        ("/death?status=1", "a worker process failed"),
+        ("/death?status=134", "a worker process failed"),
+        (f"/death?status=-{signal.SIGKILL}", r"signal 9 \(Killed\) ended a worker process"),
+        (f"/death?status=-{signal.SIGSEGV}", r"signal 11 \(Segmentation fault\) ended"),
+    ],
+)
+def test_a_process_that_dies_within_its_limits_is_a_bug(target, reason):
     async def ask():
         async with pool() as workers:
-            with pytest.raises(WorkFailed):
-                await workers.answer(job("/death?status=1"))
-            killed = await workers.answer(job("/death?status=134"))
-            return killed, await workers.answer(job("/id"))
+            with pytest.raises(WorkFailed, match=reason):
+                await workers.answer(job(target))
+            return await workers.answer(job("/id"))
 
-    killed, after = asyncio.run(ask())
+    assert asyncio.run(ask()).status == 200
+
+
+def test_a_process_that_is_killed_with_much_memory_wanted_too_much(monkeypatch):
+    def kill_at_200_mib(process):
+        size = data_bytes(process)
+        if size - begin_bytes.setdefault(process, size) > 199 * MIB:
+            os.kill(process, signal.SIGKILL)
+        return size
+
+    begin_bytes = {}
+    monkeypatch.setattr("api.work.pool.data_bytes", kill_at_200_mib)
+    killed, after = answers("/sleep?mib=200", "/id")
     assert killed.beyond is Limit.MEMORY
     assert after.status == 200
 
