@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from console.calls import reason_of
 from console.entering import entering
 from console.guarding import Guard
 from console.page import FormRefused, Page, View, rendered
@@ -73,7 +74,8 @@ async def _refused(page: Page, refusal: ApiError) -> Response:
     if refusal.status == 401:
         await page.request.app.state.sessions.close(page.request.cookies.get(COOKIE, ""))
         return _to_login(page.request)
-    return page.render("refused.html", refusal.status, title="Refused", reason=refusal.detail)
+    title = "Not found" if refusal.status == 404 else "Refused"
+    return page.render("refused.html", refusal.status, title=title, reason=reason_of(refusal))
 
 
 def _to_login(request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Mapping
@@ -11,9 +12,10 @@ from urllib.parse import quote
 
 import orjson
 
-from forestall import AsyncClient
+from forestall import ApiError, AsyncClient
 
 _MOST_KEPT = 512
+_OPERATION = re.compile(r"; GET /v1/[\w/-]+ lists them| \((?:GET|POST|PUT|PATCH|DELETE) /v1/[^)]*\)")
 
 Value: TypeAlias = str | int | None
 T = TypeVar("T")
@@ -80,6 +82,11 @@ class Api:
             return await self._client.request(method, path, query=_query_of(parameters), body=body, headers=headers)
         finally:
             self._kept.clear()
+
+
+def reason_of(refusal: ApiError) -> str:
+    """Return why the API has refused a call, without the operations of the API that would help its callers."""
+    return _OPERATION.sub("", refusal.detail)
 
 
 def _has_failed(answer: asyncio.Future[Any]) -> bool:

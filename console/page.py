@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from console.calls import Api, Value
+from console.calls import Api, Value, reason_of
 from console.formats import FILTERS, between
 from console.guarding import is_own_change
 from console.sessions import Session
@@ -161,7 +161,7 @@ class Page:
         try:
             await call
         except ApiError as refusal:
-            self.session.notify(refusal.detail, is_error=True)
+            self.session.notify(reason_of(refusal), is_error=True)
             return self.go(path)
         return self.go(path, done)
 

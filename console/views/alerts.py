@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from console.calls import at
+from console.calls import at, reason_of
 from console.page import Page, all_of, allowed
 from console.views.webhooks import receivers_of
 from forestall import ApiError
@@ -76,7 +76,7 @@ async def _trace(page: Page, alert: Any) -> dict[str, Any]:
 def _why_unknown(trace: Mapping[str, Any]) -> str:
     refusal, event_count = trace.get("refusal"), len(trace["newest_events"])
     if refusal is not None:
-        return "No longer in the log" if refusal.status == 404 else f"No time line, because {refusal.detail}"
+        return "No longer in the log" if refusal.status == 404 else f"No time line, because {reason_of(refusal)}"
     if trace["total_events"] > event_count:
         return f"Not among the newest {event_count} events of the transaction"
     if trace["earlier_events"]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
-from console.calls import at
+from console.calls import at, reason_of
 from console.page import Page, all_of, allowed
 from console.svg import inline
 from forestall import ApiError
@@ -35,7 +35,7 @@ async def show(page: Page) -> Response:
             allowed(page.picture(at("aggregates", chosen["name"], "plot.svg"))),
         )
     except ApiError as refusal:
-        error = refusal.detail
+        error = reason_of(refusal)
     groups = answer["groups"] if answer else []
     return page.render(
         "ask.html",

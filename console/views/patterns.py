@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from console.calls import at
+from console.calls import at, reason_of
 from console.page import Page, all_of, allowed
 from forestall import ApiError
 
@@ -192,7 +192,7 @@ async def save(page: Page) -> Response:
             registered = await page.api.send("PUT", at("patterns", name), {**body, **rules}, headers=condition)
     except ApiError as refusal:
         is_changed = name is not None and refusal.code == "precondition-failed"
-        return await show_draft(page, name, form, _CHANGED.format(name) if is_changed else refusal.detail)
+        return await show_draft(page, name, form, _CHANGED.format(name) if is_changed else reason_of(refusal))
     for warning in registered["warnings"]:
         page.session.notify(f"Warning: {warning}")
     return page.go(

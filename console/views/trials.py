@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
 
-from console.calls import at
+from console.calls import at, reason_of
 from console.charts import histogram
 from console.page import Page, all_of, rendered
 from console.views.patterns import show_draft
@@ -26,7 +26,7 @@ async def check(page: Page) -> Response:
     except ApiError as refusal:
         problem = refusal.problem
         where = {"line": problem.get("line"), "column": problem.get("column")}
-        return JSONResponse({"error": _without_place(refusal.detail), **where})
+        return JSONResponse({"error": _without_place(reason_of(refusal)), **where})
     except ServiceUnreachable as error:
         return JSONResponse({"error": str(error), "line": None, "column": None})
     warnings = [warning for warning in trial["warnings"] if _OF_THE_SAMPLE not in warning]
@@ -56,7 +56,7 @@ async def dry_run(page: Page) -> Response:
         hint = (
             "" if refusal.code != "too-much-work" else ". Choose fewer events, or a backtest, which has no such limit."
         )
-        return rendered(page.request, "dry_run.html", error=refusal.detail + hint, found=None)
+        return rendered(page.request, "dry_run.html", error=reason_of(refusal) + hint, found=None)
     chart = histogram((match["end"] for match in trial["matches"]), "matches")
     return rendered(page.request, "dry_run.html", found=trial, found_chart=chart, error="")
 
@@ -70,7 +70,7 @@ async def begin_backtest(page: Page) -> Response:
     try:
         backtest = await page.api.send("POST", "/backtests", body)
     except ApiError as refusal:
-        return await show_draft(page, form.get("against") or None, form, refusal.detail)
+        return await show_draft(page, form.get("against") or None, form, reason_of(refusal))
     return page.go(at("backtests", backtest["id"]))
 
 

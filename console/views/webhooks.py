@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from console.calls import at
+from console.calls import at, reason_of
 from console.formats import plural, span
 from console.page import Page, all_of, allowed
 from forestall import ApiError
@@ -101,7 +101,7 @@ async def create(page: Page) -> Response:
     try:
         webhook = await page.api.send("POST", "/webhooks", body)
     except ApiError as refusal:
-        return await _form(page, form, kinds, refusal.detail)
+        return await _form(page, form, kinds, reason_of(refusal))
     page.session.notify(f"Its secret, shown only now: {webhook['secret']} Receivers check signatures with it.")
     return page.go(at("webhooks", webhook["id"]), "The webhook is registered. Send it a test message.")
 

@@ -416,6 +416,12 @@ def test_joins_and_aggregates_have_a_page(reader, orders):
     assert "n &gt; 1" in text
 
 
+def test_a_reason_names_no_operation_of_the_api(reader):
+    text = reader.get("/patterns/new").text
+    assert "<h1>Not found</h1>" in text
+    assert ">there is no pattern &#39;new&#39;</p>" in text
+
+
 def test_what_does_not_exist_says_so(reader, orders):
     for path in ("/nothing", "/alerts/0", "/patterns/none", "/find?key=nobody", "/webhooks/x", "/static/0/../app.py"):
         answer = reader.get(path)
