@@ -12,7 +12,7 @@ from service.cli.calling import Caller, Commands, without_none
 from service.cli.choices import Suppress, suppress_of
 from service.cli.inputs import is_pattern, progress_bar
 from service.cli.patterns import one_pattern
-from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
+from service.cli.resources import After, AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
 from service.client import Client, part
 
 backtests = Commands(help="Backtests of the running service.")
@@ -85,10 +85,11 @@ def ask(
 def alerts(
     client: Caller,
     backtest: Annotated[str, typer.Argument(help="Id of the backtest, as 'forestall backtests list' shows it.")],
+    after: After = None,
     limit: AtMost = 100,
 ) -> None:
     """List the alerts of a backtest by end time, with marks for those added or lost in a comparison."""
-    _ALERTS.show_pages(client, f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit)
+    _ALERTS.show_pages(client, f"{_BACKTESTS.path}/{part(backtest)}/alerts", limit, after=after)
 
 
 add_delete(backtests, _BACKTESTS, "Cancel a waiting or running backtest; remove a finished one, with its alerts.")

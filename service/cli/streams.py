@@ -207,6 +207,7 @@ def punctuate_stream(
     if not client.is_json:
         for warning in answer.pop("warnings", ()):
             standard_error.warning(printable(warning))
+        answer = {"stream": name, **answer}
     client.show(answer)
 
 

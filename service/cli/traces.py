@@ -149,10 +149,16 @@ def _pattern(pattern: Mapping[str, Any], stream: str) -> str:
         return f"{pattern['name']} is matched by {pattern['route']}" + (
             f": {where}{more}" if where else ", which no event here has"
         )
+    is_alive = pattern["state"] == "alive"
     matched = {0: "", 1: ", matched once"}.get(pattern["matched"], f", matched {pattern['matched']} times")
-    ended = "" if pattern["ending"] is None else f": {pattern['ending']['reason']}"
+    ended = "" if pattern["ending"] is None else f"; {_ENDED[is_alive]}: {pattern['ending']['reason']}"
     broken = "" if pattern.get("broken") is None else f": {pattern['broken']['reason']}"
-    return f"{pattern['name']} is {pattern['state']}{matched}{ended}{broken}"
+    state = "has a partial match" if is_alive else f"is {pattern['state']}"
+    return f"{pattern['name']} {state}{matched}{ended}{broken}"
+
+
+_ENDED = {True: "an earlier partial match was terminated early", False: "no further match is possible"}
+"""The effect of the newest early termination of a pattern, by whether the pattern has a partial match."""
 
 
 def _next(follower: Mapping[str, Any]) -> str:

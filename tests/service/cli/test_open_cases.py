@@ -106,6 +106,20 @@ def test_a_transaction_names_what_ended_patterns_and_where_those_of_further_keys
     assert service.asked == [("/v1/traces/orders/o-17", {}), ("/v1/traces/orders/ann", {"by": "customer"})]
 
 
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("alive", "p has a partial match, matched once; an earlier partial match was terminated early: H ends it"),
+        ("ended", "p is ended, matched once; no further match is possible: H ends it"),
+    ],
+)
+def test_an_early_termination_says_what_it_terminated(service: Answering, state: str, words: str) -> None:
+    pattern = {"name": "p", "state": state, "matched": 1, "ending": {"reason": "H ends it"}, "broken": None}
+    service.shown = {**SHOWN, "patterns": [pattern]}
+    printed = CliRunner().invoke(command, ["show", "orders", "o-17"], env={"COLUMNS": "200"})
+    assert words in printed.output
+
+
 def test_what_is_left_out_is_counted(service: Answering) -> None:
     furthest: dict[str, Any] = {"bound": [{"alias": "o"}], "bound_events": 51, "waits_for": ["Pay p"]}
     cut = {"patterns": [{"name": "unpaid", "furthest": furthest}], "more_patterns": 7}

@@ -161,6 +161,8 @@ def test_a_range_of_keys_is_finished(call, service, at):
         "by": "order",
         "time": "2026-01-01T00:00:00Z",
     }
+    status, out, _ = call("streams", "punctuate", "s", "--before", "2026-01-01T00:00:00Z", *at)
+    assert (status, out.splitlines()) == (0, ["stream: s", "before: 2026-01-01T00:00:00Z"])
     status, out, _ = call("streams", "punctuate", "s", "--key", "a", "--key", "b", *at, "--json")
     assert (status, orjson.loads(out)["keys"]) == (0, ["a", "b"])
 
