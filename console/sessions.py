@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console.calls import Api
+from console.formats import plural
 
 COOKIE = "forestall_console"
 _LONGEST_IDLE_S = 12 * 3_600.0
@@ -43,6 +44,7 @@ class Session:
     used_at: float
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     notices: list[Notice] = field(default_factory=list)
+    dropped_notices: int = 0
 
     def may(self, scope: str) -> bool:
         """Return whether the key has a scope."""
@@ -50,11 +52,17 @@ class Session:
 
     def notify(self, text: str, *, is_error: bool = False) -> None:
         """Add a message for the next page."""
-        self.notices = [*self.notices, Notice(text, is_error)][-_MOST_NOTICES:]
+        self.notices.append(Notice(text, is_error))
+        if len(self.notices) > _MOST_NOTICES:
+            del self.notices[0]
+            self.dropped_notices += 1
 
     def take_notices(self) -> list[Notice]:
         """Return the messages and remove them, so that no other page shows them."""
-        notices, self.notices = self.notices, []
+        notices, dropped = self.notices, self.dropped_notices
+        self.notices, self.dropped_notices = [], 0
+        if dropped:
+            notices.insert(0, Notice(f"{plural(dropped, 'earlier message')} not shown."))
         return notices
 
 

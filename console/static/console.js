@@ -63,15 +63,25 @@ if (retry) setInterval(async () => {
 const table = document.querySelector("table[data-live]");
 if (table) {
   const [body, state, more] = [table.tBodies[0], document.getElementById("live-state"), document.getElementById("live-more")];
-  const size = +table.dataset.size;
-  let [after, held, count, isCut] = [table.dataset.after, [], 0, false];
+  const most = 20 * table.dataset.size; // rows of a page that stays open
+  let [after, held, count, isCut, older] = [table.dataset.after, [], 0, false, null]; // older: cursor after the last held row
   const say = (kind, text) => { state.className = `live ${kind}`; state.querySelector("[data-live-text]").textContent = text; };
   const isRead = () => scrollY > 150 || body.contains(document.activeElement) || body.matches(":hover");
+  const leadTo = (cursor) => {
+    const [pager, url] = [document.querySelector(".pager"), new URL(location)];
+    url.searchParams.set("after", cursor);
+    const link = pager.querySelector("[rel=next]") ?? pager.appendChild(Object.assign(document.createElement("a"), { rel: "next", textContent: "Older" }));
+    link.href = url;
+  };
   const insert = () => {
+    if (body.rows.length + held.length > most) return location.reload();
+    if (older) {
+      body.replaceChildren();
+      leadTo(older);
+    }
     body.prepend(...held);
-    while (body.rows.length > size) body.rows[body.rows.length - 1].remove();
     document.getElementById("empty")?.remove();
-    [held, count, isCut, more.hidden] = [[], 0, false, true];
+    [held, count, isCut, older, more.hidden] = [[], 0, false, null, true];
   };
   more.addEventListener("click", () => { insert(); scrollTo(0, 0); });
   let source;
@@ -88,7 +98,8 @@ if (table) {
       if (!added.length) return;
       count += news.count - (rows.length - added.length);
       isCut ||= news.more;
-      held = [...added, ...held].slice(0, size);
+      older = news.next ?? older;
+      held = news.next ? rows : [...added, ...held].slice(0, most);
       if (!isRead()) return insert();
       const number = `${isCut ? "more than " : ""}${count.toLocaleString("en")}`;
       more.textContent = `${number} new alert${count === 1 ? "" : "s"}: show ${count === 1 ? "it" : "the newest"}`;

@@ -15,6 +15,7 @@ from forestall import ApiError
 _PAGE: Final = 50
 _FILTERS: Final = ("stream", "pattern", "key", "since", "until", "acknowledged")
 _MOST_RECEIVERS: Final = 50
+_MOST_ATTEMPTS: Final = 100  # for each receiver
 
 
 async def show_list(page: Page) -> Response:
@@ -43,10 +44,10 @@ async def show_list(page: Page) -> Response:
 async def show(page: Page) -> Response:
     """Render one alert: events on a time line, why it matched, who handles it, and its deliveries."""
     alert = await page.get(at("alerts", page.place("id")))
-    trace, pattern, (deliveries, is_cut) = await all_of(
+    trace, pattern, (deliveries, unlisted, is_cut) = await all_of(
         _trace(page, alert),
         allowed(page.get(at("patterns", alert["pattern"]))),
-        allowed(_deliveries(page, alert), ([], False)),
+        allowed(_deliveries(page, alert), ([], [], False)),
     )
     events = trace["newest_events"]
     bound = {event: alias for alias, ids in alert["bindings"].items() for event in ids}
@@ -61,6 +62,7 @@ async def show(page: Page) -> Response:
         unknown=[(alias, event) for event, alias in bound.items() if event not in event_ids],
         why_unknown=_why_unknown(trace),
         deliveries=deliveries,
+        unlisted=unlisted,
         most_receivers=_MOST_RECEIVERS if is_cut else None,
     )
 
@@ -100,16 +102,24 @@ async def add_note(page: Page) -> Response:
     return await page.change(page.api.send("POST", at("alerts", page.place("id"), "notes"), body), path, "Noted.")
 
 
-async def _deliveries(page: Page, alert: Any) -> tuple[list[dict[str, Any]], bool]:
-    """Return the attempts to deliver an alert, and whether receivers beyond the limit were not asked."""
+async def _deliveries(page: Page, alert: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
+    """Return the attempts to deliver an alert, and what is left out.
+
+    The second result has the receivers with further attempts. The third is whether receivers beyond the limit were not
+    asked.
+    """
     candidates, is_cut = await receivers_of(page, None, _MOST_RECEIVERS, 1.0)
     receivers = [candidate for candidate in candidates if candidate["stream"] in (None, alert["stream"])]
     attempts = await all_of(
-        *(page.get(f"{candidate['path']}/deliveries", result_id=alert["id"], age_s=5.0) for candidate in receivers)
+        *(
+            page.get(f"{candidate['path']}/deliveries", result_id=alert["id"], limit=_MOST_ATTEMPTS, age_s=5.0)
+            for candidate in receivers
+        )
     )
     deliveries = [
         {**attempt, "receiver": receiver}
         for receiver, listed in zip(receivers, attempts, strict=True)
         for attempt in listed["items"]
     ]
-    return deliveries, is_cut
+    unlisted = [receiver for receiver, listed in zip(receivers, attempts, strict=True) if listed["next"]]
+    return deliveries, unlisted, is_cut

@@ -77,7 +77,8 @@ class Feed:
         if is_cut:
             listed = await self._api.get("/alerts", **self._wanted, limit=_MOST_ROWS)
             items = listed["items"]
-        return listed["after"], _event(items, listed["after"], is_cut=is_cut) if items else None
+        following = listed["next"] if is_cut else None
+        return listed["after"], _event(items, listed["after"], following, is_cut=is_cut) if items else None
 
     async def _run(self, cursor: str) -> None:
         event: bytes | None = None
@@ -96,9 +97,10 @@ class Feed:
             queue.put_nowait(event)
 
 
-def _event(items: list[Any], cursor: str, *, is_cut: bool) -> bytes:
+def _event(items: list[Any], cursor: str, following: str | None, *, is_cut: bool) -> bytes:
+    """Encode rows as an event. ``following`` is the cursor of the list after the rows, if they leave out new alerts."""
     rows = templates().get_template("alert_rows.html").render(alerts=items)
-    body = orjson.dumps({"rows": rows, "count": len(items), "more": is_cut}).decode()
+    body = orjson.dumps({"rows": rows, "count": len(items), "more": is_cut, "next": following}).decode()
     return f"id: {cursor}\nevent: rows\ndata: {body}\n\n".encode()
 
 

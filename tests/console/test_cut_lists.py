@@ -1,13 +1,15 @@
 """Lists that are too long for a page: they have further pages, or the page says how many items it leaves out."""
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from console.calls import Api
 from console.charts import histogram
 from console.page import templates
+from console.sessions import Session
+from service.stores import Delivery, DeliveryOutcome
 from tests.builders.console import add_alerts
 
 pytestmark = pytest.mark.redis
@@ -52,6 +54,32 @@ def test_receivers_that_are_not_asked_for_deliveries_are_said(reader, orders, st
         assert orders.post("/webhooks", json={"url": f"http://127.0.0.1:{port}/"}).status_code == 201
     reader.submit("/webhooks/none", action="enable")
     assert "Only the first webhooks and other receivers, 1 of each, were asked." in reader.text(f"/alerts/{0:032x}")
+
+
+def test_receivers_with_more_attempts_than_are_listed_are_said(reader, orders, stores, monkeypatch):
+    monkeypatch.setattr("console.views.alerts._MOST_ATTEMPTS", 2)
+    add_alerts(stores, {})
+    alert, webhook = f"{0:032x}", orders.post("/webhooks", json={"url": "http://127.0.0.1:9/", "name": "desk"}).json()
+    delivery = Delivery(
+        id=f"{webhook['id']}:{alert}", webhook=webhook["id"], alert=alert, attempts=0, queued_us=1, lease_us=9
+    )
+    cut = 'Only the newest attempts are listed; there may be more for <a href="/webhooks/'
+    for attempt in range(3):
+        stores.deliveries.send_again(webhook["id"], [delivery], 1)
+        (claimed,) = stores.deliveries.claim(1, 8, 1)
+        assert stores.deliveries.settle(claimed, DeliveryOutcome(verdict="dead", at_us=attempt, error="refused"))
+        reader.submit("/webhooks/none", action="enable")
+        text = reader.text(f"/alerts/{alert}")
+        assert text.count("abandoned refused") == min(2, attempt + 1)
+        assert (cut in text) == (attempt == 2)
+
+
+def test_messages_that_a_page_does_not_show_are_counted():
+    session = Session(cast("Any", None), "n", (), None, 0.0)
+    for number in range(8):
+        session.notify(str(number))
+    assert [notice.text for notice in session.take_notices()] == ["3 earlier messages not shown.", *"34567"]
+    assert session.take_notices() == []
 
 
 def test_a_pattern_says_how_many_versions_it_has(reader, orders, monkeypatch):
