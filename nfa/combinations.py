@@ -28,7 +28,8 @@ _OF_JOIN = "\0"  # precedes the name of a function that only joins have; no attr
 class Read(NamedTuple):
     """A value that an expression reads from an alias.
 
-    The function ``value`` reads the attribute ``path``. Any other function computes the value.
+    If ``function`` is ``value``, this is the attribute at ``path``. Otherwise it is the result of the function, such as
+    ``time`` or ``sum``.
     """
 
     alias: str
@@ -42,10 +43,10 @@ Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
 
 @dataclass(frozen=True, slots=True)
 class CombinedExpression:
-    """An expression over combinations of events, with one value for each combination.
+    """An expression over combinations of events, such as the rows of a join, with one value for each combination.
 
-    For each alias, a combination has either one event or totals of several events. ``null_comparisons`` has a sentence
-    for each comparison that is always null.
+    For each alias, a combination has either one event, or totals of several events, such as a sum.
+    ``null_comparisons`` has a sentence for each comparison that is always null.
     """
 
     _leaves: Mapping[Path | Elements, Read]
@@ -70,7 +71,7 @@ class CombinedExpression:
         return self._values(values, size, tables).is_true
 
     def column(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> list[Scalar]:
-        """Return the value for each combination, as plain JSON; see ``holds``."""
+        """Return the expression's value for each combination, as plain JSON. The arguments are as in ``holds``."""
         return self._values(values, size, tables).to_list()
 
     def _values(self, values: Sequence[Placed], size: int, tables: Tables | None) -> Values:
@@ -104,7 +105,10 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """Calls of ``distinct`` and ``decided_by`` become attributes with special names, which ``_leaf`` reads."""
+    """Replace calls of ``distinct`` or ``decided_by`` by attributes with special names, which ``_leaf`` reads.
+
+    If ``takes_totals``, only ``distinct`` may be called, otherwise only ``decided_by``.
+    """
     function = "distinct" if takes_totals else "decided_by"
 
     def change(part: Expression) -> Expression | None:
@@ -144,7 +148,10 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
-    """Replace each value of an alias by an attribute. ``leaves`` receives the attribute and the value's ``Read``."""
+    """Replace each value of an alias by an attribute.
+
+    ``leaves`` receives the path of the attribute and the value's ``Read``.
+    """
 
     def change(part: Expression) -> Expression | None:
         match part:

@@ -101,7 +101,10 @@ class _Reading:
         return f"of the type {listed(types)}" if types else "here"
 
     def _kinds(self, attribute: Attribute, step: Atom | None) -> _Kinds:
-        """Floats count as ``INTEGER``, because all numbers are comparable."""
+        """Return the kinds of an attribute's values that are not null, in the events that may have the attribute.
+
+        Floats count as ``INTEGER``, because all numbers are comparable.
+        """
         types = self._types(attribute, step)
         place = attribute.path, types
         if place not in self.known:
@@ -116,7 +119,10 @@ class _Reading:
 
 
 def _reads_row(expression: Expression, pattern: Pattern) -> bool:
-    """A table declares the kinds of its columns, so comparisons with the row of FOR EACH ROW are not examined."""
+    """Check whether a comparison reads a column of the FOR EACH ROW table.
+
+    The table declares the kinds of its columns, so such comparisons are not examined.
+    """
     sides = [side for side in operands_of(expression) if isinstance(side, Attribute)]
     return pattern.rows is not None and any(side.of == pattern.rows.alias for side in sides)
 

@@ -93,9 +93,9 @@ class EventExpression:
 
     @property
     def bounds(self) -> Iterator[tuple[str, float, float]]:
-        """Yield attributes, each with the least and the greatest number for which the expression can be true.
+        """Yield (name, least, greatest) for attributes whose values must be in a range.
 
-        If an attribute is outside its bounds or is not a number, the expression is not true.
+        The expression is not true if such an attribute is outside its range, or is not a number.
         """
         whole = self._expression
         for conjunct in whole.operands if isinstance(whole, Both) else (whole,):
@@ -161,7 +161,7 @@ def columns_of_events(batch: EventBatch) -> BatchColumns:
 
 
 def _of_event(expression: Expression) -> Expression:
-    """Every name gets the event's alias. The name ``type`` becomes a call that returns the event's type."""
+    """Rewrite the names of an expression: every name gets the event's alias, and ``type`` becomes a call."""
 
     def change(part: Expression) -> Expression | None:
         match part:

@@ -41,9 +41,10 @@ _LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
 
 
 def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
-    """Return the features of a matcher that runs the given patterns, except the feature for saved state.
+    """Return the features of a matcher that runs the given patterns, such as its engines.
 
-    ``is_idling`` says whether the matcher has an idle timeout.
+    The feature for saved state is never included. ``is_idling`` says whether the matcher has an idle timeout. Features
+    decide which kernels a process must compile.
     """
     engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
     flags = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
@@ -51,19 +52,19 @@ def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idli
 
 
 def matching_exercise(features: Collection[str]) -> str:
-    """Return the name of the exercise that calls the kernels of a matcher with these features and no guard."""
+    """Return the name of an exercise: a run that compiles the kernels of a matcher with these features and no guard."""
     return f"{__name__}:matching:{','.join(feature for feature in MATCHER_FEATURES if feature in features)}"
 
 
 def matching(features: str) -> int:
-    """Run the exercise ``play`` for features that are separated by commas, without a guard."""
+    """Run ``play`` without a guard, and return the number of matches. ``features`` are separated by commas."""
     return play(features.split(","))
 
 
 def play(features: Collection[str], guard: Guard | None = None) -> int:
-    """Run a few patterns on a few traces, and count the matches. This calls all kernels of a matcher.
+    """Run a few patterns on a few traces, and return the number of matches. This calls all kernels of a matcher.
 
-    At the end, the exercise advances time, ends a trace and ends the input.
+    At the end, the function advances time, ends a trace and ends the input.
     """
     _look_up()
     guards = {} if guard is None else {1: guard}

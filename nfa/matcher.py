@@ -473,7 +473,10 @@ def _new_lane(keys: tuple[Path, ...], options: LaneOptions, home: LaneState) -> 
 
 
 def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:
-    """The default budget is saved as an empty list, which earlier releases can read."""
+    """Return a pattern's work budget for a snapshot.
+
+    The default budget is saved as an empty list, which earlier releases can read.
+    """
     return [] if pattern.budget == USUAL_BUDGET else [pattern.budget.to_json()]
 
 

@@ -18,7 +18,7 @@ from streams import USUAL_BUDGET, WorkBudget
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True, eq=False)
 class _Compiled:
-    """All matchers share a compiled text, because a pattern with many repetitions needs much memory."""
+    """A compiled pattern text. All matchers share it, because a pattern with many repetitions needs much memory."""
 
     pattern: Pattern
     query: Query

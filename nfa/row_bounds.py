@@ -34,7 +34,10 @@ def row_notices(pattern: Pattern) -> Iterator[Notice]:
 
 
 def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
-    """Describe, for each step of a pattern with FOR EACH ROW, the rows that an event concerns."""
+    """Return (alias, description) for each step of a pattern with FOR EACH ROW.
+
+    The description says, in words, which rows of the table an event of the step concerns.
+    """
     if pattern.rows is None:
         return []
     descriptions = []

@@ -44,7 +44,11 @@ def _of_call(call: Call, alias: str) -> Iterator[Notice]:
 
 
 def _of_elements(call: Call, items: Attribute, inner: Expression) -> Iterator[Notice]:
-    """Names in ``inner`` are members of an element. A name that repeats the path of the list is probably a mistake."""
+    """Yield a warning for each name in ``inner`` that repeats the path of the list.
+
+    ``inner`` is the expression over the elements of the list ``items``. Its names are members of an element, so
+    repeating the path is probably a mistake.
+    """
     for attribute in attributes_of(inner):
         if len(attribute.path) > len(items.path) and attribute.path[: len(items.path)] == items.path:
             name, path = ".".join(attribute.path[len(items.path) :]), ".".join(items.path)
@@ -64,7 +68,10 @@ def _of_comparison(expression: Expression, alias: str) -> Iterator[Notice]:
 
 
 def _is_word(name: Attribute, other: Attribute) -> bool:
-    """Check whether a name is probably an unquoted text: it has a capital letter first, and ``other`` has not."""
+    """Check whether a name was probably meant as a text, and the quotes were forgotten.
+
+    The name has a capital letter first, and ``other`` has not.
+    """
     return (
         len(name.path) == 1 and name.of == other.of and name.path[0][:1].isupper() and not other.path[-1][:1].isupper()
     )

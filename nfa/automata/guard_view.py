@@ -30,10 +30,11 @@ Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """A node in a tree of pattern states, which shows whether a state of the automaton can complete.
+    """A partition of a query in which a partial match must still bind events, as a node of a tree.
 
-    A node can complete only if its pattern state can. In addition, each choice must have at least one alternative that
-    can complete. In a query with partitions, each node belongs to a partition.
+    A partition is the whole pattern or one alternative of an OR (see ``Partition``). The node can complete only if its
+    pattern state can, and if each choice has at least one alternative that can. In a query without partitions, a node
+    has no partition.
 
     Attributes:
         state: The pattern state of the partition, or None if all of the partition's own atoms are bound.
@@ -219,7 +220,7 @@ class _Alternatives:
         self._all_bound: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
 
     def of(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
-        """Return the alternatives of a part of the pattern that are still open at ``progress``."""
+        """Return the alternatives of a part of the pattern that ``progress`` has not ruled out."""
         if progress is not None:
             return self._computed(number, progress, iterations)
         place = number, iterations

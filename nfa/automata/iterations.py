@@ -13,7 +13,10 @@ MAX_REASONED = 100  # number of steps, with repetitions written out
 
 
 def count_steps(node: Node) -> int:
-    """Return the number of required steps in a part of a pattern. Each iteration and each alternative counts."""
+    """Return the number of required steps in a part of a pattern.
+
+    A step in a repetition counts once for each required iteration. The steps of all alternatives of an OR count.
+    """
     match node:
         case Atom():
             return 1

@@ -24,10 +24,11 @@ _Way = tuple[tuple[int, bool], ...]
 
 
 def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
-    """Build the query of a pattern that has too many terms. The query has partitions instead.
+    """Build the query of a pattern that has too many terms: a query with one term for each partition.
 
-    At first, each partition is judged together with the partitions that enclose it. If this needs more than
-    ``max_states`` states, each partition is judged alone. If even this needs more, the pattern is refused.
+    A partition is the whole pattern or one alternative of an OR (see ``Partition``). At first, each partition is judged
+    together with the partitions that enclose it. If this needs more than ``max_states`` states, each partition is
+    judged alone. If even this needs more, the pattern is refused.
     """
     reader = _Reader.over(pattern, None)
     for has_around in (True, False):
@@ -51,7 +52,10 @@ class PartitionProgress:
 
 
 def partition_progress(pattern: Pattern, progress: Progress) -> PartitionProgress:
-    """Translate progress through a pattern's tree into the bound atoms and closed partitions."""
+    """Translate progress through a pattern's tree into bound atoms and closed partitions.
+
+    A partition is closed if a choice at an OR has ruled it out.
+    """
     reader = _Reader.over(pattern, progress)
     return PartitionProgress(frozenset(reader.bound), frozenset(reader.closed))
 
@@ -74,7 +78,10 @@ class _Leaf:
     way: _Way
 
     def is_before(self, other: _Leaf) -> bool:
-        """The innermost node that contains both leaves decides whether this leaf must be bound first."""
+        """Return whether the atom of this leaf must be bound before the atom of another leaf.
+
+        The innermost node that contains both leaves decides.
+        """
         for (own_place, is_ordered), (other_place, _) in zip(self.way, other.way, strict=False):
             if own_place != other_place:
                 return is_ordered and own_place < other_place
@@ -142,7 +149,10 @@ class _Reader:
         return len(self.drafts) - 1
 
     def terms(self, *, has_around: bool) -> tuple[Term, ...]:
-        """If ``has_around``, the term of a partition also has the atoms of the partitions that enclose it."""
+        """Return one term for each partition, in order.
+
+        If ``has_around``, a term also has the atoms of the partitions that enclose its partition.
+        """
         terms = []
         for number in range(len(self.drafts)):
             leaves = sorted(self._leaves(number, has_around=has_around), key=lambda leaf: leaf.way)

@@ -50,7 +50,10 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Trailing conditions of a match: no later event may match a NOT, or extend a GREEDY repetition at a slot."""
+    """One alternative of the trailing conditions of a match.
+
+    No later event may match a NOT of ``negations``, or extend a GREEDY repetition whose slot is in ``slots``.
+    """
 
     negations: tuple[Negation, ...]
     slots: frozenset[int]
@@ -169,7 +172,10 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
-    """Rows that bind the same atom after the same gap share a slot, except rows of one source with different NOTs."""
+    """Return, for each row, the slot of the gap before its event, or -1 if no event is bound before.
+
+    Rows that bind the same atom after the same gap share a slot, except rows of one source with different NOTs.
+    """
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []

@@ -91,7 +91,7 @@ class Edge:
         return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
 
     def behind(self, part_exit: Exit) -> Edge:
-        """Return this edge with the NOTs of ``part_exit`` added, which is the exit of the part before the gap."""
+        """Return this edge with the NOTs of ``part_exit``, the exit of the part before the gap, added."""
         return replace(self, negations=self.negations + part_exit.negations) if part_exit.negations else self
 
 
@@ -227,7 +227,7 @@ class Outline:
                 return self.exits(children[progress[0]], progress[1])
 
     def _item_exits(self, number: int, node: Sequence, place: int) -> tuple[Exit, ...]:
-        """Return the exits of an item that binds no event in a sequence: a NOT, or a part that is skipped."""
+        """Return the exits of a sequence's item that binds no event: a NOT, or a part that is skipped."""
         child = self.children[number][place]
         if child < 0:
             return (Exit((self._negation(number, place, node.items[place]),)),)

@@ -56,7 +56,7 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a part in the pattern. ``numbers`` has the numbers of atoms by Python ``id``."""
+    """The place of a part in the pattern. ``numbers`` maps the Python ``id`` of each atom to the atom's number."""
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]
@@ -91,7 +91,10 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """Leading and trailing NOTs become absences only if no window limits them."""
+    """Return the term of a piece that is the whole pattern.
+
+    Leading and trailing NOTs become absences only if no window limits them.
+    """
     outer: list[Absence] = []
     if not pattern.has_window and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]

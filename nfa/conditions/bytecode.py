@@ -91,7 +91,10 @@ _APPLIED: Mapping[str, int] = {
 
 
 class ColumnTable:
-    """The columns of events that programs read, numbered from 0 in the order of first use."""
+    """The columns of events that conditions read, numbered from 0 in the order of first use.
+
+    The programs (bytecode) of conditions refer to columns by number.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[Leaf, int] = {}
@@ -136,7 +139,7 @@ class CompiledCondition:
 
 
 class ConditionCompiler:
-    """Writes the programs of several conditions one after another.
+    """Writes conditions as programs (bytecode for a kernel), one after another.
 
     ``columns`` numbers the columns that the conditions read. ``texts`` is the pool that numbers the texts of literals.
     These texts must remain in the pool; see ``literal_texts``.
@@ -166,7 +169,10 @@ class ConditionCompiler:
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
-        """Replace the numbers of texts after the pool was compacted. Callers must fetch ``code`` again afterwards."""
+        """Replace the numbers of texts in the programs after the pool was compacted.
+
+        ``renumbering`` is the result of ``TextPool.compact``. Callers must fetch ``code`` again afterwards.
+        """
         numbers = [int(renumbering[self._words[place]]) for place in self._text_places]
         if DROPPED in numbers:
             raise ValueError("a text that a condition holds was dropped")
@@ -182,7 +188,7 @@ class ConditionCompiler:
         return CompiledCondition(start=start, end=len(self._words), depth=depth)
 
     def _write(self, expression: Expression, scope: ConditionScope | _EventScope) -> int:
-        """Return the stack depth that the appended instructions need."""
+        """Append the instructions that compute an expression, and return the stack depth that they need."""
         match expression:
             case Literal():
                 return self._write_constant(expression.value)
@@ -235,7 +241,10 @@ class ConditionCompiler:
     def _write_chain(
         self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, jump: int
     ) -> int:
-        """The program stops at the first operand that decides the value of AND, OR or coalesce."""
+        """Append an AND, OR or coalesce of the operands, and return the stack depth that it needs.
+
+        The program stops at the first operand that decides the value.
+        """
         jumps = []
         depth = 1
         for index, operand in enumerate(operands):
@@ -272,9 +281,10 @@ class ConditionCompiler:
         return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
 
     def _write_function(self, call: Call, scope: ConditionScope | _EventScope) -> int:
-        """A call with only constant arguments is evaluated now, and its result is written.
+        """Append a function call, and return the stack depth that the call needs.
 
-        Calls that read one event do not occur here, because they are columns.
+        A call with only constant arguments is evaluated now, and its result is written. Calls that read one event do
+        not occur here, because they are columns.
         """
         if event_of(call) == ():
             (value,) = evaluate(call, {}, 1).to_list()
@@ -318,7 +328,10 @@ class ConditionCompiler:
         return 1
 
     def _write_newest(self, leaf: Leaf, scope: ConditionScope | _EventScope) -> int:
-        """In WHERE, the instruction reads the newest event of the match. Elsewhere, it reads the current event."""
+        """Append an instruction that reads a column of an event, and return the necessary stack depth.
+
+        In WHERE, the event is the newest event of the match. Elsewhere, it is the current event.
+        """
         if isinstance(scope, _EventScope) or scope.own is not None:
             self._append(kernel.OWN, self._columns.number(leaf))
         else:
@@ -339,7 +352,7 @@ class ConditionCompiler:
         return 1
 
     def _append(self, operation: int, *operands: int) -> int:
-        """Return the index of the first word of the appended instruction."""
+        """Append an instruction, and return the index of its first word."""
         place = len(self._words)
         self._words += [operation, *operands, *[0] * (WIDTH - 1 - len(operands))]
         return place

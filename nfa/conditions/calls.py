@@ -25,7 +25,7 @@ _KNOWN: Mapping[Kind, Callable[[Values], NDArray[np.bool_]]] = {
 def times_of(values: Values) -> Any:
     """Return times as an int64 array of microseconds, or as a list if some times are texts.
 
-    The list has the texts unchanged, and the other times in microseconds.
+    In the list, texts are unchanged, and all other times are in microseconds.
     """
     large = np.clip(values.floats, -_LARGE_US, _LARGE_US).astype(np.int64)
     times = np.where(values.kinds == INTEGER, values.integers, large)

@@ -28,7 +28,10 @@ NO_CELL = 0
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The cells of an event type in a dimension, in ascending order of the constants. Texts come before numbers."""
+    """The constants of an event type in one dimension, which divide its events into numbered cells.
+
+    The cells are in ascending order of the constants. Texts come before numbers.
+    """
 
     dimension: Dimension
     first: int
@@ -82,7 +85,11 @@ class _Cells:
 
 
 class FilterIndex:
-    """An index of filters (type code, dimension, constants), which finds the cell of an event in each dimension."""
+    """An index of filters (type code, dimension, constants), which finds the cell of an event in each dimension.
+
+    A cell is the number of a constant: the constant that equals the event's value, or the last bound that the value
+    exceeds. It is ``NO_CELL`` if no filter of the dimension holds.
+    """
 
     def __init__(self, filters: Iterable[tuple[int, Dimension, Iterable[Constant]]] = ()) -> None:
         gathered: dict[int, dict[Dimension, set[Constant]]] = {}
@@ -108,21 +115,21 @@ class FilterIndex:
 
     @property
     def size(self) -> int:
-        """The number of cells."""
+        """The number of cells in all dimensions of all types, including ``NO_CELL``."""
         return len(self._starts)
 
     def slot(self, code: int, dimension: Dimension) -> int:
-        """Return the number of the row in the result of ``place`` that has the cells for a type and a dimension."""
+        """Return the row of the result of ``place`` that has the cells of a type in a dimension."""
         return [cells.dimension for cells in self._cells[code]].index(dimension)
 
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return two arrays: for each cell, the begin and the end of a range of table rows.
+        """Return two arrays: for each cell, the begin and the end of its range of table rows.
 
-        The rows in this range concern the events in the cell. ``cells`` has the cell of each table row, and is sorted.
-        Rows with ``NO_CELL`` are in no range.
+        An event in the cell concerns exactly the rows in this range. ``cells`` has the cell of each table row, and is
+        sorted. Rows with ``NO_CELL`` are in no range.
         """
         numbers = np.arange(len(self._starts), dtype=np.int32)
         begin = np.searchsorted(cells, self._starts, side="left").astype(np.int32)

@@ -43,8 +43,8 @@ class Filter:
     """A conjunct of a step that compares a column of events with constants.
 
     For ``=`` and IN, the conjunct is true if the value equals any of the constants. For other relations there is one
-    constant, the bound. ``rest`` is the step with only its other unary conjuncts (see ``split_condition``) as
-    condition.
+    constant, the bound. ``rest`` is the step without this conjunct. Its condition has only the step's other unary
+    conjuncts (see ``split_condition``).
     """
 
     constants: frozenset[Constant]
@@ -52,7 +52,7 @@ class Filter:
 
 
 def filters_of(atom: Atom) -> dict[Dimension, Filter]:
-    """Return the first filter for each dimension among the conjuncts of a step."""
+    """Return the filters among the conjuncts of a step, at most one for each dimension: the first."""
     unary, _ = split_condition(atom)
     if unary is None:
         return {}

@@ -70,9 +70,9 @@ def _is_at(segment: Sequence[_Token], text: str, place: int) -> bool:
 
 
 def _search(segment: Sequence[_Token]) -> _Search:
-    """The returned function searches a text for the segment, from a given index.
+    """Return a function that searches a text for the segment, from a given index on.
 
-    It returns the first index of an occurrence, or ``_ABSENT``.
+    The function returns the index of the first occurrence, or ``_ABSENT``.
     """
     if not any(is_wild for _, is_wild in segment):
         literal = "".join(character for character, _ in segment)

@@ -20,9 +20,10 @@ TypeCode = int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsOfType:
-    """All steps of a pattern that bind or forbid events of one type. There is at least one such step.
+    """All steps of a pattern that bind or forbid events of one type. At least one such step exists.
 
-    If ``is_apart``, an event that matches no step has no effect. Each step may then listen to its own constants.
+    If ``is_apart``, an event that matches none of the steps has no effect. Each step can then be indexed by its own
+    constants.
     """
 
     pattern: int
@@ -35,7 +36,8 @@ class StepsOfType:
 class Placed:
     """The indexed steps of a pattern for one event type.
 
-    ``cells`` has the sorted cells to which each step listens. ``reduced`` is as in ``Listening.reduced``.
+    ``cells`` has, for each step, the sorted cells of the filter index whose events it must see. ``reduced`` is as in
+    ``Listening.reduced``.
     """
 
     cells: Mapping[Atom, tuple[int, ...]]
@@ -44,18 +46,22 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The filter index of all patterns. ``placed`` has the indexed steps, by pattern number and type code."""
+    """The events that the steps of all patterns must see (listen to), by event type or by cell of a filter index.
+
+    ``placed`` has the indexed steps, by pattern number and type code. All other steps listen to every event of their
+    types.
+    """
 
     index: FilterIndex = field(default_factory=FilterIndex)
     placed: Mapping[tuple[int, TypeCode], Placed] = field(default_factory=dict)
 
     def cells_of(self, pattern: int, code: TypeCode, atom: Atom) -> tuple[int, ...]:
-        """Return the cells to which a step listens. The result ``(NO_CELL,)`` means every event of the type."""
+        """Return the cells whose events a step must see. The result ``(NO_CELL,)`` means every event of the type."""
         placed = self.placed.get((pattern, code))
         return (NO_CELL,) if placed is None else placed.cells[atom]
 
     def cells_of_all(self, pattern: int, code: TypeCode) -> list[int]:
-        """Return the sorted cells to which the steps of a pattern listen for events of a type."""
+        """Return the sorted cells whose events at least one step of a pattern must see, for events of a type."""
         placed = self.placed.get((pattern, code))
         return [NO_CELL] if placed is None else sorted({cell for cells in placed.cells.values() for cell in cells})
 
@@ -76,9 +82,9 @@ class Listening:
 def listen(groups: Iterable[StepsOfType]) -> Listening:
     """Build the filter index for the steps of all patterns.
 
-    A group is indexed in one dimension, in which all its steps have filters. Dimensions of equality are preferred to
-    dimensions of bounds. Among equals, the dimension with the most constants is preferred. Dimensions with fewer than
-    ``LEAST_CONSTANTS`` constants are not used.
+    A group (the steps of a pattern for one type) is indexed in one dimension, in which all its steps have filters.
+    Dimensions of equality are preferred to dimensions of bounds. Among equals, the dimension with the most constants is
+    preferred. Dimensions with fewer than ``LEAST_CONSTANTS`` constants are not used.
     """
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
@@ -136,7 +142,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """Return the constants to which each step listens. Steps with bounds all listen to the weakest bound."""
+    """Return the constants by which each step is indexed. All steps with bounds are indexed by the weakest bound."""
     all_constants = frozenset[Constant]().union(*(step_filter.constants for step_filter in filters))
     bounds = [constant for constant in all_constants if isinstance(constant, tuple)]
     if group.is_apart and not bounds:

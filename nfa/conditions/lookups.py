@@ -100,7 +100,7 @@ def _by_calendar(
     size: int,
     times_us: NDArray[np.int64] | None,
 ) -> Values:
-    """Values are null for times outside the years of the calendar."""
+    """Return the values of a call that reads a calendar, or null for times outside the years of the calendar."""
     integers, is_known = np.zeros(size, np.int64), np.zeros(size, np.bool_)
     operands = [values(argument) for argument in call.arguments[:-1]]
     for rows, hours in () if tables is None else tables.hours(_calendar(call), times_us, size):
@@ -128,7 +128,10 @@ def _passed(hours: BusinessHours, begin: Values, end: Values) -> tuple[NDArray[n
 def _added(
     add: Callable[[BusinessHours, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
 ) -> Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """Results of the returned function are null for times outside the calendar and for amounts below 1."""
+    """Return a function that adds amounts of business time to times, given ``add`` for valid amounts.
+
+    The function's results are null for times outside the calendar and for amounts below 1.
+    """
 
     def deadlines_of(
         hours: BusinessHours, times: Values, amounts: Values
@@ -152,7 +155,7 @@ _OF_CALENDARS: Mapping[str, Callable[..., tuple[NDArray[np.int64], NDArray[np.bo
 
 
 def _key_column(values: Values) -> pa.Array:
-    """Keys are texts or whole numbers. Other values become null."""
+    """Convert the values of a table key to Arrow. Keys are texts or whole numbers; other values become null."""
     if values.arrow is not None:
         return values.arrow
     if (values.kinds == INTEGER).all():

@@ -65,7 +65,7 @@ def _of_step(attribute: Attribute, is_group: bool) -> Expression:
 
 
 def _sure_steps(event: Node) -> list[tuple[str, bool]]:
-    """Return the alias and the flag of a step that every match binds, or of all steps if no step is certain.
+    """Return a step that every match binds, or all steps if no step is certain, each as (alias, flag).
 
     The flag is true if the alias may have several events.
     """

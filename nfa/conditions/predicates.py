@@ -69,8 +69,8 @@ _LEAVES: Mapping[str, OneOf["#time", "#type", "#id", "#key"]] = {
 class PredicateTable:
     """The distinct unary conditions of steps, which ``evaluate`` computes for a batch.
 
-    ``rows`` maps sorted types and a unary condition (see ``split_condition``) to a row in the result of ``evaluate``.
-    These rows count from 1. Row ``ALWAYS`` is true everywhere.
+    ``rows`` maps (sorted types, unary condition) to a row in the result of ``evaluate``; see ``split_condition`` for
+    unary conditions. These rows count from 1. Row ``ALWAYS`` is true everywhere.
     """
 
     rows: Mapping[tuple[Types, Expression], int]
@@ -115,7 +115,10 @@ class PredicateTable:
 
 
 class BatchColumns:
-    """Reads columns (leaves) of a batch as values. The JSON of a row is parsed once, on first use."""
+    """Reads the columns of a batch that expressions use: attributes, and results of functions of one event.
+
+    The JSON of a row is parsed once, on first use.
+    """
 
     def __init__(self, batch: EventBatch) -> None:
         self._batch = batch
@@ -338,14 +341,15 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
 
 
 def elements_of(call: Call) -> Elements:
-    """Return the column of lists over which a function of lists runs."""
+    """Return the column of lists that a function of lists, such as ``any``, reads."""
     return Elements(cast(Attribute, call.arguments[0]).path)
 
 
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
-    """Return the value of a function of lists for each entry of ``lists``, or null if the entry is not a list.
+    """Return the value of a function of lists, such as ``any``, for each entry of ``lists``.
 
-    The function reads members of the elements. An element that is not an object counts as ``{"value": element}``.
+    The value is null if the entry is not a list. The function reads members of the list's elements. An element that is
+    not an object counts as ``{"value": element}``.
     """
     each = cast(Each, call.arguments[-1]).inner
     is_list = np.array([isinstance(entry, list) for entry in lists], np.bool_)

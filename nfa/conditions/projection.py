@@ -18,7 +18,7 @@ from streams.tables import Tables
 
 
 class BoundEvent(NamedTuple):
-    """A bound event as expressions read it. Its values were checked when the event was ingested."""
+    """A bound event in the form that expressions read. Its values were checked when the event was ingested."""
 
     id: str
     type: str
@@ -140,7 +140,7 @@ def _normal(item: Any) -> Scalar:
 
 
 def _raw(event: BoundEvent | Event | None, attribute: Attribute) -> Any:
-    """An empty path, as in ``count(b)``, gives true."""
+    """Return the value of an attribute, or None without an event. An empty path, as in ``count(b)``, gives true."""
     if event is None:
         return None
     return read_path(dict(event.data), attribute.path) if attribute.path else True

@@ -48,14 +48,17 @@ _MOST_EQUALITIES = 3  # maximum number of equalities of one step in the index
 
 
 def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Split the keys of traces with table rows into event keys, row keys (JSON) and values of the rows (JSON)."""
+    """Split the keys of traces with table rows into three columns: the event's key, the row's key and the row's values.
+
+    The last two are JSON.
+    """
     parts = pc.split_pattern(keys, SEPARATOR, max_splits=2, reverse=True)
     key, row, values = (pc.list_element(parts, place) for place in range(3))
     return key, row, values
 
 
 def row_keys(names: pa.Array) -> pa.Array:
-    """Return the keys of rows, as JSON, from the names of rows."""
+    """Return the keys of table rows, as JSON, from their names (see ``TableRows.names``)."""
     return pc.list_element(pc.split_pattern(names, SEPARATOR, max_splits=1), 0)
 
 
@@ -135,11 +138,11 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """How to find the rows that an event concerns at a step.
+    """A test that finds the rows that an event concerns at a step.
 
     ``equal`` has event attributes, each with the column of the row that must be equal. If ``equal`` is empty and
-    ``opens`` is true, an event concerns every row. If ``opens`` is false, the event concerns only rows with open
-    traces. ``test`` is a further condition on event and row, or None.
+    ``opens`` is true, an event concerns every row. If ``equal`` is empty and ``opens`` is false, the event concerns
+    only rows with open traces. ``test`` is a further condition on event and row, or None.
     """
 
     types: tuple[str, ...] | None
@@ -152,8 +155,8 @@ class _Probe:
 class _Join:
     """The rows that events of one type concern at a step, grouped by the values of the events.
 
-    The cells of an event's values are combined to one number. ``cells`` has all such numbers, sorted. The rows of a
-    number are a range of ``rows``, and ``ends`` has the end of each range.
+    The filter index gives a cell for each value of an event. These cells are combined to one number. ``cells`` has all
+    such numbers, sorted. The rows of a number are a range of ``rows``, and ``ends`` has the end of each range.
     """
 
     code: int
@@ -171,7 +174,7 @@ class Concerned(NamedTuple):
 
 
 class RowIndex:
-    """Finds the rows of a table that an event concerns.
+    """Finds the rows of a table that an event concerns: the rows whose traces may bind or forbid the event.
 
     Args:
         patterns: The patterns' events, as ``over_events`` rewrites them.
@@ -330,14 +333,20 @@ def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:
 
 
 def _readable(probe: _Probe, rows: TableRows) -> _Probe:
-    """Keep at most three equalities, on the columns with the most distinct values. Boolean columns are not indexed."""
+    """Return a probe with at most three equalities, on the columns with the most distinct values.
+
+    Equalities on boolean columns are dropped, because these columns are not indexed.
+    """
     equalities = [equality for equality in probe.equal if not pa.types.is_boolean(rows.columns[equality[1]].type)]
     ranked = sorted(equalities, key=lambda equality: -len(rows.columns[equality[1]].unique()))
     return replace(probe, equal=tuple(ranked[:_MOST_EQUALITIES]))
 
 
 def _constants(column: pa.Array) -> list[Constant | None]:
-    """Numbers become float64, so an event may be paired with more rows than necessary."""
+    """Return the values of a column as constants of a filter index.
+
+    Numbers become float64, so an event may be paired with more rows than necessary.
+    """
     return [
         None if value is None else value if isinstance(value, str) else float(value) + 0.0
         for value in column.to_pylist()
@@ -345,7 +354,7 @@ def _constants(column: pa.Array) -> list[Constant | None]:
 
 
 def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
-    """Yield each step with the columns by which the index finds rows for its events, and with a flag.
+    """Yield each step of a pattern as (step, columns, flag). The columns are those by which the index finds rows.
 
     The flag matters only for a step without columns. If it is true, events of the step concern every row. Otherwise
     they concern only rows with open traces.
@@ -365,7 +374,10 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
 
 
 def _is_test(conjunct: Expression, row: str) -> bool:
-    """Check whether a conjunct is tested on pairs of an event and a row. The engine tests all conjuncts again."""
+    """Check whether a conjunct should be tested on each pair of an event and a row.
+
+    The engine tests all conjuncts again.
+    """
     computed = [leaf for leaf in leaves_of(conjunct) if isinstance(leaf, Call)]
     is_answered = next(_equality(conjunct, row), None) is not None
     return not is_answered and not any(_reads_row(leaf, row) for leaf in computed)

@@ -75,7 +75,7 @@ class Values:
 
     @classmethod
     def of_columns(cls, items: Any) -> Values:
-        """Build the column from plain JSON values, or from a tuple (kinds, integers, floats) if there are no texts."""
+        """Build the column from plain JSON values, or from a tuple (kinds, integers, floats) if no value is a text."""
         if not isinstance(items, tuple):
             return cls.of(items)
         kinds, integers, floats = items
@@ -198,7 +198,10 @@ class Values:
 
 
 class _ArrowTexts(Values):
-    """Python strings are made on the first use of ``texts``, because lookups never need them."""
+    """A column of texts in Arrow.
+
+    Python strings are made on the first use of ``texts``, because lookups never need them.
+    """
 
     def __init__(
         self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64], arrow: pa.Array
@@ -219,12 +222,12 @@ def _constant(item: Any) -> Values:
 
 
 def _no_texts(size: int) -> NDArray[np.object_]:
-    """Callers must not write to the result."""
+    """Return an array of ``size`` empty texts. Callers must not write to the result."""
     return np.full(size, "", np.object_) if size <= _FEW_ROWS else np.broadcast_to(_NO_TEXT, size)
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:
-    """Columns of only str, only int or only float are fast to build.
+    """Build a column of only str, only int or only float, which is fast.
 
     The result is None for other items, or if an integer exceeds int64.
     """

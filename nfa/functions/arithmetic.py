@@ -21,7 +21,7 @@ _Y = Parameter("y", "number")
 
 
 def _quiet(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
-    """Overflow and invalid numbers become null later, so their warnings are silenced."""
+    """Return the function without numpy's warnings. Overflow and invalid numbers become null later."""
 
     def column(*columns: Any) -> Numbers:
         with np.errstate(all="ignore"):
@@ -31,7 +31,7 @@ def _quiet(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
 
 
 def _round(x: Numbers, digits: float = 0.0) -> Numbers:
-    """Halves are rounded away from zero, as in SQL."""
+    """Round to ``digits`` digits after the point. Halves are rounded away from zero, as in SQL."""
     scale = 10.0 ** abs(digits)
     scaled = x * scale if digits >= 0 else x / scale
     whole = np.trunc(scaled)

@@ -25,9 +25,10 @@ _PART = Parameter("part", "text")
 
 
 def _part_of(text: str, start: float, length: float | None = None) -> str | None:
-    """``start`` counts from 1 or, if negative, from the end of the text.
+    """Return the part of a text from ``start`` on, at most ``length`` characters long.
 
-    The result is None if ``start`` is 0, ``length`` is negative, or either is not a whole number.
+    ``start`` counts from 1 or, if negative, from the end of the text. The result is None if ``start`` is 0, ``length``
+    is negative, or either is not a whole number.
     """
     if start != int(start) or start == 0 or (length is not None and (length != int(length) or length < 0)):
         return None
@@ -40,7 +41,10 @@ def _joined(*parts: str) -> str | None:
 
 
 def _matches(texts: Sequence[str], pattern: str) -> NDArray[np.bool_]:
-    """Surrogates are replaced by U+FFFD, because RE2 does not support them."""
+    """Test each text against a regular expression.
+
+    Surrogates are replaced by U+FFFD, because RE2 does not support them.
+    """
     valid_texts = pa.array([_SURROGATES.sub("\ufffd", text) for text in texts], pa.string())
     is_match: NDArray[np.bool_] = pc.match_substring_regex(valid_texts, pattern).to_numpy(zero_copy_only=False)
     return is_match.astype(np.bool_)

@@ -70,7 +70,10 @@ def _local(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _offset_us(moment_us: int, zone: tzinfo) -> int:
-    """Moments within a day of the calendar's ends are moved, because their local times may be outside the calendar."""
+    """Return the offset of local time from UTC at a moment, in microseconds.
+
+    Moments within a day of the calendar's ends are moved, because their local times may be outside the calendar.
+    """
     bounded_us = min(max(moment_us, EARLIEST_US + _DAY_US), LATEST_US - _DAY_US)
     offset = (_EPOCH + timedelta(microseconds=bounded_us)).astimezone(zone).utcoffset()
     assert offset is not None

@@ -20,7 +20,7 @@ from streams import name_fault
 
 
 def checked(draft: UnresolvedPattern) -> Pattern:
-    """Check a parsed pattern and resolve its references. This is the step after ``build_drafts``.
+    """Check a parsed pattern, and return it with resolved references. This is the step after ``build_drafts``.
 
     The refusal ``needs-end`` depends on the stream, so ``nfa.language.stream_checks`` raises it.
     """

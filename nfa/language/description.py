@@ -271,7 +271,7 @@ def _inverse(expression: Not) -> tuple[str, int]:
 
 
 def _negative(expression: Negative) -> str:
-    """Brackets distinguish ``-(5)`` from the constant -5, and two minus signs from a comment."""
+    """Write a negation. Brackets distinguish ``-(5)`` from the constant -5, and two minus signs from a comment."""
     text = _at_least(_PRIMARY, expression.operand)
     is_number = isinstance(expression.operand, Literal) and not text.startswith("(")
     return f"-({text})" if is_number else f"-{text}"
@@ -282,7 +282,10 @@ def _table(name: Literal) -> str:
 
 
 def _call(call: Call) -> tuple[str, int]:
-    """The table and the column of a lookup are constants in the tree, but names in text."""
+    """Return the text of a call, and its precedence.
+
+    The table and the column of a lookup are constants in the tree, but names in text.
+    """
     match call:
         case Call(name="key", arguments=(Attribute(path=(), of=str(alias)),)):
             return f"{quoted(alias, CONDITION_WORDS)}.key", _PRIMARY
@@ -297,7 +300,7 @@ def _call(call: Call) -> tuple[str, int]:
 
 
 def _reference(attribute: Attribute) -> str:
-    """``key`` in quotes is an attribute. Without quotes, ``key`` is the correlation key."""
+    """Write an attribute. ``key`` in quotes is an attribute, and without quotes the correlation key."""
     if attribute.path == ("key",):
         return "`key`" if attribute.of is None else f"{quoted(attribute.of, CONDITION_WORDS)}.`key`"
     first, *rest = attribute.path if attribute.of is None else (attribute.of, *attribute.path)

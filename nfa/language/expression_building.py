@@ -51,7 +51,10 @@ def build_expression(tree: Branch) -> Expression:
 
 
 def build_duration(tree: Branch) -> int:
-    """Return a duration in microseconds."""
+    """Return the microseconds of a parsed duration.
+
+    A duration that is not a positive whole number of them is refused.
+    """
     number, unit = tokens_of(tree)
     size = NAMED_UNITS_US.get(unit.lower()) or NAMED_UNITS_US[unit.lower().removesuffix("s")]
     text, _, exponent = str(number).lower().partition("e")
@@ -70,18 +73,18 @@ def build_duration(tree: Branch) -> int:
 
 
 def build_path(tree: Branch) -> Path:
-    """Return the names of a path."""
+    """Return the names of a parsed path, such as ``item.prices[0]``."""
     return tuple(build_name(name) if name.data == "name" else _element(name) for name in trees_of(tree))
 
 
 def build_name(tree: Branch) -> str:
-    """Return a name without its quotes."""
+    """Return the text of a parsed name, without its quotes."""
     (token,) = tokens_of(tree)
     return token[1:-1] if token.type == "QUOTED" else str(token)
 
 
 def _element(tree: Branch) -> str:
-    """An element of a list is written ``[0]`` or, counted from the end, ``[-1]``."""
+    """Return the text of a list element in a path: ``[0]`` or, counted from the end, ``[-1]``."""
     (token,) = tokens_of(tree)
     name = f"[{int(token) * (1 if tree.data == 'element' else -1)}]" if len(token) <= _MAX_DIGITS else ""
     if not is_element(name):
@@ -131,7 +134,7 @@ def _like(tree: Branch) -> Like:
 
 
 def _negative(tree: Branch) -> Expression:
-    """``-5`` is a constant, and ``-(5)`` is the negation of a constant."""
+    """Build a number with a minus sign as a constant, and any other negation, such as ``-(5)``, as a negation."""
     (operand,) = trees_of(tree)
     return _number(operand, -1) if operand.data == "number" else Negative(build_expression(operand))
 
@@ -153,7 +156,10 @@ def _number(tree: Branch, sign: int) -> Literal:
 
 
 def _reference(tree: Branch) -> Attribute:
-    """A last name ``key`` without quotes may be the correlation key, so it is marked."""
+    """Build an attribute from its path.
+
+    A last name ``key`` without quotes may be the correlation key, so it is marked.
+    """
     (path,) = trees_of(tree)
     (last,) = tokens_of(trees_of(path)[-1])
     return Attribute(build_path(path), position=position_of(tree), ends_in_key=last == "key")

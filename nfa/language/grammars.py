@@ -93,7 +93,7 @@ def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
 
 
 def _read(place: Path) -> bytes:
-    """The result is empty if the file is damaged or being written.
+    """Return the content of a saved parser, or no bytes if the file is damaged or being written.
 
     Raises:
         KeptFolderRefused: The file may be from another user.

@@ -103,7 +103,10 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """Return ``kinds``, or only null if an operand is always null. Of more than two, only the first counts."""
+    """Return ``kinds``, or only null if an operand that decides this is always null.
+
+    In arithmetic, or with at most two operands, every operand decides. Otherwise only the first operand does.
+    """
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
     return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds

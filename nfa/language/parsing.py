@@ -76,7 +76,7 @@ def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
 
 
 def _word_at(text: str, place: int) -> tuple[str, int]:
-    """Return the word at index ``place``, and how many characters before ``place`` the word begins.
+    """Return the word at index ``place``, and the number of characters by which the word begins before ``place``.
 
     The number is 1 if ``place`` is at the second character of a pair such as ``==``. Otherwise it is 0.
     """

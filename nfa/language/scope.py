@@ -128,7 +128,7 @@ def hidden_aliases(event: Node) -> frozenset[str]:
 
 
 def _groups(node: Node) -> frozenset[str]:
-    """Aliases under a repetition are groups, because other conditions see several events of such an alias."""
+    """Return the aliases below a repetition (groups). Other conditions see several events of such an alias."""
     if isinstance(node, Repeat) and node.max != 1:
         return _aliases(node)
     return frozenset(alias for part in parts_of(node) for alias in _groups(part))

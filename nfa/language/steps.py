@@ -41,7 +41,10 @@ def _check_unary(condition: Expression) -> None:
 
 
 def _renamed(expression: Expression, alias: str) -> Expression:
-    """Attributes whose path is empty or begins with ``alias`` belong to the step, all others to the current event."""
+    """Assign the attributes of a step's condition to the step or to the current event.
+
+    An attribute belongs to the step if its path is empty or begins with ``alias``, otherwise to the current event.
+    """
 
     def with_alias(attribute: Attribute) -> Attribute:
         return replace(attribute, of=None if attribute.path and attribute.path[0] != alias else alias)

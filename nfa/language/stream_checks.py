@@ -51,7 +51,7 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
     """Refuse a pattern that waits for the end of a trace, if no trace of its stream ever ends.
 
     ``has_trace_end`` says that end events or an idle timeout end the traces. ``has_closing`` says that a guard knows an
-    event that must be the last of its trace. This event decides a NOT, but does not end a GREEDY repetition.
+    event that is always the last of its trace. Such an event decides a NOT, but does not end a GREEDY repetition.
     """
     if has_trace_end or pattern.has_window:
         return
@@ -150,7 +150,10 @@ def _of_one_step(where: Expression) -> Iterator[Notice]:
 
 
 def _of_keys(pattern: Pattern) -> Iterator[Notice]:
-    """Comparing two correlation keys is pointless, because all events of a match have the same key."""
+    """Yield a warning for each comparison of two correlation keys.
+
+    All events of a match have the same key, so such a comparison is always true or never true.
+    """
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
         for comparison in () if condition is None else subexpressions(condition):

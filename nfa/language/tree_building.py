@@ -205,7 +205,7 @@ def _negated(tree: Branch) -> Atom:
 
 
 def _branch(entry: Branch, operator: str) -> Node:
-    """Parts of AND and OR have no gaps between them, so NOT and gap prefixes are refused."""
+    """Build a part of AND or OR. NOT and gap prefixes are refused, because these parts have no gaps between them."""
     if entry.data == "negated":
         raise PatternRefused(
             "not-placement",
@@ -286,7 +286,7 @@ def _bounds(tree: Branch) -> tuple[int, int | None]:
 
 
 def _bounded(digits: str, most: int) -> int:
-    """The result is ``most`` + 1 if the number is larger than ``most``."""
+    """Return a whole number from its digits, or ``most`` + 1 if the number is larger than ``most``."""
     return min(int(digits), most + 1) if len(digits) < 20 else most + 1
 
 
