@@ -25,11 +25,15 @@ from streams import zeros_of
 
 
 class RowTables(Protocol):
-    """The interface to the numbered rows of liveness, monitors and lists of kills in a guard's tables."""
+    """The tables of a guard to which ``BitFallback`` adds rows of liveness, monitors and lists of kills.
+
+    A row of liveness has, for each column, the terms that can still complete, as bits. A column is a state of a
+    pattern's automaton or a trailing NOT. A list of kills has the columns that die at an event.
+    """
 
     @property
     def live(self) -> NDArray[np.uint32]:
-        """The rows of liveness (rows, columns), including spare capacity."""
+        """The rows of liveness, shape (rows, columns), including spare capacity."""
         ...
 
     def row_number(self, row: NDArray[np.uint32]) -> int:
@@ -46,9 +50,11 @@ class RowTables(Protocol):
 
 
 class BitFallback:
-    """The bit tables of one lane, the traces under these tables, and a monitor number for each row of liveness.
+    """The bit tables of a lane (per-key matcher), and the traces that are under them.
 
-    Arrays are replaced as they grow, so fetch them again before each call of a kernel.
+    A trace is under bit tables once it would need more monitor states than its guard may have. Its monitor number then
+    identifies only its row of liveness (see ``RowTables``). Arrays are replaced as they grow, so fetch them again
+    before each call of a kernel.
     """
 
     def __init__(self) -> None:
@@ -70,9 +76,10 @@ class BitFallback:
         when_broken: Mapping[int, int],
         is_pruning: Mapping[int, bool],
     ) -> None:
-        """Compile the tables for new patterns, guards or event types.
+        """Compile the bit tables again, because patterns, guards or event types were added or removed.
 
-        All row monitors are dropped, so call ``restart`` afterwards. Each mapping has an entry for each guard version.
+        All monitors of rows of liveness are dropped, so call ``restart`` afterwards. Each mapping has an entry for each
+        guard version.
 
         Args:
             guards: The guards with bit tables, including all versions in use.
@@ -99,9 +106,9 @@ class BitFallback:
             self.add_class(number, event_class)
 
     def restart(self, tables: RowTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Create the row monitors again after ``compile``.
+        """Create the monitors of all traces under bit tables again after ``compile``.
 
-        Returns the traces under bit tables, and the monitor number of each.
+        Returns the numbers of these traces, and the monitor number of each.
         """
         traces, slots = self.arena.slots()
         monitors = [
@@ -178,7 +185,7 @@ class BitFallback:
     def resolve(self, status: int, tables: RowTables) -> None:
         """Supply the data that ``advance_trace`` lacked when it stopped with ``status``. The call can then be repeated.
 
-        The data are free slots, a row monitor, or a list of kills.
+        The data are free slots, the monitor of a row of liveness, or a list of kills.
         """
         traces = self.arena.arrays
         counters = traces.counters
@@ -199,10 +206,10 @@ class BitFallback:
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """Return, for each noted visit of the batch, the guard version and the monitor state before the visit.
+        """Return, for each noted visit (relevant row), the guard version and the monitor state before the visit.
 
-        The keys are indices of visits. The kernel notes visits that kill a column or break a constraint. ``before`` has
-        the monitor numbers before all visits of the batch.
+        The keys are indices of visits in the batch. The kernel notes visits that kill a column or break a constraint.
+        ``before`` has the monitor numbers before all visits of the batch.
         """
         count = int(self.arena.arrays.counters[NOTED])
         visits = self.notes.visit[:count].tolist()
@@ -212,7 +219,7 @@ class BitFallback:
         }
 
     def after(self, version: int, state: MonitorState, event: EventClass) -> MonitorState:
-        """Return the monitor state that follows ``state`` at an event: the names of the event are added."""
+        """Return the monitor state after an event: ``state`` with the names that apply to the event added."""
         guard = self._guards[self._versions.index(version)]
         return MonitorState(seen=state.seen | guard.names(guard.names_in(event)))
 

@@ -26,10 +26,10 @@ Words: TypeAlias = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """The rule that computes one column of a row of liveness, as a bit set of live terms.
+    """The rule that computes which terms can still complete in one state of an automaton, as bits.
 
     The bits of ``base`` are always set. Each pair (goal, bits) in ``choices`` sets its bits while the goal is alive.
-    Goals are numbered in the order of the questions.
+    Goals are numbered in the order of the questions that guards are asked.
     """
 
     base: int = 0
@@ -63,7 +63,8 @@ def bit_layout(
 ) -> tuple[list[Question], list[BitColumn]]:
     """Return the questions to ask guards, and the rules of all columns in the layout of ``GuardLayout``.
 
-    If a pattern has no view, its columns have all bits set.
+    A question is the query of a pattern, or the step of a trailing NOT. If a pattern has no view, its columns have all
+    bits set.
     """
     questions: list[Question] = []
     columns = [BitColumn(base=EVERY_TERM)] * int(negation_range[-1])
@@ -83,7 +84,10 @@ def bit_layout(
 
 
 def _ways(remaining: Remaining) -> list[PatternState]:
-    """Return pattern states, at least one of which must be able to complete. An empty list means no test."""
+    """Return pattern states, at least one of which must be able to complete.
+
+    If the list is empty, no pattern state is tested, and the node counts as able to complete.
+    """
     if remaining.state is not None:
         return [remaining.state]
     if not remaining.choices:
@@ -146,7 +150,7 @@ def bit_program(
 
 @cache
 def no_program() -> BitProgram:
-    """Return the arrays of ``bit_program`` for no guards."""
+    """Return an empty bit program, for a matcher whose guards have no bit tables."""
     return bit_program([], [], [])
 
 

@@ -17,8 +17,8 @@ _LEAST_ROWS = 64
 class BitArena:
     """The memory of the traces under bit tables.
 
-    Each trace has a slot with four sets of names: seen, certain, excluded and blocked. The arrays are replaced as they
-    grow.
+    Each trace has a slot with four sets of names (types and symbols): seen in the trace, certain to occur, excluded
+    from the trace, and blocked from now on. The arrays are replaced as they grow.
     """
 
     def __init__(self, *, words: int = 1, columns: int = 0, traces: int = 0) -> None:
@@ -102,7 +102,10 @@ class BitArena:
 
 
 class RowIndex:
-    """Two hash tables: from rows of liveness to their indices, and from pairs of monitor numbers to lists of kills."""
+    """Two hash tables: from rows of liveness to their indices, and from pairs of monitor numbers to lists of kills.
+
+    ``RowTables`` defines rows of liveness and lists of kills.
+    """
 
     def __init__(self) -> None:
         self._rows = np.zeros(2 * _LEAST_ROWS, np.int32)

@@ -170,7 +170,10 @@ class BitGuard(Protocol):
 
 
 class Guard(Protocol):
-    """A constraint set for the matcher: it computes monitor states and decides which pattern states are alive."""
+    """A constraint set for the matcher.
+
+    It computes monitor states, and decides which pattern states can still complete.
+    """
 
     @property
     def types(self) -> frozenset[str]:
@@ -195,7 +198,7 @@ class Guard(Protocol):
         ...
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Return a mask of ``query.states``. True means that some conforming continuation completes the state."""
+        """Return a mask of ``query.states``, true where some conforming continuation completes the pattern state."""
         ...
 
     @property

@@ -18,7 +18,11 @@ EVERY_TERM = np.uint32(_EVERY_TERM)
 
 
 class LiveRows:
-    """The distinct rows of liveness, by index. The rows ``ALL_LIVE`` and ``NONE_LIVE`` always exist."""
+    """The distinct rows of liveness, by index. The rows ``ALL_LIVE`` and ``NONE_LIVE`` always exist.
+
+    A row has, for each column, the terms that can still complete, as bits. A column is a state of a pattern's automaton
+    or a trailing NOT.
+    """
 
     def __init__(self, columns: int) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -51,7 +55,10 @@ class LiveRows:
 
 
 class KillLists:
-    """Lists of columns that die together, stored as ranges of one array. List 0 is empty."""
+    """Lists of columns that die at an event, stored as ranges of one array. List 0 is empty.
+
+    A column is a state of a pattern's automaton or a trailing NOT. It dies when it can no longer complete.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {b"": 0}
@@ -71,6 +78,8 @@ class KillLists:
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
         """Return the index of the list of columns that are alive in ``before`` and dead in ``after``.
+
+        A new list is added.
 
         With ``by_term``, the list also has columns that lose only some of their terms.
         """

@@ -180,9 +180,9 @@ class GuardTables:
             self._fill(len(self.states) - 1)
 
     def kills_of(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return, for each transition between two monitor states, the index of the list of columns that die.
+        """Return, for each transition from ``before`` to ``after``, the index of the list of columns that die.
 
-        The transitions go from ``before`` to ``after``. If no column can die, the index is ``NOTHING_ENDS``.
+        The arrays have numbers of monitor states. If no column can die, the index is ``NOTHING_ENDS``.
         """
         kills = np.full(len(before), NOTHING_ENDS, np.int32)
         places = np.flatnonzero((before != after) & (before >= RESERVED) & (after >= RESERVED))
@@ -192,9 +192,9 @@ class GuardTables:
         return kills
 
     def restart_bits(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Create the row monitors of the bit tables again after ``compile``.
+        """Create the monitors of all traces under bit tables again after ``compile``.
 
-        Returns the traces under bit tables, and the monitor number of each.
+        Returns the numbers of these traces, and the monitor number of each.
         """
         return self.bits.restart(self)
 
@@ -221,7 +221,11 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """At the cap, the next monitor number is ``BITS`` or ``UNGUARDED``. After a violation, the policy decides."""
+        """Return the number of the monitor state ``following``, which a guard returned as the successor of ``monitor``.
+
+        If the guard has as many monitor states as its policy allows, the result is ``BITS`` or ``UNGUARDED``. After a
+        violation (``following`` is None), the policy decides.
+        """
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
         is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states

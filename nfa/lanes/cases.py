@@ -70,7 +70,11 @@ class CaseReading:
         return is_selected
 
     def _holding(self, pattern: str | None, waits_for: str | None) -> NDArray[np.uint64]:
-        """Return the hashed keys of traces in which a match of ``pattern`` waits for ``waits_for``. None means any."""
+        """Return the hashed keys of traces in which a partial match waits for an event.
+
+        Only partial matches of ``pattern`` that wait for the type ``waits_for`` count. None means any pattern, or any
+        type.
+        """
         keys = [np.zeros(0, np.uint64)]
         for view, held in self._held:
             is_wanted = np.array([pattern in (None, candidate.name) for candidate in view.patterns], np.bool_)[

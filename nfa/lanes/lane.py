@@ -69,7 +69,7 @@ class Lane:
         return self._state.table.newest_us
 
     def drained_by(self, pattern: RunningPattern) -> int | None:
-        """Return when all windows of a pattern's partial matches will have ended, or None if one does not end."""
+        """Return the time at which a pattern's partial matches will all have ended, or None if one has no window."""
         declared = pattern.query.pattern
         if declared.within_business is None:
             return None if declared.within_us is None else self.newest_us + declared.within_us
@@ -167,7 +167,10 @@ class Lane:
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
     def _wants_of_followers(self, layout: Layout) -> list[Want]:
-        """If the traces follow the monitors of another lane, all events of open traces must become visits."""
+        """Return conditions by which all events of open traces become visits, or none if that is not necessary.
+
+        It is necessary if the traces follow the monitors of another lane.
+        """
         if self._state.home is None or not self._state.guards.guards:
             return []
         return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
@@ -224,7 +227,10 @@ class Lane:
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """The arrays have the hashed correlation key and the index in ``batch`` of each returned row."""
+        """Return the rows of a batch that have all finer keys, hashed by these keys.
+
+        The arrays have the hashed correlation key and the index in ``batch`` of each returned row.
+        """
         return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
@@ -276,7 +282,10 @@ class Lane:
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
     def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
-        """Counters do not change. ``is_kept`` is a mask of the ``FinerTraces.pairs`` to keep."""
+        """Remove the finer traces whose hashed keys ``is_gone`` selects, without changing counters.
+
+        ``is_kept`` is a mask of the ``FinerTraces.pairs`` to keep.
+        """
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
         if state.idle is not None:
@@ -331,8 +340,9 @@ class Lane:
         passed_us: NDArray[np.int64] | None = None,
         places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
-        """``is_end`` marks the rows that end their traces, including rows inserted for the ends of idle traces.
+        """Match the rows of a batch, which are hashed by the lane's key, and return the output.
 
+        ``is_end`` marks the rows that end their traces, including rows inserted for the ends of idle traces.
         ``passed_us`` has, for each row, the newest time so far, including events of other lanes. It is None if there
         are no other lanes. ``places`` has the index of each row in the lane's input, and ``NIL`` for an inserted row.
         If ``places`` is None, no row has an index.
@@ -370,7 +380,10 @@ class Lane:
         return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
-        """The array of types is reused, because allocating it costs more than filling it."""
+        """Return the columns of a batch that kernels read.
+
+        The array of types is reused, because allocating it costs more than filling it.
+        """
         layout, codes, other = self._layout, self._codes, len(self._layout.types)
         lookup = np.array([codes.get(name, other) for name in [*batch.type_names, ""]], np.int32)
         rows = len(batch)

@@ -77,7 +77,10 @@ class Layout:
         return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
 
     def wants(self) -> list[Want]:
-        """Return the steps of the shared-node engine's patterns in the form that the trace table needs."""
+        """Return the conditions (wants) under which the trace table must look up a row.
+
+        There is a want for each step of the shared-node engine's patterns.
+        """
         return [
             Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0, cell=step.cell)
             for transitions in self.transitions
@@ -138,7 +141,10 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """The filter index leaves out a pattern of the run engine if events of any type can affect the pattern."""
+    """Yield the steps of each pattern for each type, as groups for the filter index.
+
+    A pattern of the run engine is left out if events of any type can affect the pattern.
+    """
     for number, (pattern, is_shared) in enumerate(engines):
         if not is_shared and listened_types(pattern.automaton) is None:
             continue

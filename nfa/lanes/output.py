@@ -97,7 +97,7 @@ class LaneReport:
     def _of_deviating(
         self, state: LaneState, matches: MatchTable, batch: BatchFindings | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return masks of the matches of traces that had deviated, and of the matches that eviction would have lost.
+        """Return two masks of the matches: the trace had deviated, and pruning would have lost the match.
 
         A match that time alone decides counts as decided before the first later event of any trace. If its own trace
         deviates only at this event or later, the match is not marked.
@@ -131,7 +131,10 @@ class LaneReport:
     def _judge(
         self, state: LaneState, matches: MatchTable, deviating: NDArray[np.intp], is_lost: NDArray[np.bool_]
     ) -> None:
-        """Only matches of deviating traces, at the indices ``deviating``, can be lost by eviction."""
+        """Write to ``is_lost`` which of the matches ``deviating`` pruning would have lost, and count the lost matches.
+
+        ``deviating`` has the indices of matches in deviating traces. Pruning can lose only such matches.
+        """
         if not len(state.shadow):
             return
         starts = matches.starts
@@ -222,7 +225,11 @@ def _guarded(
 def _classes(
     state: LaneState, visits: Visits, places: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], dict[int, EventClass]]:
-    """If the traces follow another lane's monitors, patterns may use types that the other lane does not distinguish."""
+    """Return the number of the event class of each visit in ``places``, and the class of each number.
+
+    If the traces follow another lane's monitors, the type code is part of the number, because patterns may use types
+    that the other lane does not distinguish.
+    """
     columns = visits.columns_of(places).astype(np.int64)
     if state.home is None:
         return columns, {column: state.guards.event_class(column) for column in distinct(columns).tolist()}

@@ -60,9 +60,9 @@ class RowLane(Lane):
         self._paths = list(dict.fromkeys(path for path in sources if isinstance(path, tuple) and path))
 
     def read_tables(self, tables: Tables) -> None:
-        """Take over the current versions of the tables, and drop the partial matches of removed rows.
+        """Replace the versions of the lane's table, and drop the partial matches of removed rows.
 
-        If a column that patterns read has changed in a row, the row counts as removed and added again.
+        A row in which a column that patterns read has changed counts as removed and added again.
         """
         versions = tables.versions.get(self._read.table, ())
         if versions is not self._versions:
@@ -70,7 +70,7 @@ class RowLane(Lane):
             self._open()
 
     def _open(self) -> None:
-        """Read the rows of the table version in force at the lane's time."""
+        """Read the rows of the table version in force at the lane's time, and drop the traces of removed rows."""
         opened = next(iter(self._versions), None)
         for candidate in self._versions[1:]:
             opened = (
@@ -163,7 +163,10 @@ class RowLane(Lane):
     def _parsed(
         self, reader: BatchColumns, events: NDArray[np.int64], present_paths: Collection[Path]
     ) -> Iterator[tuple[Path, pa.Array]]:
-        """The JSON of an event is parsed once, although the event may occur for many table rows."""
+        """Yield the attributes of ``events`` that the batch has only as JSON, each as (path, column).
+
+        The JSON of an event is parsed once, although the event may occur for many table rows.
+        """
         rows, places = np.unique(events, return_inverse=True)
         paths = [path for path in self._paths if path not in present_paths and path[:1] != (self._read.alias,)]
         for path, values in reader.read(rows, paths).items() if len(rows) else ():
@@ -189,7 +192,10 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """The number of rows is checked again here, because concurrent requests may together exceed the limit."""
+        """Check whether the table's current rows are within a pattern's limits, and note the refusal otherwise.
+
+        The check is repeated here, because concurrent requests may together exceed the limits.
+        """
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
         except TooManyRows as refusal:
@@ -198,7 +204,10 @@ class RowLane(Lane):
         return True
 
     def _suspended(self, first: Event) -> list[Overflow]:
-        """Suspensions are reported at ``first``, the first event after the check."""
+        """Return the suspensions of the patterns that were refused since the last call.
+
+        They are reported at ``first``, the first event after the check.
+        """
         at: dict[str, Any] = {"event_id": first.id, "event_type": first.type, "time_us": first.time_us}
         suspensions = [
             Overflow(

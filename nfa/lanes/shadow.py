@@ -38,7 +38,10 @@ class _History:
 
 
 class ShadowLedger:
-    """The monitor transitions of open traces whose guard is in shadow mode, kept until the traces end."""
+    """The monitor transitions of open traces whose guard is in shadow mode, kept until the traces end.
+
+    In shadow mode, a guard drops nothing, but reports which matches pruning would have lost. The transitions show this.
+    """
 
     def __init__(self) -> None:
         self._moves = np.zeros(0, _MOVE)
@@ -89,7 +92,7 @@ class ShadowLedger:
             self._moves = self._moves[~np.isin(self._moves["trace"], traces)]
 
     def would_be_lost(self, pattern: RunningPattern, trace: int, bound: Bound, guards: Mapping[int, Guard]) -> bool:
-        """Return whether eviction would have lost a match by dropping one of its partial matches.
+        """Return whether pruning would have lost a match by dropping one of its partial matches.
 
         ``bound`` are the bound events of the match. Only matches of guarded patterns can be lost.
         """

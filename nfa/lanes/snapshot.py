@@ -140,7 +140,10 @@ def _wrong_content(error: Exception) -> StateFormatError:
 
 
 def _refuse_fractions(members: object) -> None:
-    """All saved numbers are integers, and a float would make kernels compile again."""
+    """Raise ValueError if saved members contain a float.
+
+    All saved numbers are integers, and a float would make kernels compile again.
+    """
     waiting = [members]
     while waiting:
         member = waiting.pop()

@@ -289,7 +289,7 @@ class LaneOutput:
 
     @property
     def has_few_matches(self) -> bool:
-        """Whether the matches are so few that values cost less to build than columns."""
+        """Whether the output has so few matches that values cost less to build than columns."""
         return len(self.matches) <= FEW_ROWS and len(self.matches.sequences) <= _FEW_EVENTS
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -413,7 +413,10 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """Yield the first early termination of each kind, and their number. The last ``newest`` are not counted."""
+        """Yield (first early termination, number) for each kind of early termination.
+
+        The last ``newest`` are not counted.
+        """
         rows = self.ending_rows[: self._older(newest)]
         firsts, kind = distinct_rows(rows[:, 1:])
         return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)
@@ -523,9 +526,10 @@ class MatchOutput:
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
-        """Return the early terminations that ``endings(newest)`` omits: the first of each kind, and how many there are.
+        """Return the early terminations that ``endings(newest)`` omits, counted by kind.
 
-        Early terminations of a kind have the same pattern, state, monitor states and event class, so the same reason.
+        The result has (first early termination, number) for each kind. Early terminations of a kind have the same
+        pattern, state, monitor states and event class, so the same reason.
         """
         return [ending_count for lane in self.lanes for ending_count in lane.counts_of_endings(newest)]
 

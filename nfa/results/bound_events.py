@@ -154,7 +154,7 @@ class BoundEvents:
 
     @cached_property
     def _read(self) -> list[BoundEvent]:
-        """Events are converted once, because several matches usually bind the same event."""
+        """Return all events as values. Each is converted once, because several matches usually bind the same event."""
         text_columns = shown_columns(self.events.columns)
         if self.row_keys is not None:
             text_columns = text_columns.set_column(1, "key", split_names(text_columns.column("key"))[0])

@@ -176,7 +176,7 @@ def _room(traces: int) -> OpenTimes:
 
 
 def _narrow(arrays: Mapping[str, NDArray[Any]], name: str, traces: int) -> NDArray[np.int32]:
-    """Earlier releases saved these numbers with 64 bits."""
+    """Return a saved array of numbers as int32. Earlier releases saved these numbers with 64 bits."""
     array = arrays.get(name)
     if array is None or array.dtype != np.int64:
         return checked(arrays, name, np.int32, traces)

@@ -102,7 +102,7 @@ class RunEngine:
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the columns of pattern states in a guard's tables.
+        """Return the columns of a guard's tables that belong to states of automata.
 
         ``states`` are numbered as in ``RunOutput.endings``.
         """
@@ -281,7 +281,10 @@ class RunEngine:
         is_last: bool = False,
         is_input_over: bool = False,
     ) -> None:
-        """``rows`` maps visits to rows of the batch. It is None when time passes without a batch."""
+        """Rank and emit the decided matches of a pair; see ``RankedPairs.flush``.
+
+        ``rows`` maps visits to rows of the batch. It is None when time passes without a batch.
+        """
         self._make_room_for(int(self._state.pair_count[pair]))
         ranked = RankedPairs(
             state=self._state,
@@ -367,7 +370,10 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """Charge the pattern that was given up. If it is now suspended, return its number, otherwise None."""
+        """Charge the pattern for the pair that the kernel gave up.
+
+        If it is now suspended, return its number, otherwise None.
+        """
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         self._note_work()
         account, budget = self._accounts[pattern], self._budgets[pattern]

@@ -85,8 +85,8 @@ class GuardColumns:
 class RunPattern:
     """A pattern of the run engine, with its columns in a guard's tables and its work limits.
 
-    ``source`` is the previous number of a pattern with the same states. The new pattern takes over the runs of this
-    pattern. If ``source`` is ``NIL``, the new pattern starts without runs.
+    ``source`` is the previous number of a pattern with the same states, whose runs the new pattern takes over. If
+    ``source`` is ``NIL``, the new pattern starts without runs.
     """
 
     automaton: PatternAutomaton
@@ -120,7 +120,7 @@ class RunListening:
 def listeners(
     automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
 ) -> list[tuple[int, int, int]]:
-    """Return which patterns listen to which events, as sorted triples (cell, type code, pattern number)."""
+    """Return which patterns must see (listen to) which events, as sorted triples (cell, type code, pattern number)."""
     entries = []
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
@@ -294,7 +294,10 @@ class _Writer:
         self._own("waits_at", columns.negations.values(), number)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
-        """``steps`` are the steps from the state. Their rows must have been added last."""
+        """Write whether runs in the current state are parked, and the key by which parked runs are indexed.
+
+        ``steps`` are the steps from the state. Their rows must have been added last.
+        """
         rows, first = self.rows, len(self.rows["source"]) - len(steps)
         atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]
         parks = not rows["flags"][-1] and not self.is_simultaneous and is_plain(steps)
@@ -435,7 +438,10 @@ class _Writer:
 
 
 class _Scopes:
-    """Builds scopes. If a repetition contains both alias and condition, only events of the current iteration count."""
+    """Builds the scopes of a pattern's conditions.
+
+    If a repetition contains both alias and condition, only events of the current iteration count.
+    """
 
     def __init__(self, automaton: PatternAutomaton) -> None:
         self._outline = automaton.outline

@@ -78,9 +78,10 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """Return the runs that were decided before ``time_us``, and the runs that a deadline decided at this time.
+        """Return the runs that are decided at ``time_us``.
 
-        With ``is_last``, all other runs decided at this time are included, too.
+        These are the runs that were decided before ``time_us``, and the runs whose deadline is ``time_us``. With
+        ``is_last``, all other runs decided at this time are included, too.
         """
         state, decided = self.state, []
         for run in runs:
@@ -101,9 +102,10 @@ class RankedPairs:
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], emitted: Container[int], *, is_kept: bool) -> None:
-        """Retain the matches that were emitted before their deadline, because they can be retracted until then.
+        """Retain the decided matches that may still be needed.
 
-        With ``is_kept``, all runs are retained for the search for timeouts.
+        A match that was emitted before its deadline is retained, because it can be retracted until then. With
+        ``is_kept``, all matches are retained for the search for timeouts.
         """
         state = self.state
         state.now[tables.PATTERN] = state.pair_pattern[pair]
@@ -200,7 +202,10 @@ Rank: TypeAlias = tuple[int, int | str]  # (time, log position), or (time, id) u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A match or partial match in a form that can be ranked. ``bindings`` has the ranks of each alias.
+    """A match or partial match in a form that can be ranked.
+
+    ``bindings`` has, for each alias, a pair for each bound event: the event's time and its sequence number, or its id
+    if events with equal timestamps are simultaneous.
 
     Attributes:
         is_at_end: Whether the end of the input decides the match. Such a match is emitted after all others.

@@ -341,7 +341,10 @@ class SharedEngine:
             self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
 
     def _findings(self, times_us: NDArray[np.int64]) -> Findings:
-        """Large result buffers are handed over and replaced, because copying them would cost more."""
+        """Return the results in the output buffers.
+
+        Large buffers are handed over and replaced, because copying them would cost more.
+        """
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
         columns = {name: getattr(output, name)[:matches] for name in _OF_MATCHES}

@@ -83,7 +83,7 @@ _SUMS: Mapping[tuple[str, str, str], str] = {
 
 @dataclass
 class Conditions:
-    """The compiled conditions of a clause, and the columns that their programs read."""
+    """The compiled conditions of a ``MATCH_RECOGNIZE`` clause, and the columns that their programs read."""
 
     kinds: NDArray[np.int32]
     places: NDArray[np.int32]
@@ -103,7 +103,7 @@ class Conditions:
 
     @property
     def has_history(self) -> bool:
-        """Whether some condition needs a program, because it reads rows that are not at fixed distances."""
+        """Whether some condition needs a program. It does if it reads rows that are not at fixed distances."""
         return bool((self.kinds == tables.CODE).any())
 
     def times_in(self, code: _Code) -> list[int]:
@@ -165,7 +165,10 @@ def _refusal_of_kind(kind: str, condition: Expression) -> PatternRefused:
 
 
 def _with_own_label(expression: Expression, name: str) -> Expression:
-    """Replace the label of the current row by ``name``. The condition decides whether the row gets this label."""
+    """Replace the label of the current row by ``name``, the label of the condition.
+
+    The condition decides whether the row gets this label.
+    """
     match expression:
         case At() if expression.place.is_here and expression.place.physical == 0:
             return replace(expression, content=_replaced_label(expression.content, name))
@@ -214,7 +217,7 @@ class _Compiler:
     into: Conditions
 
     def is_static(self, expression: Expression) -> bool:
-        """A static expression reads only the current row and rows at fixed distances from it."""
+        """Check whether an expression reads only the current row and rows at fixed distances from it."""
         match expression:
             case Constant():
                 return True

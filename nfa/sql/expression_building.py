@@ -59,7 +59,7 @@ MAX_COPIED = 20_000
 
 
 def build_expression(tree: Branch) -> Expression:
-    """Build the expression of a tree."""
+    """Build the expression of a parsed text."""
     name = str(tree.data)
     if name in _SIGNS:
         return Operation(_SIGNS[name], _operands(tree), position_of(tree))

@@ -113,7 +113,7 @@ class Output:
         return column_of(expression, read, len(rows))
 
     def _labels(self, rows: NDArray[np.int64]) -> Any:
-        """Labels are null for rows outside the match of the output row."""
+        """Return the label of each row as text, or null for rows outside the match of the output row."""
         places = rows - self.matches.starts[self.records]
         is_present = (rows >= 0) & (places >= 0) & (places < self.matches.lengths[self.records])
         lines = np.where(is_present, self.firsts[self.records] + places, 0)
@@ -121,7 +121,11 @@ class Output:
         return pa.array(self.clause.variables).take(pa.array(labels, mask=~is_present))
 
     def _aggregate(self, aggregate: Aggregate, *, is_whole: bool = False) -> Any:
-        """In larger expressions, ``min`` and ``max`` without DISTINCT turn decimals into float64, uint64 into int64."""
+        """Return the values of an aggregate for each output row.
+
+        Unless ``is_whole`` (the aggregate is the whole measure) or DISTINCT is set, ``min`` and ``max`` convert
+        decimals to float64 and uint64 to int64.
+        """
         mask = self._label_mask(aggregate.labels)
         operands = [self._of_lines(operand) for operand in aggregate.operands]
         if operands and aggregate.name not in _WITH_NULLS:
@@ -189,7 +193,10 @@ class Output:
         return _typed(values[last], ~is_present, operand.type)
 
     def _folded_by_rank(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """The kernel cannot hold these numbers, so it compares their ranks. The result is exact."""
+        """Return the values of an aggregate of numbers that the kernel cannot hold.
+
+        The kernel compares the ranks of the numbers instead, so the result is exact.
+        """
         ranks = np.asarray(pc.rank(operand, tiebreaker="dense").to_numpy(zero_copy_only=False), np.int64)
         lines = np.zeros(int(ranks.max(initial=0)) + 1, np.int64)
         lines[ranks] = np.arange(len(ranks))

@@ -44,7 +44,10 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """A date becomes its midnight, and a time without a zone becomes a time in UTC."""
+    """Return two operands in types that can be compared.
+
+    A date becomes its midnight, and a time without a zone becomes a time in UTC.
+    """
     if pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
         if pa.types.is_date(left.type) != pa.types.is_date(right.type):
             left, right = _as_timestamp(left), _as_timestamp(right)
@@ -116,7 +119,10 @@ def _in(value: Any, *others: Any) -> Any:
 
 
 def _case(*operands: Any) -> Any:
-    """Conditions and values alternate. If the number of operands is odd, the last one is the value of ELSE."""
+    """Return the value of CASE. The operands are conditions and values in turn.
+
+    If the number of operands is odd, the last one is the value of ELSE.
+    """
     result = operands[-1] if len(operands) % 2 else pa.scalar(None)
     for place in range(len(operands) // 2 * 2 - 2, -1, -2):
         result = pc.if_else(pc.coalesce(operands[place], False), operands[place + 1], result)

@@ -19,7 +19,7 @@ from nfa.sql.syntax import Alternation, Anchor, Concatenation, Exclusion, Labell
 class Program:
     """A program: instructions, each of which has an operation and two operands.
 
-    ``splits`` has the number of each ``SPLIT`` instruction among its kind, and ``NIL`` for other instructions.
+    ``splits`` numbers the ``SPLIT`` instructions (branches) from 0. Other instructions have ``NIL``.
     """
 
     instructions: NDArray[np.int32]

@@ -65,7 +65,7 @@ def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | No
 
 
 def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Table:
-    """Columns are in the order that the standard defines."""
+    """Return the result of a clause as a table, with the columns in the order that the standard defines."""
     rows = pa.array(output.rows)
     partition_columns = [(sort.column, table.column(sort.column).take(rows)) for sort in clause.partition]
     measures = [(measure.name, output.measure(measure.expression)) for measure in clause.measures]
@@ -80,7 +80,7 @@ def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Tabl
 
 
 def _ambiguous(clause: Clause, names: Sequence[str]) -> dict[str, PatternRefused]:
-    """Return the names that a measure shares with another column, each with the refusal of queries with the name."""
+    """Return the names that a measure shares with another column, each with the error for queries that use the name."""
     origins: dict[str, str] = {}
     if clause.rows != "one":
         origins = dict.fromkeys(names, "a column of the table")
@@ -100,7 +100,10 @@ def _as_table(columns: Sequence[tuple[str, Any]]) -> pa.Table:
 
 
 def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expression:
-    """A whole number is the position of a SELECT column, from 1."""
+    """Return the expression by which an ORDER BY item sorts.
+
+    A whole number is the position of a SELECT column, from 1.
+    """
     match ordering.expression:
         case Constant(value=int(place)) if not isinstance(place, bool):
             assert columns.names is not None

@@ -113,7 +113,10 @@ def _sort(sort: Sort, columns: Columns) -> Sort:
 
 @dataclass(frozen=True)
 class _Scope:
-    """``own`` is the label of the DEFINE condition, or None in MEASURES."""
+    """The names that an expression of DEFINE or MEASURES can use.
+
+    ``own`` is the label of the DEFINE condition, or None in MEASURES.
+    """
 
     columns: Columns
     unions: Mapping[str, frozenset[int]]
@@ -264,7 +267,10 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """Leave out the labels if they mean the current row, which is the last row with a condition's own label."""
+        """Remove the labels from a place that is the current row.
+
+        With its own label, a condition reads the last row with this label, which is the current row.
+        """
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)
@@ -322,7 +328,10 @@ def _fits(value: Value, most: int | None) -> bool:
 
 
 def _at_one_place(operation: Operation) -> Expression:
-    """If all operands are read at the same row, the whole operation is evaluated at this row."""
+    """Return an operation as one expression at a row, if all its operands are read at this row.
+
+    Otherwise, return the operation unchanged.
+    """
     operands = [operand for operand in operation.operands if not isinstance(operand, Constant)]
     places = {operand.place if isinstance(operand, At) else None for operand in operands}
     are_labels = {LabelOfRow() in walk(operand) for operand in operands}

@@ -88,7 +88,10 @@ def _refuse(construct: str, reason: str, position: Position = NOWHERE) -> NoRetu
 
 
 def _check(clause: Clause) -> None:
-    """Pattern and expressions are checked when they are translated."""
+    """Refuse a clause that a stream cannot run: other rows, skip rules, orders or partitions.
+
+    Pattern and expressions are checked when they are translated.
+    """
     if clause.rows != "one":
         _refuse("ALL ROWS PER MATCH", "a match is one alert; write ONE ROW PER MATCH", clause.position)
     if clause.skip.rule not in ("past_last_row", "to_next_row"):
@@ -166,7 +169,10 @@ class _Writer:
         return f"{types} {self._name(self.aliases[place])}{f' [{condition_text}]' if condition_text else ''}"
 
     def _value(self, expression: Expression, current_step: int, own_step: int | None) -> str:
-        """``own_step`` is the step whose condition has the expression, or None for a measure."""
+        """Return an expression as text of the pattern language.
+
+        ``own_step`` is the step whose condition has the expression, or None for a measure.
+        """
         match expression:
             case Constant():
                 return _constant(expression.value)

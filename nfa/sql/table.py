@@ -143,7 +143,7 @@ def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
 
 
 def _stored_integers(column: Any) -> NDArray[Any]:
-    """Times and durations are in the unit of their type. Null becomes 0."""
+    """Return a column as integers, with 0 for null. Times and durations are in the unit of their type."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), np.int64)

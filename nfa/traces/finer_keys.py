@@ -37,7 +37,7 @@ class FinerTraces:
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether a sweep is worthwhile, because enough keys were added since the last one.
+        """Whether enough keys were added since the last sweep to make another worthwhile.
 
         A sweep removes keys of ended traces.
         """

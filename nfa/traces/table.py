@@ -158,7 +158,7 @@ class Moves:
 
     @property
     def matters(self) -> NDArray[np.bool_]:
-        """A mask of the events that matter because of a guard: they kill a pattern state, or break a constraint."""
+        """A mask of the events that kill a pattern state or break a constraint, so that engines must process them."""
         is_broken = (self.before != self.after) & (self.after < kernel.RESERVED)
         is_relevant: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
         return is_relevant
@@ -338,7 +338,10 @@ class TraceTable:
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def note_deviant(self, visits: Visits) -> None:
-        """Store the deviant monitor states of ``visits``. Traces that follow monitors of other traces need this."""
+        """Store the monitor states of the open traces that deviated in ``visits``.
+
+        This is necessary for traces that follow the monitors of other traces.
+        """
         traces = visits.traces[is_deviant(visits.after)]
         if len(traces):
             is_open = ~np.isin(traces, visits.traces[visits.ends])
