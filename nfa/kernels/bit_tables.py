@@ -83,7 +83,11 @@ class BitProgram(NamedTuple):
 
 
 class BitTraces(NamedTuple):
-    """The traces under bit tables, each with a slot for four sets of names."""
+    """The traces under bit tables.
+
+    Each trace has a slot with four sets of names (types and symbols): seen in the trace, certain to occur, excluded
+    from the trace, and blocked from now on.
+    """
 
     states: NDArray[np.uint64]  # (slots, N_SETS, words)
     guard: NDArray[np.int32]  # (slots,) index of the guard in the program
@@ -112,7 +116,10 @@ class BitLinks(NamedTuple):
 
 
 class BitNotes(NamedTuple):
-    """Notes about events that killed a column or broke a constraint: the names seen in the trace before the event."""
+    """Notes about the events of a batch that killed a column of the guard's tables or broke a constraint.
+
+    Each note has the visit (relevant row) of the event, and the names seen in the trace before the event.
+    """
 
     visit: NDArray[np.int32]
     seen: NDArray[np.uint64]  # (as long as the batch, words)
@@ -185,7 +192,8 @@ def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Word
 def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
     """Apply a clause to the state of a trace, and return whether the state changes.
 
-    A clause has a set of names. Either the set implies another name, or the names of the set cannot all occur.
+    A clause is a set of names that implies another name, or a set of names that cannot all occur. If all names but one
+    are certain, and the implied name is impossible, the remaining name becomes excluded.
     """
     body, head = program.body[clause], program.head[clause]
     last, at, missing = NOTHING, 0, 0
@@ -297,7 +305,7 @@ def hash_row(row: NDArray[np.uint32]) -> np.uint64:
 
 @inlined
 def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np.uint32]) -> Int:
-    """Return the index of the row of ``live`` that equals ``row``, or NIL if there is none.
+    """Return the index of the row of ``live`` that equals ``row``, or NIL if no row does.
 
     ``index`` is an open-addressing hash table of row indices plus one. Its size is a power of two, and it is never
     full.
@@ -329,7 +337,7 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
 
 @inlined
 def home_of(before: Int, after: Int) -> np.uint64:
-    """Return the hash of a pair of monitor numbers, for the index of lists of kills."""
+    """Return the hash of a pair of monitor numbers, for the hash table of lists of kills."""
     mixed = (np.uint64(before) * SPREAD) ^ ((np.uint64(after) * SPREAD) << np.uint64(7))
     return mixed ^ (mixed >> np.uint64(29))
 
@@ -391,10 +399,10 @@ def release_slot(traces: BitTraces, trace: Int) -> None:
 
 @inlined
 def weigh(program: BitProgram, traces: BitTraces, slot: Int, names: Words) -> Int:
-    """Return the effect of an event on a trace, without changing the state in its slot.
+    """Compute the effect of an event on a trace, without changing the state in the trace's slot.
 
-    The effect is ``STAYS``, ``BREAKS`` or ``MOVES``. For ``MOVES``, the new state is in ``traces.after``. The caller
-    may stop before ``settle_in`` and repeat the call.
+    Returns ``STAYS``, ``BREAKS`` (a constraint) or ``MOVES``. For ``MOVES``, the new state is in ``traces.after``. The
+    caller may stop before ``settle_in`` and repeat the call.
     """
     state, guard = traces.states[slot], np.int64(traces.guard[slot])
     if update(program, guard, state, names, traces.after):

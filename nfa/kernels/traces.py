@@ -163,7 +163,7 @@ def wants_row(
 ) -> tuple[bool, bool]:
     """Return whether some step may accept an event, and whether such a step may open a trace for the event.
 
-    Only steps that listen to the event's type are tested. Their predicates decide.
+    Only the predicates of steps that listen to the event's type are tested.
     """
     is_wanted, is_opening = False, False
     for place in range(ask_from[event_type], ask_from[event_type + 1]):

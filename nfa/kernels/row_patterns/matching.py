@@ -88,7 +88,7 @@ def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: In
 
 @inlined
 def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
-    """Return whether the search was at this branch and row before, and mark them as reached.
+    """Return whether the search has reached this branch at this row before, and mark the pair as reached.
 
     If the search keeps no marks, return false.
     """

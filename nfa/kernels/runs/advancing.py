@@ -96,9 +96,9 @@ PASSES, FORBIDDEN, TOO_EARLY, BINDABLE = range(4)
 
 @routine
 def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
-    """Set the event at which the window of the new run ``grown`` begins.
+    """Set the begin and the end of the window of the new run ``grown``.
 
-    This is the current event, or the earliest event of ``run`` if ``run`` begins earlier.
+    The window begins at the current event, or at the begin of ``run`` if that is not later.
     """
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
     s.run_end[grown] = window_end(p, s, s.now[PATTERN], s.now[EVENT])
@@ -113,9 +113,10 @@ def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
 def grow(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
 ) -> Int:
-    """Create a run that has bound the current event by ``step``, and return it. Its newest node is ``node``.
+    """Create a run whose newest node is ``node``, and return the run. The node binds the current event by ``step``.
 
-    The new run extends ``run``. If ``run`` is NIL, it starts a match.
+    The new run extends ``run``. If ``run`` is NIL, it starts a match. ``kind`` is the kind of the new run. ``forced``
+    has the slots of GREEDY repetitions that the new run must not leave.
     """
     bits = s.run_bits
     grown = new_run(s, node, p.target[step], kind)
@@ -147,7 +148,11 @@ def complete(
     lead: Int,
     limit: Int,
 ) -> None:
-    """Emit or retain the match whose chain ends at ``node``, unless a condition of the match fails."""
+    """Emit or retain the match whose chain ends at ``node``, unless a condition of the match fails.
+
+    The match extends ``run`` (NIL: none) by ``step``. ``lead`` is the time of the newest earlier event that matches a
+    leading NOT, or EARLIEST. At ``limit`` matches, further matches of the event are only counted.
+    """
     pattern = s.now[PATTERN]
     if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
         return
@@ -191,7 +196,10 @@ def bind(
     forced: np.uint64,
     limit: Int,
 ) -> None:
-    """Bind the current event by a step. This extends ``run``, or starts a match if ``run`` is NIL."""
+    """Bind the current event by a step, which extends ``run``, or starts a match if ``run`` is NIL.
+
+    ``lead`` and ``limit`` are as in ``complete``, ``forced`` as in ``grow``.
+    """
     target = p.target[step]
     goes_on = p.step_from[target] < p.step_from[target + 1] and may_complete(x, s.now[AFTER], p.column[target])
     if not (goes_on or p.accepts[target]):
@@ -225,7 +233,7 @@ def bind(
 
 @routine
 def is_too_old(p: RunProgram, s: RunState) -> bool:
-    """Return whether the current event is so late that a window beginning at this event would already have ended."""
+    """Return whether the window of a match that starts with the current event would already have ended."""
     return bool(s.now[CLOCK] >= window_end(p, s, s.now[PATTERN], s.now[EVENT]))
 
 
@@ -246,10 +254,11 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Return the slot of a GREEDY repetition that could bind the current event, or 0.
+    """Return the slot of the GREEDY repetition that could bind the current event by ``step``, or 0.
 
-    If nothing was bound since the gap started, the slot is recorded in the run. The run then must not leave the
-    repetition. The result is 0 if the first event bound since has another time.
+    The slot is returned if no event was bound since the gap started, or if the first such event is simultaneous with
+    the current event. In the first case, the slot is also recorded in the run, which then must not leave the
+    repetition.
     """
     node = first_behind(p, s, s.run_node[run], p.slot[step])
     if node == NIL:
@@ -326,7 +335,10 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 
 @routine
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Test the trailing conditions of a complete run with the current event. Return false if a condition fails."""
+    """Test the trailing conditions of a complete run with the current event. Return false if a condition fails.
+
+    If the event decides the last GREEDY condition under STRICT, the run's deadline is updated.
+    """
     s.now[STEPS] += 1
     if not is_in_reach(s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)

@@ -57,7 +57,7 @@ def count_conditions(s: RunState, c: Conditions, before: Int) -> None:
 
 @routine
 def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """Return the node at whose event a gap starts, which is the newest node that reopened the gap's slot."""
+    """Return the node at whose event a gap starts. This is the newest node that reopened the gap's slot."""
     node = head
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         node = s.node_parent[node]
@@ -66,7 +66,7 @@ def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """Return the oldest node bound after a gap started, or NIL if there is none. ``anchor`` says where a gap starts."""
+    """Return the oldest node bound after a gap started, or NIL if no node was bound (see ``anchor``)."""
     node, behind = head, np.int64(NIL)
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         behind = np.int64(node)
@@ -76,7 +76,7 @@ def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) -> Int:
-    """Return the node with which a repetition with UNTIL began. The repetition must not have ended."""
+    """Return the node of the event with which a repetition with UNTIL started. The repetition must not have ended."""
     node = head
     while node != NIL and (p.inside[s.node_step[node]] & ~p.goes_on[s.node_step[node]] & repetition) == NOTHING:
         node = s.node_parent[node]
@@ -160,7 +160,10 @@ def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
 
 @routine
 def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
-    """Return whether a NOT of a gap matches the current event, which must be later than the start of the gap."""
+    """Return whether the NOT number ``watch`` matches the current event, within the NOT's own WITHIN.
+
+    The event must be later than the start of the gap.
+    """
     if not x.taken[p.watch_symbol[watch], s.now[ROW]]:
         return False
     if p.watch_within[watch] != LATEST:
@@ -192,7 +195,7 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
     """Return whether the current event refutes a step that the run took at the same time.
 
-    The event refutes the step if a STRICT NOT in the step's gap matches the event.
+    A STRICT NOT in the step's gap must match the event.
     """
     node = s.run_node[run]
     while node != NIL and s.event_order[s.node_event[node]] == s.now[ORDER]:
@@ -224,10 +227,9 @@ def settle(s: RunState, run: Int) -> None:
 
 @routine
 def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
-    """Mark the gaps with STRICT NOTs in which the current event lies.
+    """Note that the current event lies in gaps of a run that have a STRICT NOT.
 
-    A STRICT NOT forbids only the first event after the start of its gap. Because of the mark, the NOT ignores events of
-    later times.
+    Such a NOT forbids only the first event after the start of its gap, so it ignores all later events.
     """
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
@@ -242,8 +244,8 @@ def close_gaps(
 ) -> None:
     """Close the gaps of a run whose NOT matches the current event, and the repetitions whose UNTIL matches the event.
 
-    ``slots`` are the slots of gaps that started before the event. ``ignored`` are the repetitions that do not contain
-    the event. Only these are tested.
+    Only the gaps in ``slots`` and the repetitions in ``ignored`` are tested. ``slots`` has the gaps that started before
+    the event. ``ignored`` has the repetitions that do not contain the event.
     """
     state, head = s.run_state[run], s.run_node[run]
     bits = s.run_bits

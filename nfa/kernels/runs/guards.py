@@ -117,7 +117,10 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
 
 @routine
 def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
-    """Return whether a pair can emit no more matches, because its only match was emitted or it took too much work."""
+    """Return whether a pair can emit no more matches.
+
+    Either its only match was emitted, or the pair was given up because it took too much work.
+    """
     is_finished = s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0
     return bool(is_finished or s.pair_work[pair] == LATEST)
 
@@ -268,7 +271,7 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended,
 def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
     """Restore the full deadlines of waiting matches in a trace, because the current event broke a constraint.
 
-    The trace is no longer pruned, so the guard can no longer decide its matches early.
+    The trace is no longer pruned, so the guard can no longer decide these matches early.
     """
     pair = s.trace_pairs[s.now[TRACE]]
     while pair != NIL:

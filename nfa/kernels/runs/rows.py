@@ -197,7 +197,11 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 @routine
 def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
-    """Return the work that a pattern may still take in all traces. Each event since its last work adds an allowance."""
+    """Return the work that a pattern may still take in all traces together.
+
+    The limit is ``work_in_all``. The work so far counts against it, but decreases by the pattern's allowance with each
+    event since the pattern last worked.
+    """
     allowance, work = p.allowance[pattern], p.worked[pattern]
     events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
     if allowance > 0 and events > work // allowance:
@@ -234,8 +238,8 @@ def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
 def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
     """Add the work of the current event, less an allowance, to the work of the pair and of the pattern.
 
-    If a limit is exceeded, the pair is given up. Returns the work for which the pair is given up, or 0. Runs that ended
-    or were decided before the event do not count. Therefore, the counts depend on the events alone.
+    Returns 0, or the work if it exceeds a limit. In this case, the pair is given up. Runs that ended or were decided
+    before the event do not count. Therefore, the counts depend on the events alone.
     """
     pattern = s.pair_pattern[pair]
     work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
@@ -265,7 +269,7 @@ def run_pair(
 ) -> bool:
     """Process the current event in a pair, and return whether the pair is given up.
 
-    There must be room for the event.
+    The arrays must have room for the event.
     """
     pattern = s.pair_pattern[pair]
     place_event(s, x)
@@ -353,10 +357,10 @@ def end_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 def match_rows(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, first: Int, limits: Limits
 ) -> tuple[Int, Int]:
-    """Process visits from ``first`` on, until the wrapper must make room or rank matches.
+    """Process visits (relevant rows) from ``first`` on, until the wrapper must make room or rank matches.
 
     Returns (status, visit). The status is ``DONE``, or the reason why the kernel stopped at the visit. If it stopped,
-    ``counters[LISTENER]`` is the place among the visit's listeners at which to resume.
+    ``counters[LISTENER]`` is the index at which to resume, among the patterns that listen to the visit's event.
     """
     p, s, x, c, out, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(out), borrowed(ended)
     patterns = p.flags.shape[0]

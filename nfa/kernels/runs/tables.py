@@ -218,7 +218,10 @@ class RunState(NamedTuple):
 
 
 class Gates(NamedTuple):
-    """The tables of a guard that the run engine reads (see ``kernels.traces.Guards``), and a counter."""
+    """The tables of a guard that the run engine reads (see ``kernels.traces.Guards``).
+
+    ``released`` is a counter that the engine writes.
+    """
 
     gate: NDArray[np.int32]
     truth: NDArray[np.int32]
@@ -250,9 +253,9 @@ class RunBatch(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Compiled conditions of all patterns. Condition ``i`` is ``code[starts[i]:ends[i]]``.
+    """The compiled conditions of all patterns. Condition ``i`` is ``code[starts[i]:ends[i]]``.
 
-    It reads ``bindings`` and computes on ``stack``.
+    A condition reads ``bindings`` and computes on ``stack``.
     """
 
     code: NDArray[np.int64]
@@ -277,10 +280,11 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Tables of early terminations (``rows``) and losses (``lost``). ``filled`` has the number of rows in each.
+    """Tables of early terminations (``rows``) and of losses beyond a limit (``lost``).
 
-    ``rows`` has visit, pattern, monitor state before, monitor state after, pattern state. ``lost`` has visit, pattern,
-    number of matches, number of runs, work for which the pair was given up, and reason of a suspension (0: none).
+    ``filled`` has the number of rows in each. ``rows`` has visit, pattern, monitor state before, monitor state after,
+    pattern state. ``lost`` has visit, pattern, number of lost matches, number of lost runs, work for which the pair was
+    given up, and reason of a suspension (0: none).
     """
 
     rows: NDArray[np.int64]

@@ -54,7 +54,10 @@ def alias_of(p: RunProgram, s: RunState, node: Int) -> np.uint64:
 
 @routine
 def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """Return a hash of a node's alias, and of the events that the chain up to the node binds to this alias."""
+    """Return a hash of a node's alias and of the events that the chain up to the node binds to this alias.
+
+    Chains that one chain extends are found by this hash.
+    """
     alias = alias_of(p, s, node)
     key = mixed(ONE, alias)
     while node != NIL:
@@ -83,10 +86,11 @@ def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool
 
 @routine
 def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) -> None:
-    """Rule out the candidates that the chain up to a node extends.
+    """Rule out the timeout candidates that the chain up to a node extends.
 
-    If ``goes_on``, the chain continues after the node or became a match. In this case, candidates that are equal to the
-    chain up to the node are ruled out, too.
+    A candidate is a partial match whose window has ended. It is not reported as a timeout if another chain extends it.
+    If ``goes_on``, the chain continues after the node or became a match. Then a candidate with the same bindings as the
+    chain up to the node is ruled out, too.
     """
     key = key_of_list(p, s, node)
     run = s.buckets[key & np.uint64(s.buckets.shape[0] - 1)]
@@ -101,7 +105,10 @@ def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) ->
 
 @routine
 def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Rule out the candidates that the chain of a run extends. Nodes that were walked before are skipped."""
+    """Rule out the timeout candidates that the chain of a run extends; see ``rule_out``.
+
+    Nodes that were walked before are skipped.
+    """
     mark, node = s.counters[MARK], s.run_node[run]
     was_match = s.run_kind[run] == SPENT and s.run_lead[run] == WAS_MATCH
     goes_on = bool(was_match or s.run_kind[run] == DECIDED)
@@ -129,7 +136,11 @@ def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int64:
-    """Move the candidates of a pair to a list of their own and into buckets. Return the first one, or NIL."""
+    """Move the timeout candidates of a pair to a list of their own, and return the first candidate, or NIL.
+
+    Candidates are the partial matches that could still take a step just before their window ended. They are also put
+    into buckets by ``key_of_list``.
+    """
     first = np.int64(NIL)
     before, run = np.int64(NIL), s.pair_runs[pair]
     while run != NIL:
@@ -153,7 +164,10 @@ def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int6
 
 @routine
 def report(p: RunProgram, s: RunState, out: RunMatches, pair: Int, first: Int) -> None:
-    """Emit the candidates that were not ruled out, without duplicates, and return all candidates to their pair."""
+    """Emit a timeout for each candidate that was not ruled out, without duplicates.
+
+    All candidates return to the list of their pair.
+    """
     run, emitted = ordered(p, s, first), np.int64(NIL)
     while run != NIL:
         following = np.int64(s.run_next[run])
@@ -170,7 +184,10 @@ def report(p: RunProgram, s: RunState, out: RunMatches, pair: Int, first: Int) -
 
 @routine
 def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Drop the spent runs of a pair whose windows have all ended, because no partial match can extend them any more."""
+    """Drop the spent runs of a pair whose windows have all ended.
+
+    A spent run is retained for the search for timeouts only. No partial match can extend these runs any more.
+    """
     before = np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:

@@ -24,9 +24,10 @@ PASS_TIME, FILL_BUCKETS, FORGET, DEADLINE, FINISH, TIME_OUT = range(6)
 
 @kernel
 def arrange(s: RunState, what: Int, number: Int) -> None:
-    """Apply the operation ``what``, which reads no patterns, to the run or pair ``number``.
+    """Apply an operation that reads no compiled patterns to the run or pair ``number``.
 
-    ``REBUILD_INDEX`` and ``UNPARK_ALL`` apply to all pairs.
+    ``what`` is the operation: ``CLOSE_PAIR``, ``FREE_RUN``, ``REBUILD_INDEX`` or ``UNPARK_ALL``. The last two apply to
+    all pairs.
     """
     s = borrowed(s)
     if what == REBUILD_INDEX:
@@ -45,10 +46,11 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 def attend(
     p: RunProgram, s: RunState, out: RunMatches, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
 ) -> tuple[Int, Int]:
-    """Apply the operation ``what`` to the run or pair ``numbers[place]``. The operation reads the time or the patterns.
+    """Apply an operation that reads the time or the compiled patterns to the run or pair ``numbers[place]``.
 
-    ``PASS_TIME`` applies to ``numbers[place:]``, and returns the result of ``pass_time``. ``FILL_BUCKETS`` applies to
-    all pairs. Other operations return ``DONE``. ``DEADLINE`` returns a time as well.
+    ``what`` is the operation. ``PASS_TIME`` applies to ``numbers[place:]``, and returns the result of ``pass_time``.
+    ``FILL_BUCKETS`` applies to all pairs. Other operations return ``DONE`` and NIL, except that ``DEADLINE`` returns a
+    time instead of NIL.
     """
     p, s, out = borrowed(p), borrowed(s), borrowed(out)
     if what == PASS_TIME:

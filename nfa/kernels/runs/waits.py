@@ -135,7 +135,7 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
 
 @routine
 def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """Return the slots of a complete match at which a GREEDY repetition could still bind an event.
+    """Return the slots at which a GREEDY repetition could still bind an event after a complete match, as bits.
 
     Slots under STRICT that an event has closed are left out.
     """
@@ -190,8 +190,8 @@ def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -
 def is_decided(s: RunState, run: Int, time: Int, is_later: bool | np.bool_) -> bool:
     """Return whether all trailing conditions of a complete run are decided at ``time``.
 
-    A deadline decides once it is reached. If an event closed a gap under STRICT, the gap is decided once no more events
-    of this event's time can arrive. ``is_later`` is whether the current event is later than this event.
+    A deadline decides once it is reached. A gap under STRICT that an event closed is decided once no more events of
+    that event's time can arrive. ``is_later`` says that the current event is later than that event.
     """
     if s.run_lead[run] != EARLIEST:
         return bool(time > s.run_due[run] or is_later)

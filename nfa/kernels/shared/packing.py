@@ -105,9 +105,9 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill the blocks of pairs from packed state, and count references. Return a fault, or SOUND.
+    """Fill the blocks of pairs from packed state, and count references to nodes. Return a fault, or SOUND.
 
-    ``pairs`` receives the offsets of the blocks.
+    A block is the memory of a pair, with the heads of its stacks. ``pairs`` receives the offsets of the blocks.
     """
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
     blocks, links, counters, state_range = state.blocks, state.links, state.counters, program.state_range
@@ -145,7 +145,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
 
 @inlined
 def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, before: Int) -> np.bool_:
-    """Return whether the measure of a node contradicts the nodes to which it links. ``measure_of`` defines measures."""
+    """Return whether the measure of a saved node contradicts the nodes to which it links; see ``measure_of``."""
     wrong: np.bool_ = np.bool_(False)
     for other in (below, before):
         if other != NIL and (words[other, 0] ^ event) & 1:

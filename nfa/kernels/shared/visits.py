@@ -66,10 +66,10 @@ from streams.kernels.compiling import apart, inlined, kernel
 
 @inlined
 def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Release the stacks of one pattern's dead states.
+    """Release the stacks of one pattern's dead states, and find the furthest dead state.
 
     ``tables.kills`` lists the dead states from the index ``place`` on. Returns (index of the next pattern's kills,
-    furthest dead state). For the furthest state, only the start state and states with a stack count.
+    furthest dead state). Only the start state and states with a stack can be the furthest.
     """
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
@@ -334,7 +334,7 @@ def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
 
 @inlined
 def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
-    """Write row, trace and pattern into the match records from ``first`` on."""
+    """Write row, trace and pattern into all match records from ``first`` on, whose bindings are already written."""
     for record in range(first, output.filled[0]):
         output.match_row[record], output.match_trace[record], output.match_pattern[record] = row, trace, pattern
 
