@@ -18,7 +18,7 @@ _SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # under B
 
 
 def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> frozenset[str]:
-    """Return the features of the kernels that the guard of a constraint set may need.
+    """Return the features of the guard of a constraint set: which kernels a process must compile for it.
 
     Kernels for numbered states are always needed. Kernels for bit tables are needed if the states may exceed the cap.
     """
@@ -28,7 +28,7 @@ def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> froz
 
 
 def guarded_exercise(features: Collection[str] = (*MATCHER_FEATURES, *GUARD_FEATURES)) -> str:
-    """Return the name of the exercise that calls ``guarded`` with the given features of a matcher and its guards."""
+    """Return the name of an exercise: a run of ``guarded`` that compiles the kernels for the given features."""
     names = [feature for feature in (*MATCHER_FEATURES, *GUARD_FEATURES) if feature in features]
     return f"{__name__}:guarded:{','.join(names)}"
 

@@ -198,7 +198,11 @@ class _Scale:
         return self.numbers if kind == "number" else self.texts if kind == "text" else ()
 
     def cells(self) -> tuple[_Cell, ...]:
-        """Constants have odd ranks. The gaps below, between and above the constants have even ranks."""
+        """The cells of an attribute's values, in which no comparison with a constant changes.
+
+        They are the logical values, and ranks of numbers and texts. Constants have odd ranks. The gaps below, between
+        and above the constants have even ranks.
+        """
         numbers = [("number", rank) for rank in range(2 * len(self.numbers) + 1)]
         texts = [("text", rank) for rank in range(2 * len(self.texts) + 1)]
         return (*_LOGIC, *numbers, *texts)

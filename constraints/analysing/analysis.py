@@ -40,7 +40,7 @@ class PatternAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """The analyses of all patterns of a stream. ``idle`` lists the constraints that have no effect on any pattern."""
+    """The analyses of all patterns of a stream, and the constraints that have no effect on any pattern (``idle``)."""
 
     patterns: tuple[PatternAnalysis, ...]
     idle: IdleParts

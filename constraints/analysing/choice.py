@@ -29,7 +29,7 @@ MOST_COUNTS = 16  # maximum number of counts; after these, each new name is assu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A group of names that the greedy search accepts or rejects as a whole.
+    """A group of names (types and symbols) that the search for a monitor's names accepts or rejects as a whole.
 
     ``is_chosen`` is true if the search accepted the names. ``benefit`` estimates the work and memory that the names
     save per trace. ``states_added`` estimates the number of monitor states that the names add.
@@ -51,12 +51,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The names that a monitor distinguishes.
+    """The names (types and symbols) that a monitor distinguishes.
 
     Attributes:
         left_out: Constraints that the monitor ignores, in the order of ``ConstraintSet.parts``.
         estimated_states: Upper bound of the number of monitor states. It exceeds ``budget`` only in exact mode.
-        watched: Clauses of three or more names that bit tables watch.
+        watched: Horn clauses of three or more names that bit tables evaluate at each event.
         candidates: The search's decisions up to the first candidate that does not fit. Empty if all names fit.
         workflow: The name of the workflow whose automaton gives the states in exact mode; otherwise None. Exact mode
             leaves no constraint out.
@@ -120,7 +120,11 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
-    """The estimate is a product: the states of the automaton times the states of the hand-written constraints."""
+    """Return the choice in exact mode: all names.
+
+    The estimated number of states is a product: the states of the automaton times the states of the hand-written
+    constraints.
+    """
     process, hand_written = constraint_set.process, constraint_set.own
     assert process is not None
     assert process.automaton is not None
@@ -148,7 +152,10 @@ def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _Saving:
-    """An explanation's estimated ``benefit`` per trace, and the names and long clauses that the explanation needs."""
+    """An explanation of early terminations, with its estimated ``benefit`` per trace.
+
+    ``names`` and ``clauses`` are the names and long clauses that the monitor needs for the explanation.
+    """
 
     names: frozenset[str]
     clauses: tuple[Clause, ...]
@@ -191,7 +198,7 @@ def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> t
 
 
 class _Search:
-    """The greedy search. The chosen ``names`` need at most ``states`` monitor states."""
+    """The greedy search for the names of a monitor. The chosen ``names`` need at most ``states`` monitor states."""
 
     def __init__(self, constraint_set: ConstraintSet, budget: int) -> None:
         self._set = constraint_set
@@ -201,7 +208,7 @@ class _Search:
         self.states = 1
 
     def run(self, savings: Iterable[_Saving]) -> tuple[Candidate, ...]:
-        """Decide candidate after candidate up to the first one that does not fit, and return the decisions.
+        """Decide on the candidates one after another, up to the first that does not fit, and return the decisions.
 
         Later candidates are not tried, so a greater budget never leaves out more. Names without benefit come last.
         """

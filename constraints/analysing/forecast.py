@@ -31,8 +31,9 @@ class LikelyEnding:
 class StateForecast:
     """The forecast for the partial matches at one pattern state.
 
-    ``bound`` has the bound atoms in the order of the pattern's text. ``probability`` is the share of early terminations
-    among the traces with these atoms. ``endings`` are sorted by ``LikelyEnding.first``, descending, then by name.
+    ``bound`` has the bound atoms in the order of the pattern's text. ``probability`` is the share of traces with an
+    early termination among the traces with these atoms. ``endings`` are the terminating events, sorted by
+    ``LikelyEnding.first``, descending, then by name.
     """
 
     state: PatternState

@@ -10,7 +10,7 @@ UNKNOWN = 0.5
 
 
 class Frequencies:
-    """The share of traces that show a name, for each name of a constraint set.
+    """The share of traces that show a name, for each name (type or symbol) of a constraint set.
 
     Names are assumed to be independent unless constraints relate them. An observed frequency is used unchanged. A name
     that every trace must show has frequency 1, and a name that no trace can show has frequency 0. All other names get

@@ -38,9 +38,9 @@ class IdleParts:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """A pattern state that cannot complete in the monitor state at index ``visit``.
+    """A pattern state that is dead in the monitor state at index ``visit``: no conforming continuation completes it.
 
-    ``by`` has the names of the event that made the pattern state impossible, or is None if this event is not known.
+    ``by`` has the names of the event that made the pattern state dead, or is None if this event is not known.
     """
 
     visit: int
@@ -111,11 +111,12 @@ class _Walk:
 
 
 class _Search:
-    """Decides which constraints are not needed for the death of any pattern state.
+    """Decides which constraints can be left out without reviving any dead pattern state.
 
-    ``add`` finds a *core* for each death: a minimal set of constraints that causes the death. ``is_idle`` examines only
-    the deaths whose cores contain the constraint. Each of them must also be caused by the other constraints. A death by
-    rules has no core. For such a death, the monitor replays the events without the constraint.
+    ``add`` finds a *core* for each death (a pattern state that becomes dead): a minimal set of constraints that causes
+    the death. ``is_idle`` examines only the deaths whose cores contain the constraint. Each of them must also be caused
+    by the other constraints. A death by rules has no core. For such a death, the monitor replays the events without the
+    constraint.
     """
 
     def __init__(self, constraint_set: ConstraintSet, queries: Sequence[Query], walk: _Walk) -> None:
@@ -152,7 +153,10 @@ class _Search:
             yield from self._by_name.get(name, ())
 
     def is_idle(self, part: Part) -> bool:
-        """The result is False if the search would need more than ``REPLAY_LIMIT`` replays of deaths by rules."""
+        """Check whether all deaths are also caused by the other constraints, so that a constraint has no effect.
+
+        The result is False if the search would need more than ``REPLAY_LIMIT`` replays of deaths by rules.
+        """
         if not isinstance(part, Rule):
             citing = [death for core, deaths in self._deaths.items() if part in core for death in deaths]
             if citing:
@@ -213,7 +217,10 @@ def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remai
 
 
 def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
-    """Return each type without symbols, with each single symbol, and with all its symbols. ``OTHER`` is added."""
+    """Return the event classes to try: each type without symbols, with each single symbol, and with all its symbols.
+
+    ``OTHER`` is added.
+    """
     classes = event_classes(constraint_set, constraint_set.types.union(*(query.types for query in queries)))
     by_type: dict[str, frozenset[str]] = {}
     for event in classes:

@@ -84,7 +84,7 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
 
 
 def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
-    """Return the term's remainder, in which the atom at ``index`` has another place.
+    """Return the whole term as a remainder, with another place for the atom at ``index``.
 
     ``after`` maps an atom to the atoms that now precede it. Other atoms keep their order.
     """

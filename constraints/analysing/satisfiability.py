@@ -104,9 +104,10 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 
 
 class _Search:
-    """Searches for clashes of a pattern with the constraints (``outlook``) and then with the workflow (``exact``).
+    """Searches for the reasons (clashes) why remainders of a pattern cannot complete.
 
-    A clash without gaps is reused for each remainder that contains the clashing atoms in the same order.
+    The constraints (``outlook``) are tried first, then the workflow (``exact``). A clash without gaps is reused for
+    each remainder that contains the clashing atoms in the same order.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
@@ -120,7 +121,10 @@ class _Search:
 
     @property
     def is_certain(self) -> bool:
-        """Whether every remainder without a clash is possible. False if there are rules or a search was given up."""
+        """Whether every remainder without a clash can really complete.
+
+        False if there are rules or a search was given up.
+        """
         return not self._outlook.constraint_set.rules and (self._exact is None or not self._exact.given_up)
 
     def reason(self, remainder: Remainder) -> Clash | None:

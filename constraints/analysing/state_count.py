@@ -20,7 +20,10 @@ from constraints.sets import overlapping, union
 
 
 class _Effect(NamedTuple):
-    """The effect of the first event with a name: the names shown, made certain, excluded and blocked, as masks."""
+    """The effect of the first event with a name on a monitor state, as masks of names.
+
+    The event shows some names, makes names certain to occur, excludes names from the trace, and blocks later names.
+    """
 
     shown: int
     certain: int
@@ -46,7 +49,11 @@ def count_states(constraint_set: ConstraintSet, limit: int) -> int:
 
 
 def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozenset[str]]:
-    """Names are in one group if a constraint or a common event type connects them, directly or through other names."""
+    """Divide ``names`` into independent groups.
+
+    Two names are in the same group if a constraint or a common event type connects them, directly or through other
+    names.
+    """
     marks: dict[str, list[Part | str]] = {name: [constraint_set.type_of(name)] for name in sorted(names)}
     for part in constraint_set.parts:
         for name in names.intersection(() if isinstance(part, Rule) else part.names):
@@ -55,7 +62,10 @@ def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozen
 
 
 def _count(constraint_set: ConstraintSet, group: frozenset[str], limit: int) -> int:
-    """Count the sets of names of one group that a trace may have shown. The count stops soon after ``limit``."""
+    """Count the subsets of ``group`` that can be exactly the names that a trace has shown so far.
+
+    Counting stops soon after ``limit``.
+    """
     bits = {name: 1 << place for place, name in enumerate(sorted(group))}
     effects = [_effect(constraint_set, name, bits) for name in bits]
     certain = _mask(constraint_set.horn_closure(()), bits)

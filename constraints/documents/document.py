@@ -212,7 +212,10 @@ def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -
 
 
 def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
-    """An entry of the list ``constraints`` that is neither an order nor a clause raises ``Misread``."""
+    """Return the parts of an entry that follows from a workflow.
+
+    An entry of the list ``constraints`` that is neither an order nor a clause raises ``Misread``.
+    """
     parts = _read_entry(entry, names).parts
     if key == _LIST_KEY and any(isinstance(part, Rule | End) for part in parts):
         raise Misread(
@@ -233,7 +236,10 @@ def _joined(hand_written: ConstraintSet, process: Process, derived: Sequence[Par
 
 
 def _entries(value: object) -> Iterator[tuple[DocumentPath, object]]:
-    """A list under a kind is split: ``{"prior": [["A", "B"]]}`` yields ``{"prior": ["A", "B"]}``."""
+    """Yield the entries of a document, each with its path.
+
+    A list under a kind is split: ``{"prior": [["A", "B"]]}`` yields ``{"prior": ["A", "B"]}``.
+    """
     if isinstance(value, list):
         yield from (((index,), item) for index, item in enumerate(value))
     elif isinstance(value, Mapping):

@@ -83,7 +83,10 @@ def _exactly(names: Names, count: int) -> tuple[Part, ...]:
 
 
 def _rule(kind: str, *entailed: Translation) -> Translation:
-    """Return a translation to a rule, preceded by its consequences: the orders and clauses of ``entailed``."""
+    """Return a translation to a rule of a kind, together with orders and clauses that follow from the rule.
+
+    ``entailed`` are the translations to these orders and clauses, which precede the rule.
+    """
     return lambda names, count: (
         *(part for translation in entailed for part in translation(names, count)),
         Rule(kind, tuple(names)),

@@ -99,7 +99,10 @@ def _name(value: object, problems: list[PlacedProblem]) -> str:
 
 
 def _read_automaton(value: object) -> ProcessAutomaton:
-    """Inconsistent arrays, and states from which no trace can be completed, are rejected."""
+    """Read an automaton from its arrays.
+
+    Inconsistent arrays, and states from which no trace can be completed, are rejected.
+    """
     if not isinstance(value, Mapping) or set(value) != set(_AUTOMATON_MEMBERS):
         raise Misread(f"an automaton is a mapping of {', '.join(_AUTOMATON_MEMBERS)}; got {excerpt(value)}")
     letters, states = _letters(value["letters"]), whole_number(value["states"])

@@ -22,10 +22,11 @@ _Place: TypeAlias = tuple[int, int]  # state of the process, and the names seen 
 
 
 class JointSearch:
-    """Searches for a word that completes a trace of the process and satisfies all rules, orders and clauses.
+    """Searches for a word (a sequence of events) that completes a trace of the process.
 
-    If events with equal timestamps are unordered, orders and ends are ignored. A search of more than ``max_steps``
-    steps is given up, and some word is assumed to exist. ``given_up`` counts these searches.
+    The word must also satisfy all hand-written rules, orders and clauses. If events with equal timestamps are
+    unordered, orders and ends are ignored. A search of more than ``max_steps`` steps is given up, and some word is
+    assumed to exist. ``given_up`` counts these searches.
     """
 
     def __init__(
@@ -81,7 +82,10 @@ class JointSearch:
         return answer is not False
 
     def _word_search(self, remainder: Remainder) -> WordSearch | None:
-        """The result is None if some type has too many symbols to combine. The caller then gives the search up."""
+        """Return the search for a word that completes ``remainder``.
+
+        The result is None if some type has too many symbols to combine. The caller then gives the search up.
+        """
         letters = frozenset(self._language.automaton.letters)
         strangers = frozenset(
             name
@@ -127,7 +131,7 @@ class _Orders:
 
 
 class _Walkers:
-    """The ``Company`` of a word search: the process together with the order and occurrence constraints."""
+    """The ``Company`` of a word search: the process, and the order and occurrence constraints."""
 
     def __init__(self, language: Language, orders: _Orders, remainder: Remainder) -> None:
         self._language, self._orders, self._remainder = language, orders, remainder
@@ -149,7 +153,7 @@ class _Walkers:
         return self._completions.has(state, bound) and self._is_hopeful(seen, bound)
 
     def distance(self, place: _Place, bound: int) -> int:
-        """Only the process is considered, so the distance is a lower bound."""
+        """Return a lower bound of the number of events to the next atom or the end. Only the process is considered."""
         return self._completions.distance(place[0], bound)
 
     def _is_hopeful(self, seen: int, bound: int) -> bool:

@@ -181,7 +181,11 @@ def _ask(parts: Sequence[Part]) -> str:
 
 
 def _subject(outlook: Outlook, event: EventClass, events: frozenset[str] = frozenset()) -> str:
-    """Describe an event by its relevant names, then by the earlier names among ``events``: ``U came, after L``."""
+    """Describe an event and the earlier events in words: ``U came, after L``.
+
+    The event is described by its symbols among ``events`` or, if there are none, by its type. The other names in
+    ``events`` are the earlier events.
+    """
     names = outlook.names_of(event)
     symbols = sorted(name for name in names & events if name in outlook.constraint_set.symbols)
     name = listed_types(symbols or [event.type])

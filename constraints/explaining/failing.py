@@ -100,7 +100,7 @@ def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class _EarlierExplanation:
-    """An explanation that may also hold for other states and traces.
+    """An explanation that is reused for other states and traces.
 
     The explanation holds if the remainder contains ``part``, and if ``shown`` are exactly the seen names among
     ``names``.
@@ -174,9 +174,10 @@ class _Search:
         return event
 
     def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
-        """Return the known steps of a process that are possible while a partial match is at ``state``.
+        """Return the steps of the process in ``steps`` that are possible while a partial match is at ``state``.
 
-        A step is a pair of masks: the names seen and the names of the next event. Steps with few seen names come first.
+        Each result is a pair of masks: the names seen, and the names of the next event. Steps with few seen names come
+        first.
         """
         bound = self._held(state).types
         return [
@@ -186,9 +187,10 @@ class _Search:
         ]
 
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
-        """Yield pairs of masks: a smallest prefix, and an event that the prefix allows as the next event.
+        """Yield pairs of masks: a smallest prefix (names seen), and an event that can come next.
 
-        Each member of a group is tried as the event. The prefix has the bound events and the group's other members.
+        Only prefixes are tried at which a partial match can be at ``state``. Each member of a group is tried as the
+        event. The prefix has the bound events and the group's other members.
         """
         bound, remainder = self._held(state), remainder_of(self._query, state)
         holding, needed = self.reasoner.goal(bound), self.reasoner.goal(remainder).needed
@@ -208,8 +210,8 @@ class _Search:
     def _least_prefix(self, seen: int, event: int, needed: int) -> int:
         """Return the smallest superset of the names ``seen`` after which ``event`` can come.
 
-        A name is added if the seen names and the event require it, but it cannot follow the event. A name is also added
-        if the seen and ``needed`` names require it, but it cannot follow the seen names.
+        A name is added if the seen names and the event require it, and it cannot follow the event. A name is also added
+        if the seen and ``needed`` names require it, and it cannot follow the seen names.
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
         while True:

@@ -78,7 +78,10 @@ class _Walk:
             waiting = following
 
     def _step(self, before: MonitorState, event: EventClass) -> MonitorState | None:
-        """The result is None if the trace deviates at the event, or if the limit of states is reached."""
+        """Return the monitor state after an event, or None.
+
+        It is None if the trace deviates at the event, or if the limit of states is reached.
+        """
         if (before, event) not in self._steps:
             after = self._monitor.step(before, event)
             if after is not None and after not in self._visited:

@@ -119,7 +119,7 @@ class BitTables:
         }
 
     def _of_process(self, constraint_set: ConstraintSet) -> int:
-        """The workflow's end events block only the names of the workflow's own types."""
+        """Return the names of the workflow's own types, as a mask. The workflow's end events block only these names."""
         types = frozenset[str]() if constraint_set.process is None else constraint_set.process.types
         return self.mask(types.intersection(self._names))
 

@@ -23,8 +23,8 @@ from streams import Ties
 class _Plan:
     """The states of one query, prepared for a monitor: the remainder of each state, and the reasoner's goal for it.
 
-    ``extensions`` lists, for each monotone state, the states with one more bound atom. If one of these is dead, the
-    state is dead, too. A state for which ``is_monotone`` is true stays dead once it is dead.
+    A state for which ``is_monotone`` is true stays dead once it is dead. ``extensions`` lists, for each such state, the
+    states with one more bound atom. If one of these is dead, the state is dead, too.
     """
 
     remainders: tuple[Remainder, ...]

@@ -71,7 +71,10 @@ class Adjacency:
         return distance
 
     def _distances_from(self, frontier: NDArray[np.integer], distance: Numbers) -> Numbers:
-        """The search is in plain Python, which is faster than arrays if levels have few nodes."""
+        """Complete the distances of the nodes, by breadth-first search from ``frontier``.
+
+        The search is in plain Python, which is faster than arrays if levels have few nodes.
+        """
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
         distances, queue = distance.tolist(), frontier.tolist()
         for node in queue:

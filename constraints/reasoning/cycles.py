@@ -48,7 +48,7 @@ def _order(constraint_set: ConstraintSet, first: str, second: str) -> Part:
 
 
 def _shortest_cycle(start: str, successors: Mapping[str, list[str]]) -> tuple[str, ...] | None:
-    """The cycle is rotated so that the alphabetically first type comes first."""
+    """Return a shortest cycle through ``start``, or None. The cycle starts with the alphabetically first type."""
     came_from: dict[str, str] = {}
     waiting = deque([start])
     while waiting:

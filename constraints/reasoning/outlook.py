@@ -90,7 +90,7 @@ class Outlook:
         return self.can_complete(state, NOTHING, self._nothing)
 
     def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
-        """Check whether some conforming continuation completes a remainder.
+        """Check whether some conforming continuation completes a remainder (the atoms that must still occur).
 
         ``goal`` is the remainder's goal, if known.
         """

@@ -44,7 +44,10 @@ class _Gap(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """A remainder as masks, for questions to the ``Reasoner`` that built it."""
+    """A remainder (the atoms that must still occur) as masks of names.
+
+    It is valid only for the ``Reasoner`` that built it.
+    """
 
     needed: int
     nodes: tuple[_Node, ...]
@@ -106,7 +109,7 @@ class Reasoner:
         self._long = [(body, self._implied_by(head)) for body, head in definite]  # body, head with all it implies
 
     def _masks_of(self, part: Part) -> _Masks:
-        """The masks are the earlier and later names of an order, or the body and head of a clause.
+        """Return the names of a part as two masks: earlier and later names of an order, or body and head of a clause.
 
         They are 0 for ignored parts.
         """
@@ -216,7 +219,7 @@ class Reasoner:
         return "absence" if is_ordered else "order"
 
     def impossible(self, seen: int, settled: int | None = None) -> int:
-        """Return the names of the set that no later event shows."""
+        """Return the names of the set that no later event can show."""
         impossible = 0
         for name in self._set.names:
             bit = self._bit(name)

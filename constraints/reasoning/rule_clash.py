@@ -51,7 +51,10 @@ def least_clash(
 
 
 def _least(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
-    """The subset is minimal, not smallest. Large groups are removed first to save time."""
+    """Return a minimal subset of ``items`` that clashes; a smaller one may exist.
+
+    Large groups are removed first to save time.
+    """
     minimal = list(items)
     size = len(minimal)
     while size:

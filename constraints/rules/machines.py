@@ -108,7 +108,7 @@ RULE_KINDS = frozenset([*_MACHINES, *_CONJUNCTIONS, *_COUNTS])
 
 
 def machines_of(kind: str, count: int | None) -> tuple[Machine, ...]:
-    """Return the machines whose conjunction is a template of ``RULE_KINDS``.
+    """Return state machines for a template of ``RULE_KINDS``. A trace satisfies the template if all machines accept it.
 
     ``count`` is the template's number, if it has one.
     """
