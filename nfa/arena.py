@@ -48,10 +48,10 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 
 
 def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Number the distinct rows in ascending order.
+    """Find the distinct rows, and number them in ascending order.
 
-    The first result has, for each distinct row, the index of its first occurrence in ``rows``. The second has the
-    number of each row of ``rows``.
+    The first result has, for each distinct row, the index of its first occurrence in ``rows``. The second has, for each
+    of ``rows``, the number of its distinct row.
     """
     if len(rows) > _FEW_ROWS:
         _, firsts, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)

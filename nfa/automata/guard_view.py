@@ -55,7 +55,7 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class GuardView:
-    """A table that maps each state of a pattern's automaton to the pattern states about which guards are asked.
+    """The pattern states about which guards are asked, for each state of a pattern's automaton.
 
     Attributes:
         pattern_states: For each state of the automaton, its pattern states. If all atoms of a pattern state are bound,
@@ -128,8 +128,8 @@ class GuardView:
         """Return the pattern state to report as the reason why an event killed an automaton state.
 
         ``before`` and ``after`` are a guard's answers before and after the event, in the order of ``query.states``. The
-        result is the first pattern state that died at this event. Bit tables may detect dead states late. If no pattern
-        state died at this event, the result is the first dead pattern state.
+        result is the first pattern state that was alive before and is dead after the event. If no such pattern state
+        exists, the result is the first dead pattern state. This happens because bit tables may detect dead states late.
         """
         dead = [pattern_state for pattern_state in self.pattern_states[state] if not after[self._places[pattern_state]]]
         return next((pattern_state for pattern_state in dead if before[self._places[pattern_state]]), dead[0])

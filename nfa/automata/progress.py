@@ -174,7 +174,10 @@ class Outline:
         return number
 
     def is_final(self, number: int, progress: Progress) -> bool:
-        """Return whether a part may end at ``progress``. For ``None``, return whether the part may be omitted."""
+        """Return whether a part may end at ``progress``.
+
+        If ``progress`` is None, return whether the part may be omitted.
+        """
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():
@@ -341,7 +344,10 @@ class Outline:
                 )
 
     def _is_overlapping(self, number: int) -> bool:
-        """Return whether a part contains an AND with an optional branch, which might start after the part could end."""
+        """Return whether a part contains an AND with an optional branch.
+
+        Such a branch might start after the part could end.
+        """
         node, children = self.nodes[number], [child for child in self.children[number] if child >= 0]
         if isinstance(node, Conjunction) and any(self.is_final(child, None) for child in children):
             return True

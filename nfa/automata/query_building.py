@@ -20,10 +20,11 @@ MAX_STATES = 4_096
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
-    """Build the query of a checked pattern. It has partitions if there would be too many terms or states.
+    """Build the query of a checked pattern.
 
-    ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states. A pattern is refused (``too-large``) if even
-    its partitions have more than ``max_states`` states. It is also refused if its repetitions require too many steps.
+    The query has partitions (see ``Partition``) if there would be too many terms or states: ``b`` parallel branches of
+    length ``l`` have ``(l + 1) ** b`` states. A pattern is refused (``too-large``) if even its partitions have more
+    than ``max_states`` states. It is also refused if its repetitions require too many steps.
     """
     pattern = over_events(pattern)
     if count_steps(pattern.event) > max(max_states, MAX_STATES):

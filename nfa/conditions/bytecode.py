@@ -380,7 +380,7 @@ def event_columns(
     texts: TextPool,
     reader: BatchColumns | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read the columns of programs for the given events.
+    """Read the columns that the programs of conditions need, for the given events.
 
     The result has kinds (uint8) and values (int64), both of shape (rows, columns). Texts are interned in ``texts``.
     ``reader`` reads the same batch, so rows that it has parsed are not parsed again.

@@ -110,7 +110,7 @@ class FilterIndex:
 
     @property
     def slots(self) -> int:
-        """The number of rows in the result of ``place``, which is the largest number of dimensions of a type."""
+        """The largest number of dimensions of a type: the number of rows in the result of ``place``."""
         return max(map(len, self._cells.values()), default=0)
 
     @property
@@ -138,7 +138,10 @@ class FilterIndex:
         return begin, end
 
     def place(self, batch: EventBatch, types: NDArray[np.int32], reader: BatchColumns) -> NDArray[np.int32]:
-        """Return the cells of events as an int32 array (``slots``, rows). ``types`` has the type code of each row."""
+        """Return the cells of events as an int32 array (``slots``, rows), one row for each dimension.
+
+        The dimensions are those of the event's type. ``types`` has the type code of each event.
+        """
         event_cells = np.zeros((self.slots, len(types)), np.int32)
         for code, dimensions in self._cells.items():
             rows = np.flatnonzero(types == code)

@@ -66,14 +66,17 @@ class Listening:
         return [NO_CELL] if placed is None else sorted({cell for cells in placed.cells.values() for cell in cells})
 
     def reduced(self, pattern: int, code: TypeCode, atom: Atom) -> Atom:
-        """Return a step without the conjunct that its cells imply. The result may also lack the step's residual."""
+        """Return a step without the conjunct that is true for all events in the step's cells.
+
+        The result may also lack the step's residual.
+        """
         placed = self.placed.get((pattern, code))
         return atom if placed is None else placed.reduced[atom]
 
     def reduced_for_all(self, pattern: int, codes: Sequence[TypeCode], atom: Atom) -> Atom:
-        """Return a step without the conjunct that its cells imply for every type in ``codes``.
+        """Return a step without the conjunct that ``reduced`` removes for every type in ``codes``.
 
-        If the types imply different conjuncts, the step is returned unchanged.
+        If the types remove different conjuncts, the step is returned unchanged.
         """
         reduced_steps = {self.reduced(pattern, code, atom) for code in codes}
         return reduced_steps.pop() if len(reduced_steps) == 1 else atom

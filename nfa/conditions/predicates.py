@@ -209,7 +209,10 @@ def read_path(item: Any, path: Path) -> Any:
 
 
 def source_of(expression: Expression) -> Source | None:
-    """Return the stored column that an attribute or a call in ``OF_EVENT`` reads, or None for other expressions."""
+    """Return the stored column that an expression reads, or None.
+
+    An attribute has a column, and so has a call in ``OF_EVENT``, such as ``time``. Other expressions have none.
+    """
     match expression:
         case Attribute():
             return expression.path

@@ -407,7 +407,7 @@ def _reads_row(expression: Expression, row: str) -> bool:
 
 
 def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
-    """Yield each step with a flag, which is true if the step can be reached in a trace without bound events."""
+    """Yield (step, flag) for each step. The flag is true if a trace without bound events can reach the step."""
     match node:
         case Atom():
             yield node, not follows

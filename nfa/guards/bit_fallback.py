@@ -53,8 +53,8 @@ class BitFallback:
     """The bit tables of a lane (per-key matcher), and the traces that are under them.
 
     A trace is under bit tables once it would need more monitor states than its guard may have. Its monitor number then
-    identifies only its row of liveness (see ``RowTables``). Arrays are replaced as they grow, so fetch them again
-    before each call of a kernel.
+    identifies only its guard and its row of liveness (see ``RowTables``). Arrays are replaced as they grow, so fetch
+    them again before each call of a kernel.
     """
 
     def __init__(self) -> None:
@@ -133,8 +133,8 @@ class BitFallback:
     def open_from(self, monitor: int, version: int, state: MonitorState) -> None:
         """Prepare the tables so that traces can change from a monitor state to bit tables.
 
-        A trace changes when its next monitor state would exceed the cap. Under bit tables, the trace starts with the
-        names that the monitor state has seen.
+        A trace changes when the guard already has its maximum number of monitor states, and the next state would be a
+        new one. Under bit tables, the trace starts with the names that the monitor state has seen.
         """
         place = self._versions.index(version)
         self._reach_monitor(monitor)
@@ -145,7 +145,7 @@ class BitFallback:
     def enter(self, trace: int, version: int, seen: Seen, tables: RowTables) -> int:
         """Put a trace from a snapshot under bit tables, and return its monitor number.
 
-        ``seen`` has the names of the events of the trace so far.
+        ``seen`` has the names (types and symbols) of the events of the trace so far.
         """
         self.arena.reach(trace + 1)
         place = self._versions.index(version)

@@ -103,9 +103,9 @@ def bit_program(
     *,
     is_pruning: Sequence[bool] | None = None,
 ) -> BitProgram:
-    """Return the bit rules of several guards as arrays for the kernel.
+    """Compile the bit rules of several guards to arrays for the kernel.
 
-    All guards get the same ``questions``. If a guard does not prune, all bits of its columns are set.
+    All guards get the same ``questions`` (see ``bit_layout``). If a guard does not prune, its columns have all bits.
     """
     prunes = is_pruning or [True] * len(guards)
     rules = [guard.rules for guard in guards]

@@ -72,7 +72,10 @@ class BitArena:
         )
 
     def enter(self, program: BitProgram, trace: int, guard: int, seen: NDArray[np.uint64]) -> int:
-        """Assign a slot to a trace and return the slot. Its sets are derived from the names ``seen`` in the trace."""
+        """Assign a slot to a trace and return the slot.
+
+        The slot's sets are derived from the names ``seen`` in the trace.
+        """
         slot = upkeep.take_slot(self._traces, trace, guard)
         if slot == NIL:
             self.make_room()
@@ -104,7 +107,8 @@ class BitArena:
 class RowIndex:
     """Two hash tables: from rows of liveness to their indices, and from pairs of monitor numbers to lists of kills.
 
-    ``RowTables`` defines rows of liveness and lists of kills.
+    A row of liveness shows what can still complete. A list of kills shows what dies between two monitor states. See
+    ``RowTables``.
     """
 
     def __init__(self) -> None:
@@ -115,12 +119,15 @@ class RowIndex:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """The hash table of rows of liveness, which ``find_row`` reads. The array is replaced as it grows."""
+        """The hash table in which ``find_row`` looks up rows of liveness. The array is replaced as it grows."""
         return self._rows
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """The hash table of pairs of monitor numbers, which ``find_pair`` reads. The array is replaced as it grows."""
+        """The hash table in which ``find_pair`` looks up pairs of monitor numbers.
+
+        The array is replaced as it grows.
+        """
         return self._pairs
 
     def add_row(self, live: NDArray[np.uint32], number: int) -> None:

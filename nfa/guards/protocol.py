@@ -48,7 +48,8 @@ class OnViolation(StrEnum):
 class Policy:
     """How the matcher uses a guard: what it prunes, and what it does after a violation.
 
-    A trace that would need more than ``max_monitor_states`` monitor states continues under bit tables.
+    A trace that would need more than ``max_monitor_states`` monitor states continues under bit tables (see
+    ``BitGuard``).
     """
 
     prune: Prune = Prune.STATE
@@ -143,7 +144,10 @@ class BitRules:
 
 
 class BitGuard(Protocol):
-    """A guard in the form of bit tables, for traces beyond the cap of its monitor states."""
+    """A guard in the form of bit tables: rules over sets of names instead of numbered monitor states.
+
+    It is used for traces that would need more monitor states than the guard's policy allows.
+    """
 
     @property
     def rules(self) -> BitRules: ...
@@ -203,7 +207,11 @@ class Guard(Protocol):
 
     @property
     def bits(self) -> BitGuard | None:
-        """The bit tables for traces beyond the cap of monitor states, or None if such traces become unguarded."""
+        """The guard as bit tables, or None if it has none.
+
+        Bit tables are used for traces that would need more monitor states than the policy allows. Without them, such
+        traces become unguarded.
+        """
         ...
 
     def can_occur(self, state: MonitorState, atom: Atom) -> bool:

@@ -37,7 +37,7 @@ class LiveRows:
 
     @property
     def array(self) -> NDArray[np.uint32]:
-        """The rows of liveness (rows, columns), with spare capacity. The array is replaced as it grows."""
+        """The rows as an array (rows, columns), with spare capacity. The array is replaced as it grows."""
         return self._rows
 
     def number(self, row: Row) -> int:

@@ -101,7 +101,7 @@ class GuardTables:
 
     @property
     def tables(self) -> Guards:
-        """The rows built so far. The arrays are replaced as they grow."""
+        """The guards' answers so far, as tables for kernels. The arrays are replaced as they grow."""
         if self._tables is None:
             raise RuntimeError("guard tables are read before compile()")
         return self._tables
@@ -115,7 +115,10 @@ class GuardTables:
         return self._rows.array
 
     def intern(self, version: int, state: MonitorState) -> int:
-        """Return the number of a monitor state. A new state is added. The caller enforces the cap."""
+        """Return the number of a monitor state. A new state is added.
+
+        The caller ensures that the guard does not get more monitor states than its policy allows.
+        """
         interned = (version, state)
         if interned not in self._numbers:
             self._sizes[version] += 1
@@ -137,7 +140,7 @@ class GuardTables:
         return number
 
     def compile(self, layout: GuardLayout) -> None:
-        """Build all rows again for other patterns and types. The numbers of monitor states do not change."""
+        """Build the tables again for other patterns and types. The numbers of monitor states do not change."""
         self._layout = layout
         while len(self.states) > RESERVED and self.states[-1] is None:  # ``restart_bits`` creates row monitors again
             self.states.pop()
@@ -172,7 +175,7 @@ class GuardTables:
     def follow(self, other: GuardTables) -> None:
         """Copy the monitor states that ``other`` has and these tables lack, under the same numbers.
 
-        Rows for bit tables are not copied. In traces under bit tables, every pattern counts as able to complete.
+        Monitors of traces under bit tables get no answers. In these traces, every pattern counts as able to complete.
         """
         for state in other.states[len(self.states) :]:
             self.states.append(state)
@@ -199,9 +202,9 @@ class GuardTables:
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
-        """Ask the guard for the monitor state after an event of the class ``column``, and store the answer.
+        """Ask the guard for the monitor state after an event, and store the answer and the list of columns that die.
 
-        The list of columns that die in this transition is stored, too.
+        The event has the class ``column``. The guard is that of the monitor state ``monitor``.
         """
         interned = self.states[monitor]
         if interned is None:

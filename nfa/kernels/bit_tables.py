@@ -56,10 +56,11 @@ N_COUNTERS = 7
 
 
 class BitProgram(NamedTuple):
-    """The compiled rules of several guards, from which the state of a trace and its row of liveness are computed.
+    """The rules of several guards, compiled for the kernel.
 
-    The clauses of guard ``i`` are ``clause_from[i] : clause_from[i + 1]``. The other ``_from`` arrays have the same
-    form.
+    From these rules, the kernel computes the state of a trace (sets of names), and what can still complete in this
+    state. The clauses of guard ``i`` are ``clause_from[i] : clause_from[i + 1]``. The other ``_from`` arrays have the
+    same form.
     """
 
     start: NDArray[np.uint64]  # (guards, N_SETS, words)
@@ -101,8 +102,8 @@ class BitTraces(NamedTuple):
 class BitLinks(NamedTuple):
     """Tables that connect traces under bit tables with the other tables of a guard.
 
-    They map event classes to names, rows of liveness to monitor numbers, and pairs of monitor numbers to lists of
-    kills.
+    They map event classes to names, rows of liveness to monitor numbers, and pairs of monitor numbers to lists of kills
+    (``nfa.guards.bit_fallback.RowTables`` defines these terms).
     """
 
     shown: NDArray[np.uint64]  # (guards, event classes, words): the names of an event
@@ -170,7 +171,7 @@ def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
 
 @routine
 def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words) -> None:
-    """Mark names as seen in a trace.
+    """Mark names as seen in the state of a trace.
 
     For each name that was not seen before, the rules also make names certain, excluded or blocked.
     """
@@ -295,7 +296,7 @@ def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: N
 
 @inlined
 def hash_row(row: NDArray[np.uint32]) -> np.uint64:
-    """Return a hash of a row of liveness."""
+    """Return a hash of a row of liveness: the terms that can still complete, as bits for each column."""
     mixed = LOW
     for column in range(row.shape[0]):
         mixed = ((mixed ^ np.uint64(row[column])) & LOW) * SPREAD
@@ -437,9 +438,9 @@ def advance_trace(
 ) -> tuple[Int, Int, Int]:
     """Advance a trace under bit tables by an event.
 
-    A trace without a slot gets one first. Returns (status, monitor number after the event, list of kills). The list is
-    ``IGNORED`` if the event is skipped. If the status is not ``DONE``, the caller must supply the missing slots, row or
-    list, and repeat the call.
+    A trace without a slot gets one first. Returns (status, monitor number after the event, index of the list of columns
+    that die). The index is ``IGNORED`` if the event is skipped. If the status is not ``DONE``, the caller must supply
+    the missing slots, row or list, and repeat the call.
     """
     program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters

@@ -179,7 +179,7 @@ def newest(
     """Return the row of the newest event that is bound to one of ``atoms``, or NIL if there is none.
 
     ``atoms`` are step numbers, as bits. If ``repetition`` is NIL, all bound events count. Otherwise only events of the
-    repetition's current iteration count.
+    repetition's current iteration count. ``own_begins`` is as in ``evaluate_condition``.
     """
     own_bit = np.uint64(0)
     if repetition != NIL:
@@ -284,7 +284,10 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Add the value at ``top + 1`` to the aggregate at ``top``. Return false if the aggregate rejects the value."""
+    """Add the value at ``top + 1`` to the aggregate at ``top``. Return false if the aggregate rejects the value.
+
+    ``seen`` is the number of values in the aggregate so far.
+    """
     item = top + 1
     if function == COUNT:
         return True

@@ -122,7 +122,10 @@ def pop(s: IdleState) -> None:
 
 @routine
 def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces whose due time is at most ``now``. Return false if ``ends`` becomes full before this is done."""
+    """End the traces whose due time is at most ``now``, just before the row ``row`` of the batch.
+
+    Return false if ``ends`` becomes full before all of them have ended.
+    """
     while s.counters[HEAPED] > 0 and s.heap_due[0] <= now:
         if ends.filled[0] == ends.rows.shape[0]:
             return False

@@ -317,7 +317,10 @@ def move(
     after: Int,
     kill: Int,
 ) -> Int:
-    """Write a trace and its new monitor state into the trace's slot. Return the index of the list of kills."""
+    """Write a trace and its new monitor state into the trace's slot.
+
+    Return the index of the list of states and NOTs that the event kills.
+    """
     slots[slot, 1] = trace | (np.uint64(after) << HOME_BITS)
     if after != before:
         counters[GUARD_STEPS] += 1

@@ -46,7 +46,7 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
 def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
     """Return the output without the results that belong to the next version of a draining pattern.
 
-    These are the draining version's early terminations, and its results that begin at the border or later.
+    Removed are the draining version's early terminations, and its results that begin at or after ``Draining.border``.
     """
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):

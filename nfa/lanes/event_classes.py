@@ -77,12 +77,12 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """Return the monitor states to report with early terminations and deviations.
+    """Return the monitor states to report with early terminations and deviations, by number.
 
-    ``ended`` are the indices of visits with early terminations. ``broken`` are the indices of visits at which a trace
-    deviated. The first array has the states' numbers before the visits of ``ended``, followed by ``broken``. The second
-    has the numbers after the visits of ``ended``. The mapping has the state of each number. States of traces under bit
-    tables get extra, negative numbers.
+    ``ended`` are the indices of the visits with early terminations. ``broken`` are the indices of the visits at which a
+    trace deviated. The first array has the numbers of the states before the visits of ``ended``, then before the visits
+    of ``broken``. The second array has the numbers after the visits of ``ended``. The mapping has the state of each
+    number. States of traces under bit tables get extra, negative numbers.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

@@ -73,7 +73,10 @@ class LaneReport:
     def _output(
         self, state: LaneState, matches: MatchTable, runs: Sequence[RunOutput], batch: BatchFindings | None
     ) -> tuple[NDArray[np.int64], LaneOutput]:
-        """Return the early terminations of the run engine, and the output, which does not contain them yet."""
+        """Return (early terminations of the run engine, output).
+
+        The output does not contain any early terminations yet.
+        """
         endings, lost, timeouts = self._of_runs(state, runs)
         is_deviating, is_lost = self._of_deviating(state, matches, batch)
         return endings, LaneOutput(

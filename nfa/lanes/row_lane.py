@@ -115,7 +115,10 @@ class RowLane(Lane):
         return super().view()
 
     def _following(self) -> Moves | None:
-        """Return the correlation key's monitor transitions, each with the list of states that it kills in this lane."""
+        """Return the monitor transitions of the correlation key's traces, with lists of the states that die here.
+
+        The states are those of this lane's patterns.
+        """
         moves, guards = self._home.moves, self._state.guards
         if moves is None:
             return None
@@ -146,7 +149,10 @@ class RowLane(Lane):
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """Return a batch of all pairs of an event and a table row that it concerns, with the columns of both."""
+        """Return a batch of all pairs of an event and a table row that the event concerns, with the columns of both.
+
+        The arrays have, for each pair, the hashed correlation key, and the index of the event in ``batch``.
+        """
         reader = BatchColumns(batch)
         concerned = self._concerned(batch, reader)
         homes = batch.key_hashes[concerned.events]
@@ -230,6 +236,9 @@ class RowLane(Lane):
 
 
 def _rows_of(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the hash of the table row in each pair of a hashed correlation key and a hashed key of the row's trace."""
+    """Return the hash of each pair's table row.
+
+    A pair has a hashed correlation key and the hashed key of the row's trace.
+    """
     hashes: NDArray[np.uint64] = pairs[:, 1] ^ (pairs[:, 0] * _FACTOR)
     return hashes

@@ -319,7 +319,7 @@ class LaneState:
     def _stable_monitors(
         self, monitors: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], Sequence[Interned], Sequence[Interned]]:
-        """Return dense numbers of the monitor states of open traces, and two lists of the numbered states.
+        """Return new, dense numbers for the monitor states of open traces, and two lists of the states in this order.
 
         The first list has the states of the guards' tables, whose numbers start at ``RESERVED``. The second list has
         the states of traces under bit tables, whose numbers follow.

@@ -40,9 +40,10 @@ _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multip
 
 
 def build_expression(tree: Branch) -> Expression:
-    """Build the expression of a tree. References stay unresolved: an attribute has its written path and no step.
+    """Build the expression of a parse tree.
 
-    Numbers beyond float64 are refused. So are durations that are not a positive whole number of microseconds.
+    References stay unresolved: an attribute has its written path and no step. Numbers beyond float64 are refused. So
+    are durations that are not a positive whole number of microseconds.
     """
     if tree.data in _SIGNS:
         left, right = _parts(tree)

@@ -96,7 +96,7 @@ def parse_condition_tree(text: str) -> Branch:
 
 
 def moved(error: PatternRefused, text: str) -> PatternRefused:
-    """Correct the position of a refusal of ``parse_condition_tree`` for the text without the added brackets."""
+    """Return a refusal of ``parse_condition_tree`` with its position in the text without the added brackets."""
     (_, _, message), place, lines = error.message.partition(": "), error.position, text.split("\n")
     if place.line > len(lines):  # the refusal is at the bracket added after the text
         message, place = message.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)

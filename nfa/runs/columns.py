@@ -41,9 +41,9 @@ class RunInput:
     first_sequence: int
 
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
-        """Return the indices of the visits that the run engine must process.
+        """Return the indices of the visits (relevant rows) that the run engine must process.
 
-        A pattern listens to the event of such a visit, or the visit kills a pattern state, ends its trace or breaks a
+        A pattern listens to the event of such a visit, or the visit makes a state dead, ends its trace or breaks a
         constraint.
         """
         visits = self.visits

@@ -22,7 +22,7 @@ class RunOutput:
         corrections: Matches that were emitted before their deadline, and are now contradicted by an event. This happens
             only in a trace that breaks a constraint. ``rows`` has the rows of these events.
         timeouts: The maximal partial matches whose WITHIN has passed.
-        endings: Early terminations (endings, 5): row, pattern, monitor before, monitor after, pattern state.
+        endings: Early terminations (endings, 5): row, pattern, monitor before, monitor after, state of the automaton.
         lost: Losses (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work, reason. The work
             is 0 unless the pattern was given up for it in the trace. The reason is 0 unless the pattern was suspended.
     """

@@ -48,12 +48,12 @@ def deadline(program: RunProgram, state: RunState, run: int) -> int:
 
 
 def finish(program: RunProgram, state: RunState, matches: RunMatches, pair: int, last_us: int) -> None:
-    """At the end of the input, decide the matches of a pair that wait for the end of their trace."""
+    """Decide the matches of a pair that wait for the end of their trace, because the input has ended."""
     kernel.attend(program, state, matches, kernel.FINISH, _as_array(pair), 0, int(LATEST), last_us)
 
 
 def time_out(program: RunProgram, state: RunState, matches: RunMatches, pair: int, time_us: Int) -> None:
-    """For a pair, report the maximal partial matches whose WITHIN has passed at ``time_us``. Spent runs are dropped."""
+    """Report the maximal partial matches of a pair whose WITHIN has passed at ``time_us``. Spent runs are dropped."""
     kernel.attend(program, state, matches, kernel.TIME_OUT, _as_array(pair), 0, int(time_us), 0)
 
 

@@ -94,7 +94,7 @@ class Findings:
         matches: The matches, each with the row of the event that completes it.
         endings: The early terminations (n, 5): row, pattern, monitor before, monitor after, dead state. The dead state
             is the one with the greatest progress, as a column of ``Guards.live``. Each (trace, pattern) entry has at
-            most one row. It is that of the first event after which the pattern can no longer complete.
+            most one early termination, at the first event after which the pattern can no longer complete.
         dropped: The losses (n, 3): row, pattern, number of matches beyond the limit.
     """
 
@@ -231,9 +231,9 @@ class SharedEngine:
         return viewing.held_pairs(self._program, self._state, self._output, now_us)
 
     def chain(self, node: int, pattern: int, now_us: int) -> list[tuple[int, int]]:
-        """Return the events of the newest partial match at a node of ``held_pairs``, oldest first.
+        """Return the events of a partial match, oldest first, each as (alias number, sequence number).
 
-        Each event is (alias number, sequence number).
+        ``node`` is a newest node, from ``held_pairs``. Of the partial matches that end there, the newest is chosen.
         """
         return viewing.newest_chain(self._state, node, int(self._program.within[pattern]), now_us)
 
@@ -428,7 +428,7 @@ def _program_of(
 
 
 def _largest_group(program: Program) -> int:
-    """Return the size of the largest group. A group has all transitions of a pattern with the same type and cell."""
+    """Return the size of the largest group of transitions: those of one pattern with the same type and cell."""
     places = np.arange(len(program.group_end))
     return int((program.group_end - places).max(initial=1))
 

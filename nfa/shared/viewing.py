@@ -24,9 +24,9 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
-    """Return the events of the newest partial match at a node, oldest first. Expired partial matches do not count.
+    """Return the events of the newest partial match that ends at a node, each as (alias number, sequence number).
 
-    Each event is (alias number, sequence number).
+    The events are in order, oldest first. Expired partial matches do not count.
     """
     events: list[tuple[int, int]] = []
     while node != NIL:

@@ -103,7 +103,7 @@ class Conditions:
 
     @property
     def has_history(self) -> bool:
-        """Whether some condition needs a program. It does if it reads rows that are not at fixed distances."""
+        """Whether some condition reads rows that are not at fixed distances. Such a condition needs a program."""
         return bool((self.kinds == tables.CODE).any())
 
     def times_in(self, code: _Code) -> list[int]:
@@ -303,7 +303,10 @@ class _Compiler:
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
     def _add_columns(self, arrays: list[Any], position: Position) -> tuple[int, int, str]:
-        """Return the index of the first added column, whether the columns are integers or floats, and their kind."""
+        """Add columns for the kernel. All of them have the same type.
+
+        Returns the index of the first column, whether the columns are integers or floats, and the kind of their values.
+        """
         columns = [plain(array) for array in arrays]
         kind = kind_of(columns[0].type)
         if kind == "float":

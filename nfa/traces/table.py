@@ -68,8 +68,7 @@ class Visits:
         traces: Trace numbers, constant while the trace is open.
         before: Monitor state before the event, or ``UNGUARDED`` without a guard.
         after: Monitor state after the event.
-        kill: Index of a list of kills, which are the pattern states and NOTs that can no longer complete after the
-            event.
+        kill: Index of a list of kills: the states of automata and the NOTs that can no longer complete after the event.
         column: Column of the event in the guard's tables. If all columns are the class numbers, the array is empty.
         classes: Class number of each row of the batch, not only of the relevant rows.
         ends: Whether the trace ends with the event. The event still belongs to the trace.
@@ -145,7 +144,7 @@ class Moves:
     def of(cls, visits: Visits, is_event: NDArray[np.bool_]) -> Moves:
         """Return the monitor transitions at the events of a batch, with empty lists of kills.
 
-        ``is_event`` is a mask of the rows. An event without a visit counts as unguarded.
+        ``is_event`` is a mask of the rows. An event that is not a relevant row counts as unguarded.
         """
         event_visits = np.flatnonzero(is_event[visits.rows])
         places = (np.cumsum(is_event) - 1)[visits.rows[event_visits]]
@@ -158,7 +157,7 @@ class Moves:
 
     @property
     def matters(self) -> NDArray[np.bool_]:
-        """A mask of the events that kill a pattern state or break a constraint, so that engines must process them."""
+        """A mask of the events that make a state dead or break a constraint, so that engines must process them."""
         is_broken = (self.before != self.after) & (self.after < kernel.RESERVED)
         is_relevant: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
         return is_relevant

@@ -252,7 +252,7 @@ def write_float(search: Search, number: float, top: Int) -> None:
 
 @inlined
 def change(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Apply an operator with one operand to the topmost value."""
+    """Apply an operator with one operand to the topmost value. ``lane`` is not used."""
     if operation == TO_FLOAT:
         search.floats[top] = float(search.integers[top])
     elif operation == NOT:
@@ -268,7 +268,10 @@ def change(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def combine(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Apply an operator to the two topmost values. If one is null, the result is null, except for IS DISTINCT FROM."""
+    """Apply an operator to the two topmost values, in their integer or float form by ``lane``.
+
+    If one is null, the result is null, except for IS DISTINCT FROM.
+    """
     is_known = search.known[top] != 0 and search.known[top + 1] != 0
     if operation == DISTINCT:
         are_alike = search.known[top] == search.known[top + 1]

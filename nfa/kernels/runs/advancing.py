@@ -404,7 +404,11 @@ def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: R
 def process_pair(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int
 ) -> None:
-    """Process the current event for every run of a pair, except its parked runs."""
+    """Process the current event for every run of a pair, except its parked runs.
+
+    Parked runs are indexed by state and value, so only the events that they wait for are processed
+    (``process_parked``).
+    """
     keeps = (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0
     before = NIL
     run = s.pair_runs[pair]
@@ -502,7 +506,7 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunM
 
 @routine
 def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Move the new runs of the current event to their pair. Runs whose state allows parking are parked."""
+    """Move the runs that the current event created to their pair. Runs whose state allows parking are parked."""
     while s.now[FRESH] != NIL:
         run = np.int32(s.now[FRESH])
         s.now[FRESH] = s.run_next[run]

@@ -88,7 +88,7 @@ def enter_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave_bucket(s: RunState, run: Int) -> None:
-    """Remove a run from its bucket."""
+    """Remove a run from its bucket, the list of runs with equal hash."""
     following, before = s.bucket_next[run], s.bucket_before[run]
     if following != NIL:
         s.bucket_before[following] = before
@@ -206,7 +206,10 @@ def free_run(s: RunState, run: Int) -> None:
 
 @routine
 def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
-    """Create a run for the chain that ends at ``node``, and add it to the list of fresh runs. All its gaps are open."""
+    """Create a run for the chain that ends at ``node``, and add it to the new runs of the current event.
+
+    All gaps of the run are open.
+    """
     run = np.int32(s.counters[RUN_FREE])
     s.counters[RUN_FREE] = s.run_next[run]
     s.counters[RUNS] += 1

@@ -98,7 +98,10 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
 
 @routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
-    """Return whether an event at ``order`` is strictly later than the event at which a gap starts."""
+    """Return whether an event at ``order`` is strictly later than the event at which a gap starts.
+
+    ``order`` is the event's time if ties are simultaneous, and its sequence number otherwise.
+    """
     if order > s.event_order[s.node_event[head]]:
         return True
     node = anchor(p, s, head, slot)

@@ -80,7 +80,7 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
-    """Drop the runs of a pair that can no longer complete according to ``live[row]``.
+    """Drop the runs of a pair that can no longer complete according to ``live[row]``, a row of the guard's tables.
 
     If ``row`` is ``NIL``, drop all runs that a guard may drop.
     """
@@ -237,7 +237,7 @@ def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 
 @routine
 def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended, number: Int) -> Int:
-    """Process a guard's list of kills: first the NOTs whose event can no longer occur, then the dead pattern states.
+    """Apply a guard's list of kills: first the NOTs whose event can no longer occur, then the states that are dead.
 
     Returns the status of ``catch_up``. A repeated call resumes at ``counters[KILLED]``.
     """

@@ -70,7 +70,10 @@ def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Park a run that is in no list. It becomes the first parked run of its pair, and the first run of its bucket."""
+    """Park a run that is in no list: events find it by its state and value instead of visiting all runs of the pair.
+
+    The run becomes the first parked run of its pair, and the first run of its bucket.
+    """
     first = s.pair_parked[pair]
     s.run_next[run], s.run_before[run] = first, NIL
     if first != NIL:

@@ -51,7 +51,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def set_aside(s: RunState, run: Int) -> None:
-    """Move a complete match from the front of the fresh runs to the list of runs that are ranked after the event."""
+    """Move a complete match from the front of the new runs to the list of runs that are ranked after the event."""
     s.now[FRESH] = s.run_next[run]
     s.run_next[run] = s.now[READY]
     s.now[READY] = run

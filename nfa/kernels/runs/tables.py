@@ -283,8 +283,8 @@ class Ended(NamedTuple):
     """Tables of early terminations (``rows``) and of losses beyond a limit (``lost``).
 
     ``filled`` has the number of rows in each. ``rows`` has visit, pattern, monitor state before, monitor state after,
-    pattern state. ``lost`` has visit, pattern, number of lost matches, number of lost runs, work for which the pair was
-    given up, and reason of a suspension (0: none).
+    state of the automaton. ``lost`` has visit, pattern, number of lost matches, number of lost runs, work for which the
+    pair was given up, and reason of a suspension (0: none).
     """
 
     rows: NDArray[np.int64]

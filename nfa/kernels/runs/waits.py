@@ -50,7 +50,8 @@ from streams.kernels.compiling import routine
 def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
     """Return whether a column of the guard's tables is alive in a monitor state.
 
-    An alive column means that its pattern state can complete, or that the event of its NOT can occur.
+    The column of a state is alive if the state can complete. The column of a trailing NOT is alive if the NOT's event
+    can occur.
     """
     return bool(x.gates.live[x.gates.gate[monitor], column] != 0)
 

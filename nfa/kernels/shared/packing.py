@@ -47,7 +47,7 @@ from streams.kernels.compiling import inlined, kernel
 
 @kernel
 def count_heads(program: Program, state: SharedState) -> Int:
-    """Return the number of stacks of all pairs, including empty stacks, which is the length of ``Packed.heads``."""
+    """Return the number of stacks of all pairs, including empty stacks: the length of ``Packed.heads``."""
     program, state = borrowed(program), borrowed(state)
     blocks, trace_first, state_range = state.blocks, state.trace_first, program.state_range
     count = 0

@@ -195,7 +195,7 @@ def release(state: SharedState, head: Int) -> None:
 
 @apart
 def trim_pair(state: SharedState, pair: Int, states: Int, now: Int) -> None:
-    """Release the stacks of a pair in which all partial matches have expired. The pattern must have a window."""
+    """Release those stacks of a pair whose partial matches have all expired. The pattern must have a window."""
     blocks, nodes = state.blocks, state.nodes
     for place in range(pair + HEADER, pair + HEADER + states - 1):
         head = blocks[place]

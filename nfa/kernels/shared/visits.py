@@ -216,8 +216,8 @@ def push(
 ) -> np.int32:
     """Push a new node onto the stack ``below``, and return the node.
 
-    The node extends every partial match in ``before`` by the event. The caller passes its references to both stacks to
-    the node.
+    The node extends every partial match in ``before`` by the event. It takes over the caller's references to both
+    stacks.
     """
     nodes, links, counters = state.nodes, state.links, state.counters
     measure, below = measure_of(state, lent, below, before, now, clock, within)
@@ -248,7 +248,7 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
 
 @inlined
 def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
-    """Empty the stacks that the taken transitions extend, and pass the references to these stacks to the caller.
+    """Empty the stacks that the taken transitions extend. The caller takes over the references to these stacks.
 
     This is necessary under NEXT, because no event may be skipped.
     """
@@ -388,7 +388,8 @@ def take(
     """Take all transitions of a pattern that an event allows, and return the status.
 
     The pattern's transitions are the range from ``first`` to ``last``. Matches are written, and partial matches are
-    extended.
+    extended. ``starting`` is the monitor state that decides whether a match may start. ``after`` is the state after the
+    event.
     """
     program, tables, state, visited, output = (
         matching.program,
