@@ -152,7 +152,7 @@ def _follows(part: _Part, premises: Iterable[_Part]) -> bool:
 
 
 def _follows_on_one(part: _Part, premises: Sequence[_Part]) -> bool:
-    """Decide ``_follows`` for conjuncts that all read one attribute.
+    """Check whether a conjunct is true wherever all premises are true, if all of them read a single attribute.
 
     Only the constants and the gaps between them are tried, because the truth cannot change elsewhere.
     """

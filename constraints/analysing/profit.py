@@ -204,8 +204,8 @@ def _replayed(monitor: Monitor, word: Sequence[EventClass]) -> MonitorState:
 def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remainder) -> ConstraintSet:
     """Return the constraints that may make ``remainder`` impossible after the names ``seen``.
 
-    All end events are included. Orders and clauses are included if all their names are seen, needed or derived from
-    such names.
+    All end events are included. Orders and clauses are included if all their names are seen, needed by the remainder's
+    atoms, or derived from such names.
     """
     needed = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in remainder.atoms))
     names = constraint_set.horn_closure(seen | needed)

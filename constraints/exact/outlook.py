@@ -30,8 +30,9 @@ MEMORY_LIMIT = 1 << 27  # maximum number of cells, one byte each, in the cached 
 class ExactOutlook:
     """Advances monitor states and decides which continuations are still possible, in exact mode.
 
-    ``constraint_set`` has all constraints, and ``own`` is the outlook of the hand-written constraints alone.
-    ``max_steps`` limits a search for a word that the process and the hand-written constraints both allow.
+    In this mode, the automaton of a workflow decides together with the hand-written constraints. ``constraint_set`` has
+    all constraints, and ``own`` is the outlook of the hand-written constraints alone. ``max_steps`` limits a search for
+    a word that the process and the hand-written constraints both allow.
     """
 
     def __init__(

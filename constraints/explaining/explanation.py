@@ -88,8 +88,8 @@ def explain_ending(
 ) -> Explanation:
     """Explain why ``event``, which led from ``before`` to ``after``, terminated the partial matches at ``state``.
 
-    The explanation is always about the state ``after``. In a trace beyond the cap of monitor states, the partial
-    matches may have been impossible even before the event.
+    The explanation is always about the state ``after``. In a trace under bit tables, the partial matches may have been
+    impossible even before the event.
 
     Raises:
         ValueError: ``state`` can still complete after the event.

@@ -234,8 +234,8 @@ class _Search:
 def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) -> list[tuple[str, ...]]:
     """Return single events, and pairs of events that may terminate matches only together.
 
-    In a pair, one event leads to the body of a long clause, or each event requires other names. If there are more than
-    ``most_pairs`` pairs, only single events are returned. Events that show few names come first.
+    In a pair, one event requires or shows a name in the body of a long clause, or each event requires other names. If
+    there are more than ``most_pairs`` pairs, only single events are returned. Events that show few names come first.
     """
     names_with = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
     names = sorted(names_with, key=lambda name: (len(names_with[name]), name))

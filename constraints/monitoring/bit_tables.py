@@ -156,9 +156,9 @@ class BitTables:
 
     @property
     def rules(self) -> BitRules:
-        """The start state and the consequences of names, orders and clauses, as masks for the kernels.
+        """The constraint set as masks for the kernels, without the goals of queries.
 
-        Goals are left out.
+        The masks are the start state, and the consequences of names, orders and clauses.
         """
         return BitRules(
             start=self._start,

@@ -148,9 +148,9 @@ class Monitor:
         return row
 
     def _live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
-        """Compute a row of ``live``.
+        """Compute the mask that ``live`` returns.
 
-        Dead states that stay dead are copied from the cached row of the previous state.
+        Dead states that stay dead are copied from the cached mask of the previous state.
         """
         plan, outlook, own_state = self._plan(query), self._outlook, self._own_state(state)
         row = np.ones(len(plan.goals), np.bool_)

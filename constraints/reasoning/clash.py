@@ -126,9 +126,10 @@ def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> 
 
 
 def _nearest_first(constraint_set: ConstraintSet, names: frozenset[str]) -> list[Part]:
-    """Return the constraints on ``names`` and their consequences, sorted by the number of derivation steps.
+    """Return the constraints that derive names from ``names``, and orders, exclusions and end events of these names.
 
-    Each required name is derived once, in the fewest steps. At equal distance, end events and clauses precede orders.
+    They are sorted by the number of derivation steps. Each required name is derived once, in the fewest steps. At equal
+    distance, end events and clauses precede orders.
     """
     distances, derivation = _derivation(constraint_set, names)
     exclusions = [

@@ -147,7 +147,7 @@ class Outlook:
         return frozenset(incompatible)
 
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
-        """Add one atom to the remainder for each name that order and occurrence constraints require.
+        """Yield the remainder with one more atom for each name that order and occurrence constraints require.
 
         Nothing is yielded if no name is required, if there would be over ``MAX_JOINT`` atoms, or if the outlook is not
         exact.

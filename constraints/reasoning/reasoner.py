@@ -254,7 +254,7 @@ class Reasoner:
         return pairs or any(body & ~occurring == 0 for body in self._forbidden)
 
     def can_be_ordered(self, goal: Goal, required: int, *, is_log: bool = True) -> bool:
-        """Check whether the goal's atoms and the required events have an order that keeps all gaps free.
+        """Check whether the goal's atoms and the required events have an order with no forbidden event in a gap.
 
         There is one required event for each name in ``required``. If ``is_log``, no two events are simultaneous.
         """
