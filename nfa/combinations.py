@@ -107,7 +107,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
     """Replace calls of ``distinct`` or ``decided_by`` by attributes with special names, which ``_leaf`` reads.
 
-    If ``takes_totals``, only ``distinct`` may be called, otherwise only ``decided_by``.
+    Calls of ``distinct`` are replaced if ``takes_totals``, and calls of ``decided_by`` otherwise.
     """
     function = "distinct" if takes_totals else "decided_by"
 

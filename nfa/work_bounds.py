@@ -60,7 +60,7 @@ class TraceEnds:
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
-    """Return the growth of a pattern, which bounds the number of partial matches that one event may meet.
+    """Return the growth of a pattern, a bound of the number of partial matches that one event may meet.
 
     The bound is a power of the length of the trace, and the growth is its exponent. Zero means that a window or the
     length of the pattern bounds the number. Infinity means that each subset of the events may be a partial match.

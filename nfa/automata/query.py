@@ -76,7 +76,7 @@ class Term:
 class PatternState:
     """All partial matches of the term number ``term`` that have bound exactly the atoms ``bound``.
 
-    ``bound`` is down-closed: if it contains an atom, it also contains all atoms that must be bound before this atom.
+    ``bound`` is down-closed: for each of its atoms, it contains all atoms that must be bound before.
     """
 
     term: int

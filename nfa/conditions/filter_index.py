@@ -126,10 +126,10 @@ class FilterIndex:
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return two arrays: for each cell, the begin and the end of its range of table rows.
+        """Return two arrays: for each cell, the begin and the end of a range in ``cells``.
 
-        An event in the cell concerns exactly the rows in this range. ``cells`` has the cell of each table row, and is
-        sorted. Rows with ``NO_CELL`` are in no range.
+        ``cells`` has the cell of each row of a kernel's table, and is sorted. The rows in the range are those whose
+        filters hold for an event in the cell. Rows with ``NO_CELL`` are in no range.
         """
         numbers = np.arange(len(self._starts), dtype=np.int32)
         begin = np.searchsorted(cells, self._starts, side="left").astype(np.int32)

@@ -174,7 +174,7 @@ class Concerned(NamedTuple):
 
 
 class RowIndex:
-    """Finds the rows of a table that an event concerns: the rows whose traces may bind or forbid the event.
+    """Finds the rows of a table that an event concerns: the rows whose traces the event may affect.
 
     Args:
         patterns: The patterns' events, as ``over_events`` rewrites them.

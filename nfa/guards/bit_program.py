@@ -26,10 +26,11 @@ Words: TypeAlias = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """The rule that computes which terms can still complete in one state of an automaton, as bits.
+    """The rule that computes a column of the guard's tables: the terms that can still complete, as bits.
 
-    The bits of ``base`` are always set. Each pair (goal, bits) in ``choices`` sets its bits while the goal is alive.
-    Goals are numbered in the order of the questions that guards are asked.
+    A column is a state of an automaton or a trailing NOT. The bits of ``base`` are always set. Each pair (goal, bits)
+    in ``choices`` sets its bits while the goal is alive. Goals are numbered in the order of the questions that guards
+    are asked.
     """
 
     base: int = 0

@@ -161,7 +161,7 @@ class BitGuard(Protocol):
         ...
 
     def names_in(self, event: EventClass) -> int:
-        """Return the guard's names that apply to an event, as bits."""
+        """Return the guard's names (types and symbols) that apply to an event, as bits."""
         ...
 
     def mask(self, names: Iterable[str]) -> int:

@@ -79,9 +79,7 @@ class KillLists:
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
         """Return the index of the list of columns that are alive in ``before`` and dead in ``after``.
 
-        A new list is added.
-
-        With ``by_term``, the list also has columns that lose only some of their terms.
+        A new list is added. With ``by_term``, the list also has columns that lose only some of their terms.
         """
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)

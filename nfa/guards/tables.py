@@ -224,10 +224,11 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Return the number of the monitor state ``following``, which a guard returned as the successor of ``monitor``.
+        """Return the monitor number after an event.
 
-        If the guard has as many monitor states as its policy allows, the result is ``BITS`` or ``UNGUARDED``. After a
-        violation (``following`` is None), the policy decides.
+        ``following`` is the state that the guard returned, or None for a violation. If the guard already has as many
+        monitor states as its policy allows, the result is ``BITS`` or ``UNGUARDED``. After a violation, the policy
+        decides.
         """
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]

@@ -282,7 +282,7 @@ class Lane:
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
     def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
-        """Remove the finer traces whose hashed keys ``is_gone`` selects, without changing counters.
+        """Remove the traces whose hashed keys ``is_gone`` selects, without changing counters.
 
         ``is_kept`` is a mask of the ``FinerTraces.pairs`` to keep.
         """
@@ -340,7 +340,7 @@ class Lane:
         passed_us: NDArray[np.int64] | None = None,
         places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
-        """Match the rows of a batch, which are hashed by the lane's key, and return the output.
+        """Match the rows of a batch, and return the output. The rows are hashed by the lane's key.
 
         ``is_end`` marks the rows that end their traces, including rows inserted for the ends of idle traces.
         ``passed_us`` has, for each row, the newest time so far, including events of other lanes. It is None if there

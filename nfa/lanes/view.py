@@ -150,7 +150,10 @@ class LaneView:
         return ("none", None) if monitor == UNGUARDED or interned is None else ("kept", interned)
 
     def can_match(self, number: int, monitor: int) -> bool:
-        """Return whether a pattern can still complete in a trace that has bound none of its events yet."""
+        """Return whether the pattern ``number`` can still complete in a trace that has bound none of its events yet.
+
+        ``monitor`` is the number of the trace's monitor state.
+        """
         tables = self.state.guards.tables
         return bool(tables.live[tables.truth[monitor], self.layout.state_range[number]])
 

@@ -73,7 +73,7 @@ def build_drafts(tree: Branch, text: str) -> tuple[UnresolvedPattern, ...]:
 
 
 def build_step(tree: Branch) -> Atom:
-    """Build the step of a parsed text that is a single step, with unresolved references."""
+    """Build the step of a parsed text that is a single step. Its references are unresolved."""
     if repetition := _repetition(tree):
         raise PatternRefused(
             "syntax",

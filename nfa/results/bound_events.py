@@ -101,7 +101,7 @@ class BoundEvents:
 
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RunningPattern]) -> BoundEvents:
-        """Look up the bound events of a table's matches in ``events``, which are sorted by sequence number."""
+        """Look up the bound events of a table's matches in ``events``. These events are sorted by sequence number."""
         rows, aliases, firsts = _rows_of(events.sequences, table.sequences), table.aliases, table.starts
         order = _by_alias(table, rows)
         if order is not None:

@@ -114,10 +114,7 @@ class RunEngine:
         return state.event_sequence[state.event_references > 0]
 
     def held_traces(self, capacity: int) -> NDArray[np.bool_]:
-        """Return a mask by trace number, which is true if the engine retains data for the trace.
-
-        The mask has the length ``capacity``.
-        """
+        """Return a mask of the trace numbers below ``capacity`` for which the engine retains data."""
         held = np.zeros(capacity, np.bool_)
         size = min(capacity, len(self._state.trace_pairs))
         held[:size] = self._state.trace_pairs[:size] != NIL

@@ -168,7 +168,7 @@ def atoms_to_test(automaton: PatternAutomaton) -> list[Atom]:
 
 
 def every_event(codes: Mapping[str, int]) -> list[int]:
-    """Return all type codes except that of ``TRACE_END``, which is for rows that are not events but end a trace."""
+    """Return the codes of all types except ``TRACE_END``. Rows of this type end a trace, but are not events."""
     return [code for code in range(len(codes) + 1) if code != codes.get(TRACE_END)]
 
 

@@ -108,7 +108,10 @@ def indexed(state: RunState) -> RunState:
 
 
 def with_buckets(state: RunState, program: RunProgram) -> RunState:
-    """Return the state with new buckets that hold the parked runs. There is at least one bucket for each run."""
+    """Return the state with new buckets for the parked runs, by the hash of their state and value.
+
+    There is at least one bucket for each run.
+    """
     size = 1 << (len(state.run_next) - 1).bit_length()
     state = state._replace(buckets=np.full(size, NIL, np.int32))
     fill_buckets(program, state)

@@ -266,9 +266,10 @@ class _Compiler:
         return pa.concat_arrays([column, pa.nulls(1, column.type)])
 
     def _contents(self, expression: Expression) -> list[Any]:
-        """Return one column or, if the expression reads the label of the row, a column for each label.
+        """Return the values of an expression on all rows, as columns.
 
-        In the second case, a last column is for rows without a label.
+        There is one column or, if the expression reads the label of the row, a column for each label. In the second
+        case, a last column is for rows without a label.
         """
         if LabelOfRow() not in walk(expression):
             return [self._content(expression)]

@@ -82,7 +82,10 @@ def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
 
 
 def resolve_output(expression: Expression, columns: Columns, alias: str | None) -> Expression:
-    """Resolve an expression outside the clause, such as in SELECT, which reads columns of the clause's result."""
+    """Resolve an expression outside the clause, such as in SELECT.
+
+    The expression reads columns of the clause's result.
+    """
 
     def of_name(name: Name) -> Expression:
         if name.variable is not None and (alias is None or name.variable != alias.upper()):

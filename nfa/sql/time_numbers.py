@@ -23,10 +23,9 @@ _MOST_NANOSECONDS = 2**63 - 1 - _RESERVED
 class TimeNumbers:
     """The times and intervals in columns and constants, in groups.
 
-    Values that conditions compare or add are in one group.
-
-    A group is in nanoseconds if one of its columns has nanoseconds, and otherwise in microseconds. A number of
-    nanoseconds that is too large for int64 is replaced by a number that compares alike. In sums, it is refused.
+    Values that conditions compare or add are in one group. A group is in nanoseconds if one of its columns has
+    nanoseconds, and otherwise in microseconds. A number of nanoseconds that is too large for int64 is replaced by a
+    number that compares alike. In sums, it is refused.
     """
 
     columns: list[Any] = field(default_factory=list)

@@ -196,7 +196,7 @@ def bind(
     forced: np.uint64,
     limit: Int,
 ) -> None:
-    """Bind the current event by a step, which extends ``run``, or starts a match if ``run`` is NIL.
+    """Bind the current event by a step. The binding extends ``run``, or starts a match if ``run`` is NIL.
 
     ``lead`` and ``limit`` are as in ``complete``, ``forced`` as in ``grow``.
     """
@@ -406,8 +406,7 @@ def process_pair(
 ) -> None:
     """Process the current event for every run of a pair, except its parked runs.
 
-    Parked runs are indexed by state and value, so only the events that they wait for are processed
-    (``process_parked``).
+    Parked runs are indexed by state and value. ``process_parked`` finds those that wait for the event.
     """
     keeps = (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0
     before = NIL

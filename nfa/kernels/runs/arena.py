@@ -100,7 +100,10 @@ def leave_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave(s: RunState, run: Int) -> None:
-    """Remove a parked run from its pair's list and its bucket. ``run_next`` does not change, so a walk can continue."""
+    """Remove a parked run (indexed by state and value) from its pair's list and from its bucket.
+
+    ``run_next`` does not change, so a walk can continue.
+    """
     leave_bucket(s, run)
     following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
     if following != NIL:

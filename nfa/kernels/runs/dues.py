@@ -101,7 +101,7 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_reported(s: RunState, pair: Int, filled: Int) -> None:
-    """Record that a pair has emitted a result, if the guard's policy needs this record.
+    """Record that a pair has emitted a result, if the guard's policy needs this record (``Prune.QUERY``).
 
     ``filled`` is the number of results before the pair was processed.
     """

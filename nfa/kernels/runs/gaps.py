@@ -232,7 +232,7 @@ def settle(s: RunState, run: Int) -> None:
 def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
     """Note that the current event lies in gaps of a run that have a STRICT NOT.
 
-    Such a NOT forbids only the first event after the start of its gap, so it ignores all later events.
+    Such a NOT forbids only the first event after the start of its gap, so it ignores events of later times.
     """
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):

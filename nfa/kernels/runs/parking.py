@@ -87,7 +87,7 @@ def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def drop(s: RunState, run: Int) -> None:
-    """Remove a parked run from its lists and release it."""
+    """Release a parked run, and remove it from its pair's list and from its bucket."""
     pair = s.run_pair[run]
     leave(s, run)
     free_run(s, run)

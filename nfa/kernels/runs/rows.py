@@ -104,8 +104,9 @@ def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool
 def finish_pair(p: RunProgram, s: RunState, out: RunMatches, pair: Int, ended: Int, last: Int) -> None:
     """Decide the waiting matches of a pair whose trace has ended.
 
-    If an event ended the trace, ``ended`` is the time of this event, which decides all conditions. If the input has
-    ended, ``ended`` is ``LATEST``. Conditions without a deadline are decided at ``last``, the time of the last event.
+    If an event ended the trace, ``ended`` is the time of this event, and all conditions are decided at this time at the
+    latest. If the input has ended, ``ended`` is ``LATEST``. Conditions without a deadline are decided at ``last``, the
+    time of the last event.
     """
     s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
     s.now[WRITTEN] = 0

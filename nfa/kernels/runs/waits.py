@@ -83,7 +83,7 @@ def emit(s: RunState, out: RunMatches, node: Int, limit: Int) -> None:
 
 @routine
 def latest_time(s: RunState, node: Int) -> np.int64:
-    """Return the end of a match: the latest time in its chain, which need not be the time of the newest node."""
+    """Return the end of a match: the latest time in its chain. The newest node may have an earlier time."""
     latest = np.int64(EARLIEST)
     while node != NIL:
         latest = max(latest, np.int64(s.event_time[s.node_event[node]]))
@@ -207,7 +207,10 @@ def is_in_reach(s: RunState, run: Int) -> bool:
 
 @routine
 def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Return whether a trailing NOT of a complete run matches the current event, which must be in reach of the run."""
+    """Return whether a trailing NOT of a complete run matches the current event.
+
+    The event must be in reach of the run.
+    """
     head = s.run_node[run]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):

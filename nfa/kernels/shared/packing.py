@@ -105,9 +105,10 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill the blocks of pairs from packed state, and count references to nodes. Return a fault, or SOUND.
+    """Fill the blocks of pairs from packed state, and count references to nodes.
 
-    A block is the memory of a pair, with the heads of its stacks. ``pairs`` receives the offsets of the blocks.
+    Returns a fault, or ``SOUND`` if there is none. A block is the memory of a pair, with the heads of its stacks.
+    ``pairs`` receives the offsets of the blocks.
     """
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
     blocks, links, counters, state_range = state.blocks, state.links, state.counters, program.state_range
@@ -185,7 +186,10 @@ def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], n
 
 @kernel
 def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: Int, most_tied: Int) -> Int:
-    """Fill nodes from packed state, check their links and count references. Return a fault, or SOUND."""
+    """Fill nodes from packed state, check their links and count references.
+
+    Return a fault, or ``SOUND`` if there is none.
+    """
     state, packed = borrowed(state), borrowed(packed)
     links, nodes, counters = state.links, state.nodes, state.counters
     packed_links, words = packed.links, packed.words
@@ -215,7 +219,7 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
 def count_held(state: SharedState, seen: NDArray[np.bool_]) -> Int:
     """Count the bound events, and check that the nodes of each event form a cycle of siblings.
 
-    Return a fault, or SOUND. ``seen`` is scratch memory, indexed by node.
+    Return a fault, or ``SOUND`` if there is none. ``seen`` is scratch memory, indexed by node.
     """
     state, seen = borrowed(state), borrowed(seen)
     links, nodes, counters = state.links, state.nodes, state.counters

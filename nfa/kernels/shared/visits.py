@@ -91,7 +91,7 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
 def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
     """Return the terms of a pattern that can still complete in a pair, as bits.
 
-    Under BY_QUERY, terms that have already matched are included.
+    Under the policy ``BY_QUERY`` (``Prune.QUERY``), terms that have already matched are included.
     """
     blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
@@ -192,10 +192,11 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
 def measure_of(
     state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, clock: Int, within: Int
 ) -> tuple[Int, Int]:
-    """Return the measure of a new node on the stack ``below``, which extends the partial matches in ``before``.
+    """Return (measure, below) for a new node on the stack ``below``.
 
-    Without WITHIN, the measure is the number of partial matches in the new stack. Under WITHIN, it is the time at which
-    the last of them expires. Returns (measure, below). An expired ``below`` is released and replaced by NIL.
+    The node extends the partial matches in ``before``. Without WITHIN, the measure is the number of partial matches in
+    the new stack. Under WITHIN, it is the time at which the last of them expires. An expired ``below`` is released and
+    replaced by NIL.
     """
     nodes = state.nodes
     if within == 0:
@@ -368,7 +369,10 @@ def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: In
 
 @inlined
 def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
-    """Mark terms of a pair as matched under BY_QUERY, so that their partial matches are never dropped."""
+    """Mark terms of a pair as matched, so that their partial matches are never dropped.
+
+    Only the policy ``BY_QUERY`` (``Prune.QUERY``) needs these marks.
+    """
     if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
         matching.state.blocks[pair + MATCHED] |= np.int32(terms)
 
