@@ -45,7 +45,7 @@ class BitState(NamedTuple):
 
 
 class BitTables:
-    """The consequences of each name by the orders and clauses of a constraint set; see ``nfa.BitGuard``.
+    """A constraint set as bit tables: what each name implies by the orders and clauses; see ``nfa.BitGuard``.
 
     ``watched`` has the longer clauses that are evaluated at each event, or is None for all. Other longer clauses are
     left out, which is sound. A cycle of orders is found if at most ``most_in_circle`` of its names are outside the

@@ -104,7 +104,10 @@ class RuleProduct:
         )
 
     def _groups(self, indices: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """Group rules that share a type, directly or through other rules, and rules that count every event."""
+        """Group rules that share a type, directly or through other rules, and rules that count every event.
+
+        A rule counts every event if its place may change at any event; see ``RuleAutomaton.counts_every_event``.
+        """
         types = {
             index: [
                 *map(self._constraint_set.type_of, self.rules[index].names),
