@@ -33,8 +33,7 @@ class Remaining:
     """A partition of a query in which a partial match must still bind events, as a node of a tree.
 
     A partition is the whole pattern or one alternative of an OR (see ``Partition``). The node can complete only if its
-    pattern state can, and if each choice has at least one alternative that can. In a query without partitions, a node
-    has no partition.
+    pattern state can, and if each choice has at least one alternative that can.
 
     Attributes:
         state: The pattern state of the partition, or None if all of the partition's own atoms are bound.

@@ -205,8 +205,9 @@ class MatcherStats:
         out_of_order: Events that are older than the newest time.
         held: Pairs of a pattern and an event that it binds. ``peak_held`` is the maximum after any event.
         guard_builds: Rows of tables that were built from answers of guards.
-        guard_refusals: Monitor states beyond the cap of a guard without bit tables. Their traces continue unguarded.
-        under_bits: Traces beyond the cap of a guard that continued under its bit tables.
+        guard_refusals: Monitor states beyond ``Policy.max_monitor_states`` of a guard without bit tables. Their traces
+            continue unguarded.
+        under_bits: Traces beyond ``Policy.max_monitor_states`` that continued under the guard's bit tables.
     """
 
     events: int
