@@ -95,7 +95,7 @@ class Monitor:
 
     @cached_property
     def bits(self) -> BitTables | None:
-        """Bit tables, for traces beyond the cap of monitor states.
+        """Bit tables, for traces that would need more monitor states than the settings allow.
 
         They are None if events with equal timestamps are unordered. They are also None in exact mode, because bit
         tables need all types that were seen, and the state of an automaton does not contain them.
