@@ -64,7 +64,7 @@ def _fault_of_expression(pattern: Any) -> str | None:
 
 
 def _states_of(pattern: str) -> int:
-    """Return the number of states of a regular expression. A test may take time for each state at each character."""
+    """Return the number of states of a regular expression. A test takes time up to this number for each character."""
     sizes, last = [0], 0
     for token in _TOKENS.finditer(pattern):
         if token[0] == "(":

@@ -259,7 +259,7 @@ class LaneState:
     def load_traces(self, saved: SavedLane, guards: Mapping[int, Guard]) -> None:
         """Restore the open traces of ``dump`` into empty state.
 
-        Afterwards compile the patterns, which needs the guards of the traces, and then call ``load_matches``.
+        Afterwards, compile the patterns, and then call ``load_matches``. Compiling needs the guards of the traces.
         ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value that does
         not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """

@@ -94,7 +94,7 @@ def is_writable(name: str) -> bool:
 
 
 def quoted(name: str, words: frozenset[str] = frozenset()) -> str:
-    """Return a name as text, in back quotes unless the name is plain and none of the keywords ``words``."""
+    """Return a name as text. It is in back quotes, unless it is plain and not one of the keywords ``words``."""
     return name if is_plain(name) and name.upper() not in words else f"`{name}`"
 
 

@@ -107,7 +107,7 @@ class Conditions:
         return bool((self.kinds == tables.CODE).any())
 
     def times_in(self, code: _Code) -> list[int]:
-        """Return the indices in ``times`` of the columns and constants that a code reads."""
+        """Return the indices in ``times`` of the columns and constants that the instructions of ``code`` read."""
         indices = []
         for sign, place in code:
             match sign:
@@ -279,7 +279,7 @@ class _Compiler:
         return [column.cast(kind) if column.type != kind else column for column in columns]
 
     def _content(self, expression: Expression) -> Any:
-        """Return a value for each row of the table, and a last value for a row that does not exist."""
+        """Return the value of an expression for each row of the table, and then for a row that does not exist."""
         size = self.table.size + 1
 
         def read(leaf: Expression) -> Any:

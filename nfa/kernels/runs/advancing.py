@@ -239,7 +239,11 @@ def is_too_old(p: RunProgram, s: RunState) -> bool:
 
 @routine
 def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
-    """Return how a step of a run reacts to the current event: PASSES, FORBIDDEN, TOO_EARLY or BINDABLE."""
+    """Return how a step of a run reacts to the current event.
+
+    ``PASSES``: the step does not accept the event. ``FORBIDDEN``: a closed gap, a limit or an UNTIL forbids the
+    binding. ``TOO_EARLY``: the event is not later than the start of the gap. ``BINDABLE``: the step can bind the event.
+    """
     head = s.run_node[run]
     if not x.taken[p.symbol[step], s.now[ROW]]:
         return PASSES
