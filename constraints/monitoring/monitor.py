@@ -43,8 +43,8 @@ class Monitor:
     timestamps are unordered. In these cases it may notice a deviation later, but never earlier, and may call a dead
     state live.
 
-    Answers are cached. The cache is emptied when it has ``memory_limit`` rows. In traces beyond the cap of monitor
-    states, bit tables evaluate the longer clauses in ``watched``, or all if ``watched`` is None.
+    Answers are cached. The cache is emptied when it has ``memory_limit`` rows. In traces under bit tables, the longer
+    clauses in ``watched`` are evaluated, or all if ``watched`` is None.
 
     In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2). The
     first of a monitor state's places is the state of the automaton. Automaton and hand-written constraints together
