@@ -15,7 +15,7 @@ from nfa.sql.measures import Output, output_of
 from nfa.sql.operations import column_of
 from nfa.sql.parsing import parse_query
 from nfa.sql.resolving import Columns, resolve_clause, resolve_output
-from nfa.sql.syntax import Clause, Column, Constant, Expression, Name, Ordering, Sort, SqlQuery, walk
+from nfa.sql.syntax import Clause, Column, Constant, Expression, Name, Named, Ordering, Sort, SqlQuery, walk
 from nfa.sql.table import SortedTable, sorted_table, whole
 
 
@@ -99,45 +99,45 @@ def _as_table(columns: Sequence[tuple[str, Any]]) -> pa.Table:
     return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
 
 
-def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expression:
+def _sort_key(
+    ordering: Ordering, query: SqlQuery, columns: Columns, selected: Sequence[tuple[str, Expression]]
+) -> Expression:
     """Return the expression by which an ORDER BY item sorts.
 
-    A whole number is the position of a SELECT column, from 1.
+    A whole number is the position of a SELECT column, from 1. A name is that of a SELECT column first.
     """
     match ordering.expression:
         case Constant(value=int(place)) if not isinstance(place, bool):
-            assert columns.names is not None
-            selected: list[Expression] = [Name(name) for name in columns.names]
-            if query.outputs is not None:
-                selected = [output.expression for output in query.outputs]
             if 1 <= place <= len(selected):
-                return selected[place - 1]
+                return selected[place - 1][1]
             raise PatternRefused(
                 "order",
                 f"ORDER BY {place} is not a column of SELECT; write a number from 1 to {len(selected)}, or a name",
                 ordering.position,
             )
         case expression if any(isinstance(part, Name) for part in walk(expression)):
-            return expression
+            return resolve_output(expression, columns, query.alias, dict(selected))
     raise PatternRefused("order", "ORDER BY has a constant, which orders nothing; write a column", ordering.position)
 
 
 def _selected(query: SqlQuery, matches: pa.Table, ambiguous: Mapping[str, PatternRefused]) -> pa.Table:
     columns = Columns(matches.column_names)
+    outputs = query.outputs or [Named(name, Name(name)) for name in matches.column_names]
+    selected = [(output.name, resolve_output(output.expression, columns, query.alias)) for output in outputs]
 
-    def value(expression: Expression, table: pa.Table) -> Any:
+    def value(expression: Expression) -> Any:
         def read(leaf: Expression) -> Any:
             assert isinstance(leaf, Column)
             if leaf.name in ambiguous:
                 raise ambiguous[leaf.name]
-            return whole(table.column(table.column_names.index(leaf.name)))
+            return whole(matches.column(matches.column_names.index(leaf.name)))
 
-        return column_of(resolve_output(expression, columns, query.alias), read, table.num_rows)
+        return column_of(expression, read, matches.num_rows)
 
     if query.where is not None:
-        matches = matches.filter(pc.fill_null(value(query.where, matches), False))
+        matches = matches.filter(pc.fill_null(value(resolve_output(query.where, columns, query.alias)), False))
     if query.ordering:
-        keys = [value(_sort_key(ordering, query, columns), matches) for ordering in query.ordering]
+        keys = [value(_sort_key(ordering, query, columns, selected)) for ordering in query.ordering]
         sorts = [
             Sort(str(place), ordering.is_descending, ordering.are_nulls_first)
             for place, ordering in enumerate(query.ordering)
@@ -147,6 +147,4 @@ def _selected(query: SqlQuery, matches: pa.Table, ambiguous: Mapping[str, Patter
             matches = matches.take(pa.array(in_order.order))
     if query.limit is not None:
         matches = matches.slice(0, query.limit)
-    if query.outputs is None:
-        return matches
-    return _as_table([(output.name, value(output.expression, matches)) for output in query.outputs])
+    return matches if query.outputs is None else _as_table([(name, value(key)) for name, key in selected])

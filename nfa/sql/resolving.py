@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from nfa.errors import PatternRefused
 from nfa.sql.operations import FUNCTIONS, NEEDS_CONSTANTS, OTHER_NAMES
@@ -37,6 +38,7 @@ _OTHER_AGGREGATES = {"any_value": "arbitrary", "mean": "avg"}
 _LOGICAL = ("first", "last")
 _PHYSICAL = ("prev", "next")
 _MAX_OFFSET = 2**31 - 1
+NO_COLUMNS: Mapping[str, Expression] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Columns:
     """
 
     names: Sequence[str] | None
+
+    def has(self, name: str) -> bool:
+        """Whether ``find`` knows a name, or refuses it because it may be several columns."""
+        return self.names is None or any(column.lower() == name.lower() for column in self.names)
 
     def find(self, name: str, position: Position) -> str:
         """Return the name of a column as the table spells it."""
@@ -81,13 +87,18 @@ def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
     )
 
 
-def resolve_output(expression: Expression, columns: Columns, alias: str | None) -> Expression:
+def resolve_output(
+    expression: Expression, columns: Columns, alias: str | None, selected: Mapping[str, Expression] = NO_COLUMNS
+) -> Expression:
     """Resolve an expression outside the clause, such as in SELECT.
 
-    The expression reads columns of the clause's result.
+    The expression reads columns of the clause's result. ``selected`` has the resolved columns of SELECT by name, for
+    ORDER BY. There, a name without an alias before it reads a column of ``selected`` before a column of the clause.
     """
 
     def of_name(name: Name) -> Expression:
+        if name.variable is None and Columns(tuple(selected)).has(name.column):
+            return selected[Columns(tuple(selected)).find(name.column, name.position)]
         if name.variable is not None and (alias is None or name.variable != alias.upper()):
             raise PatternRefused(
                 "alias", f"{name.variable.lower()} is not the alias of the MATCH_RECOGNIZE clause", name.position
@@ -104,7 +115,7 @@ def resolve_output(expression: Expression, columns: Columns, alias: str | None) 
                 expression.position,
             )
         case Call() | Operation():
-            operands = tuple(resolve_output(operand, columns, alias) for operand in expression.operands)
+            operands = tuple(resolve_output(operand, columns, alias, selected) for operand in expression.operands)
             return _function(expression, operands) if isinstance(expression, Call) else _operation(expression, operands)
         case _:
             return expression

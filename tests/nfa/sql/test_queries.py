@@ -49,6 +49,45 @@ def test_a_whole_number_in_order_by_is_the_place_of_a_column_of_select():
 
 
 @pytest.mark.parametrize(
+    ("select", "rest", "values"),
+    [
+        ("0 - d AS x", "ORDER BY x", [-4, -1]),
+        ("0 - d AS x", "ORDER BY X DESC LIMIT 1", [-1]),
+        ("0 - d AS x", "ORDER BY x + 1", [-4, -1]),
+        ("0 - d AS x", "m ORDER BY m.d", [-1, -4]),
+        ("0 - d AS d", "ORDER BY d", [-4, -1]),
+        ("0 - d AS d", "ORDER BY abs(d)", [-1, -4]),
+        ("0 - d AS d", "m ORDER BY m.d", [-1, -4]),
+        ("0 - d", "ORDER BY _col0", [-4, -1]),
+        ("1 AS one", "ORDER BY one", [1, 1]),
+        ("0 - d AS x", "WHERE d > 1 ORDER BY x", [-4]),
+    ],
+)
+def test_order_by_reads_a_column_of_select_by_its_alias_before_a_column_of_the_clause(select, rest, values):
+    assert [value for row in rows(query(select, rest)) for value in row.values()] == values
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ("ORDER BY y", "there is no column y; the columns are k, d, s"),
+        ("ORDER BY m.x", "there is no column x; the columns are k, d, s"),
+        ("WHERE x > 1", "there is no column x; the columns are k, d, s"),
+    ],
+)
+def test_a_name_that_the_query_lacks_is_refused(rest, message):
+    text = query("0 - d AS x", f"m {rest}")
+    with pytest.raises(PatternRefused) as refused:
+        rows(text)
+    assert refused.value.message.endswith(message)
+
+
+def test_an_ambiguous_alias_in_order_by_is_refused():
+    with pytest.raises(PatternRefused, match="xX may be Xx or XX; write the exact name"):
+        rows(query("d AS Xx, d AS XX", "ORDER BY xX"))
+
+
+@pytest.mark.parametrize(
     ("select", "item", "message"),
     [
         ("k, d", "3", "ORDER BY 3 is not a column of SELECT; write a number from 1 to 2, or a name"),
@@ -117,7 +156,7 @@ def test_columns_of_one_name_are_no_fault_where_the_query_reads_neither_or_both_
     table = pa.table({"g": [1], "o": [1], "v": [10], "x": [3]})
     assert rows(f"SELECT z FROM t MATCH_RECOGNIZE ({SHARED} PATTERN (A))", table) == [{"z": 3}]
     twice = "PARTITION BY g ORDER BY g, o, o DESC MEASURES v AS V ALL ROWS PER MATCH"
-    (row,) = rows(f"SELECT * FROM t MATCH_RECOGNIZE ({twice} PATTERN (A)) ORDER BY 5", table)
+    (row,) = rows(f"SELECT * FROM t MATCH_RECOGNIZE ({twice} PATTERN (A)) ORDER BY 7", table)
     assert row == {"g": 1, "o": 1, "V": 10, "v": 10, "x": 3}
 
 
