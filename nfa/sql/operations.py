@@ -40,7 +40,36 @@ class Function:
 
 
 def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda left, right: compare(*_alike(left, right))
+    def compared(left: Any, right: Any) -> Any:
+        left, right = _alike(left, right)
+        try:
+            return compare(left, right)
+        except pa.ArrowInvalid:
+            if not _has_nanoseconds(left) and not _has_nanoseconds(right):
+                raise
+        (wholes, rests), (other_wholes, other_rests) = map(_microseconds_of, (left, right))
+        are_equal = pc.equal(wholes, other_wholes)
+        return pc.if_else(are_equal, compare(rests, other_rests), compare(wholes, other_wholes))
+
+    return compared
+
+
+def _has_nanoseconds(operand: Any) -> bool:
+    return getattr(operand.type, "unit", None) == "ns"
+
+
+def _microseconds_of(operand: Any) -> tuple[Any, Any]:
+    """Return times or durations as whole microseconds, rounded towards 1970 or 0, and the remaining nanoseconds."""
+    if not _has_nanoseconds(operand):
+        whole = operand.cast(_in_microseconds(operand.type)).cast(pa.int64())
+        return whole, pc.subtract(whole, whole)
+    number = operand.cast(pa.int64())
+    whole = pc.divide(number, 1_000)
+    return whole, pc.subtract(number, pc.multiply(whole, 1_000))
+
+
+def _in_microseconds(kind: Any) -> Any:
+    return pa.duration("us") if pa.types.is_duration(kind) else pa.timestamp("us", getattr(kind, "tz", None))
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
@@ -76,7 +105,7 @@ def _beside(operand: Any, other: Any) -> Any:
 
 
 def _divide(left: Any, right: Any) -> Any:
-    if pa.types.is_duration(left.type):
+    if pa.types.is_duration(left.type) and not _has_nanoseconds(left):
         left = left.cast(pa.duration("us"))
     return pc.divide_checked(left, _nonzero(right))
 
@@ -111,7 +140,7 @@ def _as_text(operand: Any) -> Any:
 def _is_distinct(left: Any, right: Any) -> Any:
     left, right = _alike(left, right)
     are_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.if_else(are_null, False, pc.coalesce(pc.not_equal(left, right), True))
+    return pc.if_else(are_null, False, pc.coalesce(_compared(pc.not_equal)(left, right), True))
 
 
 def _in(value: Any, *others: Any) -> Any:
@@ -195,7 +224,15 @@ def _rounded(operand: Any, digits: int = 0) -> Any:
 
 
 def _duration_in(unit_us: int) -> Callable[[Any], Any]:
-    return lambda operand: pc.divide(operand.cast(pa.duration("us")).cast(pa.int64()), unit_us)
+    return lambda operand: pc.divide(_microseconds_of(operand)[0], unit_us)
+
+
+def _timestamp(operand: Any) -> Any:
+    """Nanoseconds are rounded down to whole microseconds."""
+    if not _has_nanoseconds(operand):
+        return operand.cast(pa.timestamp("us"))
+    whole, rest = _microseconds_of(operand)
+    return pc.if_else(pc.less(rest, 0), pc.subtract(whole, 1), whole).cast(pa.timestamp("us"))
 
 
 def _fixed(column: Callable[..., Any], number: int) -> Function:
@@ -232,7 +269,7 @@ OPERATIONS: Mapping[str, Function] = {
     "cast_double": _fixed(lambda operand: operand.cast(pa.float64()), 1),
     "cast_varchar": Function(_with_constants(_cut, int), 1, 2),
     "cast_boolean": _fixed(lambda operand: operand.cast(pa.bool_()), 1),
-    "cast_timestamp": _fixed(lambda operand: operand.cast(pa.timestamp("us")), 1),
+    "cast_timestamp": _fixed(_timestamp, 1),
     "cast_date": _fixed(lambda operand: operand.cast(pa.date32()), 1),
 }
 """The operators and special forms of the grammar by name; queries cannot write these names as calls."""
@@ -324,21 +361,36 @@ def value_of(expression: Expression, read: Reader) -> Any:
 def applied(name: str, operands: list[Any], position: Position) -> Any:
     """Return the result of an operation on Arrow arrays or scalars.
 
-    A column of only nulls has no type in Arrow. It gets a type that fits the operation.
+    A column of only nulls has no type in Arrow. It gets a type that fits the operation. Nanoseconds become microseconds
+    if a value does not fit into nanoseconds and none is rounded.
     """
     column = (OPERATIONS.get(name) or FUNCTIONS[name]).column
     has_nulls = any(pa.types.is_null(operand.type) for operand in operands)
+    has_nanoseconds = any(map(_has_nanoseconds, operands))
     errors: list[pa.ArrowException] = []
-    for kind in _OF_NULLS if has_nulls else _OF_NULLS[:1]:
+    for kind in (*(_OF_NULLS if has_nulls else _OF_NULLS[:1]), *("us" for _ in range(has_nanoseconds))):
         try:
-            return without_nan(column(*(plain(operand, kind) for operand in operands)))
+            return without_nan(column(*(_converted(operand, kind) for operand in operands)))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             errors.append(error)
     kinds = " and ".join(str(operand.type) for operand in operands)
-    reason = "overflow" if "overflow" in str(errors[0]) else "type"
-    problem = "its result is too large" if reason == "overflow" else f"it does not take {kinds}"
+    is_large = "overflow" in str(errors[0]) or (has_nanoseconds and "out of bounds" in str(errors[0]))
+    problem = "its result is too large" if is_large else f"it does not take {kinds}"
+    if is_large and has_nanoseconds:
+        problem = (
+            "beside nanoseconds, times are from the end of 1677 to the start of 2262 and intervals up to 292 years; "
+            "CAST(… AS timestamp) rounds a time to microseconds"
+        )
     word = name.removeprefix("cast_")
+    reason = "overflow" if is_large else "type"
     raise PatternRefused(reason, f"{word} fails: {problem} ({_first_line(errors[0])})", position) from errors[0]
+
+
+def _converted(operand: Any, kind: Any) -> Any:
+    """Convert nanoseconds to microseconds if ``kind`` is "us". Otherwise, nulls without a type become ``kind``."""
+    if kind != "us":
+        return plain(operand, kind)
+    return operand.cast(_in_microseconds(operand.type)) if _has_nanoseconds(operand) else plain(operand)
 
 
 def _first_line(error: Exception) -> str:

@@ -367,6 +367,59 @@ def test_times_outside_those_of_nanoseconds_are_compared(condition, is_met):
     assert rows(BETWEEN_ROWS.format(condition), OUTSIDE) == [{"r": 2}] * is_met
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_met"),
+    [
+        ("x < late", True),
+        ("x >= late OR late <= x OR x = early OR NOT x <> late", False),
+        ("x BETWEEN early AND DATE '9999-12-31'", True),
+        ("x IN (late, early)", False),
+        ("x IS DISTINCT FROM late AND nullif(x, late) = x", True),
+        ("ends < late AND ends > early AND x - a.x < span", True),
+        ("x - TIMESTAMP '1970-01-01 00:00:00' < span", True),
+        ("CASE WHEN x < late THEN a.x < x END", True),
+        ("to_seconds(ends - x) = 9223372036 AND (ends - x) / 2 > INTERVAL '53375' DAY", True),
+        ("CAST(x AS timestamp) - late < INTERVAL '0' DAY", True),
+    ],
+)
+def test_a_row_compares_times_outside_those_of_nanoseconds(condition, is_met):
+    assert rows(BETWEEN_ROWS.format(condition), OUTSIDE) == [{"r": 2}] * is_met
+
+
+WHOLE_MICROSECONDS = OUTSIDE.set_column(1, "x", pa.array([-1_000, 2_000], pa.timestamp("ns")))
+
+
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [
+        ("late - x", datetime(9999, 12, 31) - datetime(1969, 12, 31, 23, 59, 59, 999_999)),
+        ("x + span", datetime(1969, 12, 31, 23, 59, 59, 999_999) + timedelta(days=150_000)),
+        ("greatest(x, late)", datetime(9999, 12, 31)),
+        ("CASE WHEN id = 1 THEN early ELSE x END", datetime(1, 1, 1)),
+        ("x", datetime(1969, 12, 31, 23, 59, 59, 999_999)),
+    ],
+)
+def test_a_row_adds_times_outside_those_of_nanoseconds_if_all_are_whole_microseconds(value, result):
+    assert rows(f"SELECT * FROM t MATCH_RECOGNIZE (MEASURES {value} AS r PATTERN (a))", WHOLE_MICROSECONDS)[0] == {
+        "r": result
+    }
+
+
+@pytest.mark.parametrize("value", ["late - x", "x + span", "greatest(x, late)", "x - DATE '9999-12-31'"])
+def test_a_row_whose_times_do_not_fit_into_nanoseconds_is_refused_with_what_would_be_right(value):
+    with pytest.raises(PatternRefused, match=r"fails: beside nanoseconds, .* CAST\(… AS timestamp\)") as refused:
+        rows(f"SELECT * FROM t MATCH_RECOGNIZE (MEASURES {value} AS r PATTERN (a))", OUTSIDE)
+    assert refused.value.reason == "overflow"
+
+
+def test_a_cast_to_timestamp_rounds_nanoseconds_down():
+    table = pa.table({"x": pa.array([-1, 1_999, -(2**63), None], pa.timestamp("ns"))})
+    clause = "MATCH_RECOGNIZE (MEASURES CAST(x AS timestamp) AS r AFTER MATCH SKIP TO NEXT ROW PATTERN (a))"
+    found = run_query(f"SELECT * FROM t {clause}", {"t": table}.get)["r"]
+    assert found.type == pa.timestamp("us")
+    assert found.cast(pa.int64()).to_pylist() == [-1, 1, -(2**63) // 1_000, None]
+
+
 @pytest.mark.parametrize("condition", ["late - a.x > a.x - x", "sum(span) > x - a.x"])
 def test_times_outside_those_of_nanoseconds_are_not_added(condition):
     with pytest.raises(PatternRefused) as refused:
