@@ -360,10 +360,15 @@ def _require_bounds(body: JoinBody) -> None:
     (7.2).
     """
     if body.emit == "on_close" and not any(join_input.closes for join_input in body.inputs):
-        raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
+        raise JoinRefused(
+            "emit: on_close needs an input whose keys finish: give one a 'closed_by', or the join 'wait: auto' where "
+            "keys are numbers that rise roughly",
+            field="emit",
+        )
     if body.emit == "on_close" and body.optional and not _finishes(body):
         raise JoinRefused(
-            "emit: on_close needs keys that finish: give an input that is not in 'outer' a 'closed_by', or all inputs",
+            "emit: on_close needs keys that finish: give an input that is not in 'outer' a 'closed_by', or all inputs, "
+            "or the join 'wait: auto' where keys are numbers that rise roughly",
             field="emit",
         )
     if body.memory_rows is not None:

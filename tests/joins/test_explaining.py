@@ -103,5 +103,13 @@ def test_a_window_of_an_input_that_may_be_absent_bounds_no_other() -> None:
     assert read_join({**document, "outer": ["q"]}).optional == (2,)
     with pytest.raises(JoinRefused, match="nothing bounds the events of the input 'o'"):
         read_join({**document, "outer": ["p"]})
-    with pytest.raises(JoinRefused, match="on_close needs keys that finish"):
-        read_join({**document, "outer": ["p"], "emit": "on_close", "return": {"n": "count(o)"}})
+
+
+def test_totals_need_keys_that_finish_which_they_also_do_with_wait() -> None:
+    total = {"emit": "on_close", "return": {"n": "count(o)"}}
+    pair = {"inputs": [ONE, OTHER], "window": "2 s", **total}
+    three = {"inputs": [ONE, {**OTHER, "closed_by": "unique", "window": "2 s"}, {**THIRD, "window": "2 s"}], **total}
+    for document, problem in ((pair, "an input whose keys finish"), ({**three, "outer": ["p"]}, "keys that finish")):
+        with pytest.raises(JoinRefused, match=f"emit: on_close needs {problem}: .*, or the join 'wait: auto'"):
+            read_join(document)
+        assert read_join({**document, "wait": "auto"}).emit == "on_close"

@@ -370,8 +370,11 @@ steps = st.one_of(
 )
 
 
-def read_naively(made: Sequence[tuple[str, int, int | None]]) -> tuple[list[tuple[int, int]], list[int]]:
-    """The places of the pairs that records let be found, and of the events that are late, in whatever order."""
+def read_naively(made: Sequence[tuple[str, int, int | None]]) -> tuple[list[tuple[int, int, int, int]], list[int]]:
+    """The pairs that records let be found, and the places of late events, in whatever order.
+
+    A pair has how often keys have begun again, the key, and the places of its events.
+    """
     rows, time_us = [], 0
     for place, (what, pause, number) in enumerate(made):
         time_us += pause
@@ -379,7 +382,8 @@ def read_naively(made: Sequence[tuple[str, int, int | None]]) -> tuple[list[tupl
         rows.append((time_us, what in ("p", "payments"), is_record, place, number))
     closed: dict[bool, int] = {}
     kept: list[tuple[bool, int, int]] = []
-    pairs, late = [], []
+    pairs: list[tuple[int, int, int, int]] = []
+    late, life = [], 0
     for _, is_second, is_record, place, number in sorted(rows, key=lambda row: row[:4]):
         if not is_record:
             key = number or 0
@@ -387,24 +391,43 @@ def read_naively(made: Sequence[tuple[str, int, int | None]]) -> tuple[list[tupl
                 late.append(place)
                 continue
             others = [other for side, known, other in kept if side is not is_second and known == key]
-            pairs += [(other, place) if is_second else (place, other) for other in others]
+            pairs += [(life, key, *((other, place) if is_second else (place, other))) for other in others]
             kept.append((is_second, key, place))
         elif number is not None:
             closed[is_second] = max(number, closed.get(is_second, number))
         elif is_second in closed:
-            closed, kept = {}, []
+            closed, kept, life = {}, [], life + 1
     return pairs, late
 
 
+TOTALS = {"emit": "on_close", "return": {"o": "count(o)", "p": "count(p)", "on": "sum(o.n)", "pn": "sum(p.n)"}}
+
+
+def totals_of(pairs: Sequence[tuple[int, int, int, int]]) -> list[tuple[int, ...]]:
+    """The number of orders and payments in pairs, and the sums of their places, for each key each time it began."""
+    members: dict[tuple[int, int], tuple[set[int], set[int]]] = {}
+    for life, key, order, payment in pairs:
+        orders, payments = members.setdefault((life, key), (set(), set()))
+        orders.add(order)
+        payments.add(payment)
+    return [(len(one), len(other), sum(one), sum(other)) for one, other in members.values()]
+
+
 @settings(max_examples=100, deadline=None)
-@example([("orders", 0, 0), ("p", 0, 0), ("p", 0, None), ("payments", 1, 0)], 1, set(), None)
+@example([("orders", 0, 0), ("p", 0, 0), ("p", 0, None), ("payments", 1, 0)], 1, set(), None, False)
 @given(
-    st.lists(steps, max_size=40), st.sampled_from([1, 3]), st.sets(st.integers(0, 40)), st.sampled_from([None, 1, 4])
+    st.lists(steps, max_size=40),
+    st.sampled_from([1, 3]),
+    st.sets(st.integers(0, 40)),
+    st.sampled_from([None, 1, 4]),
+    st.booleans(),
 )
 def test_records_mean_what_they_say_for_any_number_of_shards_and_any_cut(
-    made: list[tuple[str, int, int | None]], shards: int, cuts: set[int], memory: int | None
+    made: list[tuple[str, int, int | None]], shards: int, cuts: set[int], memory: int | None, sums: bool
 ) -> None:
-    document = WAITING if memory is None else {**WAITING, "memory": {"rows": memory, "spill": True}}
+    document = {**WAITING, **TOTALS} if sums else WAITING
+    if memory is not None:
+        document = {**document, "memory": {"rows": memory, "spill": True}}
     run, rows, time_us = started(shards, document), [], 0
     for place, (what, pause, number) in enumerate(made):
         time_us += pause
@@ -419,7 +442,8 @@ def test_records_mean_what_they_say_for_any_number_of_shards_and_any_cut(
             reloaded(run)
     rows += run.finish()
     pairs, late = read_naively(made)
-    assert sorted(tuple(orjson.loads(data).values()) for _, data in found(rows, "pairs")) == sorted(pairs)
+    expected = totals_of(pairs) if sums else [pair[2:] for pair in pairs]
+    assert sorted(tuple(orjson.loads(data).values()) for _, data in found(rows, "pairs")) == sorted(expected)
     assert sorted(letter["event_id"] for letter in letters(rows)) == sorted(f"e{place}" for place in late)
     assert measured(run, "stored") == 0
 
