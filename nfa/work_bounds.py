@@ -32,21 +32,33 @@ _FEW = 2  # if traces end, repetitions of at most this number of elements cause 
 class TraceEnds:
     """How traces of a stream may end. The checks and warnings about patterns depend on this.
 
-    With ``has_closing``, a guard knows an event after which the trace has no further events; see ``check_stream``.
+    With ``has_closing``, a guard knows an event after which the trace has no further events; see ``check_stream``, also
+    for ``further_key``.
     """
 
     has_trace_end: bool
     has_closing: bool = False
+    further_key: str = ""
     is_log_ordered: bool = True
 
     def check(self, pattern: Pattern) -> None:
         """Refuse a pattern that would wait for ever for the end of a trace."""
-        check_stream(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing)
+        check_stream(
+            pattern,
+            has_trace_end=self.has_trace_end,
+            has_closing=self.has_closing,
+            further_key=self.further_key,
+        )
 
     def warnings_of(self, pattern: Pattern) -> tuple[Notice, ...]:
         """Return warnings about accepted parts that are probably mistakes, in the order of the text."""
         notices = (
-            *warnings_of(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing),
+            *warnings_of(
+                pattern,
+                has_trace_end=self.has_trace_end,
+                has_closing=self.has_closing,
+                further_key=self.further_key,
+            ),
             *row_notices(pattern),
             *null_notices(pattern),
         )

@@ -47,23 +47,26 @@ class Notice:
         return f"line {self.position.line}, column {self.position.column}: {self.message}"
 
 
-def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> None:
+def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False, further_key: str = "") -> None:
     """Refuse a pattern that waits for the end of a trace, if no trace of its stream ever ends.
 
     ``has_trace_end`` says that end events or an idle timeout end the traces. ``has_closing`` says that a guard knows an
     event that is always the last of its trace. Such an event decides a NOT, but does not end a GREEDY repetition.
+    ``further_key`` is the key of the traces if it is not the correlation key. Nothing ends such traces.
     """
     if has_trace_end or pattern.has_window:
         return
     for item in trailing_items(pattern.event):
         if not has_closing and _is_endless(item):
-            _refuse_endless("NOT", item.position, "WITHIN before the NOT, or as a clause")
+            _refuse_endless("NOT", item.position, "WITHIN before the NOT, or as a clause", further_key)
     for repeat in trailing_greedy(pattern.event):
         if repeat.max is None or repeat.min < repeat.max:
-            _refuse_endless("GREEDY", repeat.position, "the clause WITHIN")
+            _refuse_endless("GREEDY", repeat.position, "the clause WITHIN", further_key)
 
 
-def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
+def warnings_of(
+    pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False, further_key: str = ""
+) -> tuple[Notice, ...]:
     """Return warnings about parts of an accepted pattern that are probably mistakes, in the order of the text.
 
     The arguments are those of ``check_stream``.
@@ -73,8 +76,8 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = Fa
         notices.append(
             Notice(
                 "no-within",
-                "the stream has no end of trace and the pattern no clause WITHIN, so partial matches are kept for "
-                "ever; add WITHIN",
+                f"{_endless_traces(further_key) or 'the stream has no end of trace'} and the pattern no clause WITHIN, "
+                "so partial matches are kept for ever; add WITHIN",
                 first_position(pattern.event),
             )
         )
@@ -108,13 +111,17 @@ def _decided_by_closing(pattern: Pattern) -> Iterator[Notice]:
             )
 
 
-def _refuse_endless(word: str, position: Position, advice: str) -> None:
+def _refuse_endless(word: str, position: Position, advice: str, further_key: str) -> None:
+    reason = f"this stream's traces never do; add {advice}; or add an end event or idle timeout to the stream"
+    if further_key:
+        reason = f"{_endless_traces(further_key)}, also where the stream has end events; add {advice}"
     raise PatternRefused(
-        "needs-end",
-        f"{word} at the end of the pattern holds until the trace ends, and this stream's traces never do; add "
-        f"{advice}; or add an end event or idle timeout to the stream",
-        position,
+        "needs-end", f"{word} at the end of the pattern holds until the trace ends, and {reason}", position
     )
+
+
+def _endless_traces(further_key: str) -> str:
+    return further_key and f"traces of the further key {further_key} have no end"
 
 
 def _unbounded(node: Node, pattern: Pattern) -> Iterator[Notice]:

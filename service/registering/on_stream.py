@@ -89,9 +89,9 @@ def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None
     End events of a constraint set count only if its settings let them end traces. Constraints can decide a NOT at the
     end of a pattern only if ``is_guarded``.
     """
-    if on_stream.route:
-        return TraceEnds(has_trace_end=False)
     declaration = on_stream.declaration
+    if on_stream.route:
+        return TraceEnds(has_trace_end=False, is_log_ordered=declaration.ties == "log", further_key=on_stream.route)
     ends = {*declaration.end_events, *(() if constraint_set is None else constraint_set.trace_ends)}
     return TraceEnds(
         has_trace_end=bool(ends) or declaration.idle_timeout is not None,

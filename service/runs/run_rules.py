@@ -98,7 +98,9 @@ class RunRules:
         timing = routed_pattern.declaration
         if self.constraint_set is None or routed_pattern.route:
             has_end = not routed_pattern.route and (bool(timing.end_events) or timing.idle_timeout is not None)
-            return TraceEnds(has_trace_end=has_end, is_log_ordered=timing.ties == "log")
+            return TraceEnds(
+                has_trace_end=has_end, is_log_ordered=timing.ties == "log", further_key=routed_pattern.route
+            )
         from service.registering.on_stream import trace_ends_of  # noqa: PLC0415 - most calls do not need it
 
         return trace_ends_of(routed_pattern, self.constraint_set, is_guarded=True)

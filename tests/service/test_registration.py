@@ -345,8 +345,13 @@ def test_constraints_say_nothing_of_a_further_key(shop):
 def test_traces_of_a_further_key_have_no_end(shop):
     text = "PATTERN p EVENT SEQ(A a, NOT B)"
     register_pattern(shop, "shop", text)
-    with pytest.raises(PatternRefused, match="WITHIN"):
+    with pytest.raises(
+        PatternRefused, match=r"traces of the further key customer have no end, .*; add WITHIN"
+    ) as caught:
         register_pattern(shop, "shop", f"{text} WHERE [customer]")
+    assert caught.value.reason == "needs-end"
+    warnings = register_pattern(shop, "shop", "PATTERN q EVENT SEQ(A a, B b) WHERE [customer]").warnings
+    assert any("traces of the further key customer have no end and the pattern no clause" in one for one in warnings)
 
 
 def test_the_name_of_a_further_key_is_an_attribute_elsewhere(shop):

@@ -328,7 +328,8 @@ def test_traces_of_a_further_key_have_no_end(call, files: Path) -> None:
     arguments = ["match", "--pattern", "w.pattern", "--events", "events.jsonl", "--further-key", "who=data.customer"]
     status, _, err = call(*arguments)
     assert status == 2
-    assert "this stream's traces never do" in err
+    assert "and traces of the further key who have no end, also where the stream has end events; add WITHIN" in err
+    assert "add an end event" not in err
 
 
 def test_patterns_read_tables_that_are_files(call, tmp_path: Path) -> None:
