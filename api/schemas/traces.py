@@ -67,8 +67,12 @@ class TracePattern(WireModel):
     ending: EndedModel | None
     broken: BrokenModel | None = Field(
         None,
-        description="How its last partial match ended, if it ended without a match and no other partial match "
-        "exists; not examined in transactions of more than 300 events.",
+        description="How its last partial match ended, if it ended without a match and no other partial match exists.",
+    )
+    is_broken_examined: bool = Field(
+        True,
+        description="False: how its last partial match ended was not examined, because the pattern sees more than 300 "
+        "events of the transaction, so `broken` is null.",
     )
 
 
@@ -137,6 +141,7 @@ class FurthestModel(WireModel):
         description="The steps that would extend it, at most 10. A `NOT` step: the match is complete, and waits "
         "until the forbidden event can no longer come."
     )
+    more_waits_for: int = Field(0, description="The number of further such steps.")
     expires_at: Time | None = Field(description="When WITHIN ends the partial match.")
 
     @classmethod

@@ -128,7 +128,7 @@ async def show(page: Page) -> Response:
         picture = await allowed(drawing)
     waiting = (
         {
-            case_pattern["name"]: case_pattern["furthest"]["waits_for"]
+            case_pattern["name"]: _steps(case_pattern["furthest"])
             for case_pattern in case["patterns"]
             if case_pattern["furthest"]
         }
@@ -181,6 +181,11 @@ def _values(ended: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> st
     return f" ({ended['event']} has {values})" if values else ""
 
 
+def _steps(furthest: Mapping[str, Any]) -> list[str]:
+    more = furthest.get("more_waits_for")
+    return [*furthest["waits_for"], *([plural(more, "further step")] if more else ())]
+
+
 def _verdict(
     pattern: Mapping[str, Any],
     waits_for: Sequence[str] | None,
@@ -194,30 +199,38 @@ def _verdict(
         text = "It matched once." if matched == 1 else f"It matched {matched:,} times."
         cut = f" The events of the newest {marked} matches are marked below." if matched > marked else ""
         return Verdict(name, "ok", "matched", text + cut)
-    ended, broken = pattern["ending"], pattern["broken"]
+    ended, broken, is_examined = pattern["ending"], pattern["broken"], pattern.get("is_broken_examined", True)
     if ended:
         return Verdict(name, "no", "cannot match", ended["reason"] + _values(ended, events), ended["event"])
     if state == "alive":
         rest = " or ".join(waits_for) if waits_for else "the rest"
         text = f"It has bound {plural(pattern['partial_matches'], 'event')} and waits for {rest}."
+        if waits_for is None and not is_examined:
+            text += " Whether WITHIN has ended it was not examined, because it sees more than 300 events."
         return Verdict(name, "open", "in progress", text)
     if broken:
         bound = ", ".join(f"{alias} = {', '.join(ids)}" for alias, ids in broken["bindings"].items())
         text = f"It bound {bound}; then: {broken['reason']}"
         return Verdict(name, "no", "given up", text, broken["event"])
+    reason = _REASONS.get(state, "").format(_keys(pattern)) if is_examined else _UNEXAMINED
     if state == "waiting" and is_open:
-        return Verdict(name, "open", "may still match", "None of its events has come yet.")
-    return Verdict(name, "no", _WORDS.get(state, "no match"), _REASONS.get(state, "").format(_keys(pattern)))
+        return Verdict(name, "open", "may still match", reason)
+    return Verdict(name, "no", _WORDS.get(state, "no match"), reason)
 
 
 _WORDS: Final = {"paused": "paused", "suspended": "suspended", "other_key": "another key"}
 _REASONS: Final = {
     "closed": "The transaction ended before all events of the pattern had come.",
-    "waiting": "None of its events has come.",
+    "waiting": "It has bound no event.",
     "paused": "The pattern is paused and sees no event.",
     "suspended": "The pattern is suspended because it cost too much, and sees no event.",
     "other_key": "The pattern is matched by another key of the stream{}.",
 }
+
+
+_UNEXAMINED: Final = (
+    "It holds no partial match. How its last one ended was not examined, because it sees more than 300 events."
+)
 
 
 def _keys(pattern: Mapping[str, Any]) -> str:

@@ -23,7 +23,6 @@ from nfa.traces.table import is_deviant
 from streams import shown_texts
 
 _SHARED, _RUNS = 0, 1
-_MOST_WAITED_FOR = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,4 +212,4 @@ def _waits_for(pattern: RunningPattern, state: int) -> list[str]:
     ]
     for finish in automaton.finishes[state]:
         steps += [f"NOT {describe_atom(automaton.outline.negated[negation.number])}" for negation in finish.negations]
-    return list(dict.fromkeys(steps))[:_MOST_WAITED_FOR]
+    return list(dict.fromkeys(steps))

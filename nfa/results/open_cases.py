@@ -48,7 +48,7 @@ class Furthest:
     """The partial match of a pattern with the most progress. Of several, the match with the newest events is chosen.
 
     Attributes:
-        waits_for: At most 10 texts: steps that would extend the match or, if the match is pending, ``NOT`` steps.
+        waits_for: Texts of the steps that would extend the match or, if the match is pending, of ``NOT`` steps.
     """
 
     bound: Sequence[BoundStep]

@@ -96,7 +96,10 @@ def _progress(pattern: Mapping[str, Any]) -> str:
     bound = " ".join(step["alias"] for step in furthest["bound"])
     if furthest.get("bound_events", 0) > len(furthest["bound"]):
         bound = f"{furthest['bound_events']} events, the newest {len(furthest['bound'])} of them {bound}"
-    return f"{pattern['name']} has {bound}, waits for {' or '.join(furthest['waits_for'])}"
+    steps = [*furthest["waits_for"]]
+    if furthest.get("more_waits_for"):
+        steps.append(f"{furthest['more_waits_for']} more steps")
+    return f"{pattern['name']} has {bound}, waits for {' or '.join(steps)}"
 
 
 @traces.command("show")
@@ -153,6 +156,8 @@ def _pattern(pattern: Mapping[str, Any], stream: str) -> str:
     matched = {0: "", 1: ", matched once"}.get(pattern["matched"], f", matched {pattern['matched']} times")
     ended = "" if pattern["ending"] is None else f"; {_ENDED[is_alive]}: {pattern['ending']['reason']}"
     broken = "" if pattern.get("broken") is None else f": {pattern['broken']['reason']}"
+    if not pattern.get("is_broken_examined", True):
+        broken = "; how its last partial match ended was not examined, as it sees more than 300 events"
     state = "has a partial match" if is_alive else f"is {pattern['state']}"
     return f"{pattern['name']} {state}{matched}{ended}{broken}"
 

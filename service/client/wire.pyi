@@ -499,6 +499,7 @@ class FurthestModel(TypedDict):
     bound: list[BoundStepModel]
     bound_events: int
     waits_for: list[str]
+    more_waits_for: NotRequired[int]
     expires_at: str | None
 
 class Health(TypedDict):
@@ -1123,6 +1124,7 @@ class TracePattern(TypedDict):
     partial_matches: int
     ending: EndedModel | None
     broken: NotRequired[BrokenModel | None]
+    is_broken_examined: NotRequired[bool]
 
 TracedEvent: TypeAlias = dict[str, Any]
 

@@ -11,7 +11,8 @@ from service.runs import RunPlan
 from service.runs.stream_run import StreamRun
 from streams import Event, EventBatch, StreamDeclaration, format_time, shown_time
 
-_MOST_EVENTS = 300
+MOST_EVENTS = 300
+"""The number of events that a pattern may see for its partial matches to be examined."""
 _AT_ONCE = 20  # number of patterns in an answer about open traces
 
 Broken: TypeAlias = dict[str, Any]
@@ -24,11 +25,8 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
     """Explain how the last partial match of each pattern ended, unless it became a match.
 
     The plan has one stream, and its patterns have the same key. ``events`` are one transaction, in log order. The
-    patterns see them from index ``first`` on. If they see more than 300 events, the result is empty. ``now_us`` is the
-    event time.
+    patterns see them from index ``first`` on, at most ``MOST_EVENTS`` of them. ``now_us`` is the event time.
     """
-    if len(events) - first > _MOST_EVENTS:
-        return {}
     ((stream, declaration),) = plan.declarations.items()
     events, now_us = _in_order(events, declaration, now_us)
     declared = {stream: replace(declaration, lateness=None, late="dead_letter")}

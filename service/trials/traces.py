@@ -21,7 +21,7 @@ from service.runs.stream_run import StreamRun, stream_plan
 from service.runtime import Stores
 from service.settings import Limits
 from service.stores import RegisteredPattern
-from service.trials.broken import broken_matches
+from service.trials.broken import MOST_EVENTS, broken_matches
 from service.trials.trace_log import SeenKey, TraceLog
 from shards import RoutedPattern, route_of, routed
 from streams import Event, EventBatch, StreamDeclaration, format_time
@@ -144,7 +144,14 @@ class _Replay:
 
     def _pattern(self, pattern: TracedPattern, *, is_open: bool) -> Document:
         record, route = pattern.record, pattern.routed.route
-        nothing = {"matched": 0, "matches": [], "partial_matches": 0, "ending": None, "broken": None}
+        nothing = {
+            "matched": 0,
+            "matches": [],
+            "partial_matches": 0,
+            "ending": None,
+            "broken": None,
+            "is_broken_examined": True,
+        }
         document = {"name": record.name, "version": record.version, "route": route or None, **nothing}
         if record.state != "active":
             return {**document, "state": "suspended" if record.suspension else "paused"}
@@ -171,17 +178,27 @@ class _Replay:
         return list(dict.fromkeys(event.key for event in keyed.to_events()))
 
     def _with_broken(self, documents: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Add to each pattern's document how its last partial match ended, if it ended without a match."""
+        """Add to each pattern's document how its last partial match ended, if it ended without a match.
+
+        Patterns that see too many events are marked as not examined.
+        """
         groups: dict[int, list[TracedPattern]] = {}
         for document, pattern in zip(documents, patterns, strict=True):
             is_timed = document["state"] == "alive" and pattern.routed.pattern.has_window
             if document["state"] in ("waiting", "closed") or is_timed:
                 groups.setdefault(self._first(pattern), []).append(pattern)
         broken: dict[str, Document] = {}
+        unexamined: set[str] = set()
         for first, group in groups.items():
+            if len(self._trace.events) - first > MOST_EVENTS:
+                unexamined.update(pattern.record.name for pattern in group)
+                continue
             plan = self._plan(group)
             broken |= broken_matches(plan, self._trace.events, first=first, now_us=self._trace.newest_us)
-        return [_ended_by(entry, broken.get(entry["name"])) for entry in documents]
+        return [
+            {**_ended_by(entry, broken.get(entry["name"])), "is_broken_examined": entry["name"] not in unexamined}
+            for entry in documents
+        ]
 
     def _following(self, patterns: Sequence[TracedPattern]) -> tuple[list[Document], int]:
         """Return the effect that a next event would have on the transaction, for each of at most 50 known types.

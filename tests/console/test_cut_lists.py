@@ -182,7 +182,7 @@ def test_a_backtest_says_what_its_list_and_its_chart_leave_out(reader, orders, s
 
 
 def test_open_transactions_say_what_is_left_out(reader, orders, monkeypatch):
-    bound = {"bound": [{"alias": "a"}], "bound_events": 51, "waits_for": ["B b"]}
+    bound = {"bound": [{"alias": "a"}], "bound_events": 51, "waits_for": ["B b"], "more_waits_for": 2}
     time = "2026-01-01T00:00:00Z"
     case: dict[str, Any] = {
         "key": "k",
@@ -201,11 +201,28 @@ def test_open_transactions_say_what_is_left_out(reader, orders, monkeypatch):
     text = re.sub(r"<[^>]+>", "", reader.text("/transactions?stream=orders"))
     assert "without an event among the oldest 1 / the usual time to the next in the newest 2 events" in text
     assert "3 further open transactions are at less frequent event types." in text
-    assert "has 51 events, the newest 1 of them a; waits for B b" in text
+    assert "has 51 events, the newest 1 of them a; waits for B b or 2 further steps" in text
     assert "7 further patterns are not listed." in text
     assert "B 9 further types were not examined." in text
     case["patterns"].append({"name": "q", "state": "waiting", "furthest": None})  # those that are left out wait, too
     assert "further patterns are" not in reader.text("/transactions?stream=orders")
+
+
+def test_a_transaction_says_what_was_not_examined_and_how_many_steps_are_left_out(reader, orders, monkeypatch):
+    for name, text in {"one": "SEQ(A a, NOT H h, B b)", "two": "SEQ(A a, B b)", "three": "SEQ(D d, B b)"}.items():
+        assert orders.post("/patterns", json={"stream": "orders", "text": f"PATTERN {name} EVENT {text}"}).is_success
+    post(orders, "A", "H")
+    reader.submit("/webhooks/none", action="enable")
+    assert "It bound a = " in reader.text("/transactions/orders/k")
+    assert "It has bound no event." in reader.text("/transactions/orders/k")
+    furthest = {"waits_for": ["B b"], "more_waits_for": 2}
+    answered(monkeypatch, {"/traces": {"items": [{"patterns": [{"name": "two", "furthest": furthest}]}]}})
+    post(orders, *"X" * 300, first=2)
+    reader.submit("/webhooks/none", action="enable")
+    text = reader.text("/transactions/orders/k")
+    assert "It holds no partial match. How its last one ended was not examined, because it sees more than 300" in text
+    assert "waits for B b or 2 further steps." in text
+    assert "None of its events" not in text
 
 
 def test_the_table_of_a_process_says_from_how_many_events_it_is(reader, orders, monkeypatch):

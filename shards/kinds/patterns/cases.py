@@ -14,6 +14,7 @@ MOST_CASES = 200
 """The largest number of traces in one answer."""
 
 _MOST_BOUND = 50  # bound events shown of a partial match
+_MOST_WAITED_FOR = 10  # steps shown that would extend a partial match
 _MOST_REASONED = 20  # monitor states with their possible next types, and early terminations with their reasons
 
 Json: TypeAlias = dict[str, Any]
@@ -132,6 +133,7 @@ def _furthest(furthest: Furthest) -> Json:
             for bound_event in newest
         ],
         "bound_events": len(furthest.bound),
-        "waits_for": list(furthest.waits_for),
+        "waits_for": list(furthest.waits_for[:_MOST_WAITED_FOR]),
+        "more_waits_for": len(furthest.waits_for[_MOST_WAITED_FOR:]),
         "expires_us": furthest.expires_us,
     }

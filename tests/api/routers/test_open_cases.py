@@ -124,8 +124,19 @@ def test_open_transactions_are_told(pipeline, orders, sent):
         ],
         "bound_events": 2,
         "waits_for": ["D d"],
+        "more_waits_for": 0,
         "expires_at": None,
     }
+
+
+def test_a_partial_match_says_how_many_steps_it_leaves_out(pipeline, orders):
+    steps = ", ".join(f"T{number:02} t{number:02}" for number in range(12))
+    text = f"PATTERN wide EVENT SEQ(A a, OR({steps}))"
+    assert orders.post("/v1/patterns", json={"stream": "orders", "text": text}).status_code == 201
+    event = {"id": "e", "type": "A", "time": "2026-01-01T00:00:00Z", "data": {"id": "k"}}
+    assert orders.post("/v1/events?stream=orders", json=[event]).json()["rejected"] == []
+    (furthest,) = [pattern["furthest"] for one in listed(orders)["items"] for pattern in one["patterns"]]
+    assert (furthest["waits_for"], furthest["more_waits_for"]) == ([f"T{n:02} t{n:02}" for n in range(10)], 2)
 
 
 def test_filters_choose(pipeline, orders, sent):

@@ -184,15 +184,18 @@ def test_a_partial_match_that_ended_without_a_match_is_named(orders, send, patte
 def test_a_pattern_that_holds_or_has_matched_since_has_no_broken_match(orders, send, patterns, types):
     patterns(p="SEQ(A a, NOT H h, B b) SELECT NEXT")
     send(types)
-    assert look(orders)["patterns"][0]["broken"] is None
+    (found,) = look(orders)["patterns"]
+    assert (found["broken"], found["is_broken_examined"]) == (None, True)
 
 
 def test_long_transactions_are_not_examined_event_by_event(orders, send, patterns):
-    patterns(p="SEQ(A a, NOT H h, B b)")
+    patterns(p="SEQ(A a, NOT H h, B b)", q="SEQ(A a, B b)")
     send("AH")
     for _ in range(6):
         send("X" * 50)
-    assert look(orders)["patterns"][0]["broken"] is None
+    found = {pattern["name"]: pattern for pattern in look(orders)["patterns"]}
+    assert (found["p"]["broken"], found["p"]["state"], found["p"]["is_broken_examined"]) == (None, "waiting", False)
+    assert (found["q"]["broken"], found["q"]["state"], found["q"]["is_broken_examined"]) == (None, "alive", True)
 
 
 @pytest.fixture

@@ -122,14 +122,23 @@ def test_an_early_termination_says_what_it_terminated(service: Answering, state:
 
 def test_what_is_left_out_is_counted(service: Answering) -> None:
     furthest: dict[str, Any] = {"bound": [{"alias": "o"}], "bound_events": 51, "waits_for": ["Pay p"]}
+    furthest["more_waits_for"] = 2
     cut = {"patterns": [{"name": "unpaid", "furthest": furthest}], "more_patterns": 7}
     service.trace = {**TRACE, **cut, "may_follow": {**TRACE["may_follow"], "more_types": 3}}
     printed = CliRunner().invoke(command, ["list", "orders"], env={"COLUMNS": "300"})
-    assert "unpaid has 51 events, the newest 1 of them o, waits for Pay p; 7 more patterns are not" in printed.output
+    assert "unpaid has 51 events, the newest 1 of them o, waits for Pay p or 2 more steps; 7 more" in printed.output
     assert "Pay, 3 more types were not examined" in printed.output
     pattern = {**SHOWN["patterns"][0], "more_route_keys": 2}
+    ended = {**SHOWN["patterns"][-1], "broken": None, "is_broken_examined": False}
     event = {"time": "2026-01-01T09:00:00Z", "type": "A", "id": "e"}
-    service.shown = {**SHOWN, "patterns": [pattern], "newest_events": [event], "total_events": 201, "more_types": 3}
+    service.shown = {
+        **SHOWN,
+        "patterns": [pattern, ended],
+        "newest_events": [event],
+        "total_events": 201,
+        "more_types": 3,
+    }
     printed = CliRunner().invoke(command, ["show", "orders", "o-17"], env={"COLUMNS": "300"})
     assert "--by customer and 2 more values" in printed.output
+    assert "p is waiting; how its last partial match ended was not examined, as it sees more than 300" in printed.output
     assert "the newest 1 of 201 events are listed; 3 more types were not examined" in printed.output
