@@ -93,11 +93,28 @@ def _as_timestamp(operand: Any) -> Any:
 
 
 def _add(left: Any, right: Any) -> Any:
-    return pc.add_checked(_beside(left, right), _beside(right, left))
+    return _known(pc.add_checked, _beside(left, right), _beside(right, left))
 
 
 def _subtract(left: Any, right: Any) -> Any:
-    return pc.subtract_checked(*_alike(_beside(left, right), right))
+    return _known(pc.subtract_checked, *_alike(_beside(left, right), right))
+
+
+def _multiply(left: Any, right: Any) -> Any:
+    return _known(pc.multiply_checked, left, right)
+
+
+def _known(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Arrow also computes with the values that are stored under null times and intervals, and these may overflow."""
+    try:
+        return function(left, right)
+    except pa.ArrowInvalid:
+        is_known = pc.and_(pc.is_valid(left), pc.is_valid(right))
+        if pc.all(is_known).as_py():
+            raise
+        operands = (pc.if_else(is_known, operand, pa.scalar(0, operand.type)) for operand in (left, right))
+        result = function(*operands)
+        return pc.if_else(is_known, result, pa.scalar(None, result.type))
 
 
 def _beside(operand: Any, other: Any) -> Any:
@@ -257,7 +274,7 @@ OPERATIONS: Mapping[str, Function] = {
     "is_distinct": _fixed(_is_distinct, 2),
     "+": _fixed(_add, 2),
     "-": _fixed(_subtract, 2),
-    "*": _fixed(pc.multiply_checked, 2),
+    "*": _fixed(_multiply, 2),
     "/": _fixed(_divide, 2),
     "%": _fixed(_remainder, 2),
     "negative": _fixed(pc.negate_checked, 1),

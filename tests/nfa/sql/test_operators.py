@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -182,3 +183,15 @@ def test_room_for_results_and_branches_is_made_where_it_is_needed():
     assert run_query(f"SELECT * FROM t {unmatched}", lambda _: table).num_rows == size
     deep = "MATCH_RECOGNIZE (ORDER BY n MEASURES count(*) AS c PATTERN ((A | B)+) DEFINE A AS n >= FIRST(n))"
     assert run_query(f"SELECT * FROM t {deep}", lambda _: table).to_pylist() == [{"c": size}]
+
+
+@pytest.mark.parametrize("value", ["x - y", "y - x", "x + d", "d + d", "y - d", "d * 3", "x - INTERVAL '1' DAY"])
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_what_is_stored_under_a_null_is_not_added(value, unit):
+    stored = [pa.py_buffer(b"\x05"), pa.py_buffer(np.array([5_000, -(2**63), 7_000], np.int64).tobytes())]
+    x, d = (pa.Array.from_buffers(kind, 3, stored) for kind in (pa.timestamp(unit), pa.duration(unit)))
+    table = pa.table({"id": [1, 2, 3], "x": x, "d": d, "y": pa.array([0, 2**62, 0], pa.timestamp(unit))})
+    clause = f"MATCH_RECOGNIZE (ORDER BY id ALL ROWS PER MATCH PATTERN (A+) DEFINE A AS id = 2 OR {value} IS NOT NULL)"
+    found = run_query(f"SELECT {value} AS r FROM t {clause}", {"t": table}.get)["r"]
+    assert found.is_null().to_pylist() == [False, True, False]
+    assert found.type.unit == unit
