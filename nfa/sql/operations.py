@@ -55,7 +55,8 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _has_nanoseconds(operand: Any) -> bool:
-    return getattr(operand.type, "unit", None) == "ns"
+    kind = operand.type
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns"
 
 
 def _microseconds_of(operand: Any) -> tuple[Any, Any]:
@@ -241,12 +242,16 @@ def _rounded(operand: Any, digits: int = 0) -> Any:
 
 
 def _duration_in(unit_us: int) -> Callable[[Any], Any]:
-    return lambda operand: pc.divide(_microseconds_of(operand)[0], unit_us)
+    def number(operand: Any) -> Any:
+        durations = operand.cast(pa.duration("us"), safe=not _has_nanoseconds(operand))
+        return pc.divide(durations.cast(pa.int64()), unit_us)
+
+    return number
 
 
 def _timestamp(operand: Any) -> Any:
     """Nanoseconds are rounded down to whole microseconds."""
-    if not _has_nanoseconds(operand):
+    if pa.types.is_duration(operand.type) or not _has_nanoseconds(operand):
         return operand.cast(pa.timestamp("us"))
     whole, rest = _microseconds_of(operand)
     return pc.if_else(pc.less(rest, 0), pc.subtract(whole, 1), whole).cast(pa.timestamp("us"))

@@ -412,6 +412,16 @@ def test_a_row_whose_times_do_not_fit_into_nanoseconds_is_refused_with_what_woul
     assert refused.value.reason == "overflow"
 
 
+@pytest.mark.parametrize("value", ["CAST(d AS timestamp)", "CAST(c AS timestamp)", "to_seconds(x)", "to_seconds(c)"])
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_a_time_is_no_interval_and_an_interval_no_time(value, unit):
+    kinds = {"x": pa.timestamp(unit), "d": pa.duration(unit), "c": pa.time64(unit)}
+    table = pa.table({name: pa.array([1_500], kind) for name, kind in kinds.items()})
+    with pytest.raises(PatternRefused) as refused:
+        rows(f"SELECT * FROM t MATCH_RECOGNIZE (MEASURES {value} AS r PATTERN (a))", table)
+    assert refused.value.reason == "type"
+
+
 def test_a_cast_to_timestamp_rounds_nanoseconds_down():
     table = pa.table({"x": pa.array([-1, 1_999, -(2**63), None], pa.timestamp("ns"))})
     clause = "MATCH_RECOGNIZE (MEASURES CAST(x AS timestamp) AS r AFTER MATCH SKIP TO NEXT ROW PATTERN (a))"
