@@ -88,6 +88,9 @@ measures = st.one_of(
     st.tuples(st.sampled_from(["FINAL", "RUNNING"]), aggregates).map(" ".join),
     st.sampled_from(["FINAL LAST(v, 1)", "array_agg(v)", "max_by(s, w)", "count(DISTINCT v)", "lower(CLASSIFIER(U))"]),
     st.sampled_from(["FINAL FIRST(A.v, 1)", "array_agg(s || CLASSIFIER())", "NEXT(CLASSIFIER(), 1)", "max(t)"]),
+    st.sampled_from(
+        ["FIRST(A.t, 1) - greatest(t, A.t)", "least(t, NEXT(t)) - max(B.t)", "least(v, w) BETWEEN 1 AND B.v"]
+    ),
 )
 row_modes = st.sampled_from(
     [
