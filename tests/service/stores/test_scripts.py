@@ -416,7 +416,8 @@ def test_keyspace_read_part(run, client):
     assert read("list", after="2") == [[[b"c"]], b""]
     assert read("zset") == [[[b"a", b"0.5"], [b"b", b"9007199254740994"]], b""]
     assert read("hash") == [[[b"a", b"x"], [b"b", b""]], b""]
-    members, place = [], b""
+    members: list[bytes] = []
+    place = b""
     while not members or place:
         page, place = read("set", after=place, most=1_000)
         assert 100 <= 4 * len(page) < 200 or not place
