@@ -52,11 +52,13 @@ class JoinInput:
     Attributes:
         key: Path of the join key, in the form of a stream's key. None for the stream's correlation key.
         types: Event types that take part. Empty if all do.
-        closing_types: Event types that finish a key. A type that is not in ``types`` only finishes keys.
-        retractions: Whether the retractions in a derived stream remove events. Otherwise they are ordinary events.
-        retractions_us: How long events can be retracted. If the window of the input is longer, it applies instead.
-        waits: Whether the join has ``wait: auto``. Then keys are whole numbers in roughly ascending order. Their
-        measured disorder decides when keys are finished.
+        closings: Conditions that finish a key, from ``closed_by``.
+        closing_types: Event types that finish a key. An event of a type that is not in ``types`` joins nothing.
+        retractions: ``take``: a retraction in a derived stream removes the retracted event from the join. ``event``:
+            retractions are ordinary events.
+        retractions_us: Declared time for which events can be retracted. 0 if none is declared.
+        waits: Whether the join has ``wait: auto``. Then keys are whole numbers in roughly ascending order, and their
+            measured disorder decides when keys are finished.
     """
 
     alias: str
@@ -72,7 +74,10 @@ class JoinInput:
 
     @property
     def revocable_us(self) -> int | None:
-        """How long the input's events can be retracted. None means until their key is finished."""
+        """How long an event can be retracted: the longer of the declared time and a time window.
+
+        None: until its key is finished.
+        """
         return max(self.retractions_us, self.window.size if self.window.kind == "time" else 0) or None
 
     @property
@@ -82,12 +87,12 @@ class JoinInput:
 
     @property
     def finishes_ranges(self) -> bool:
-        """Whether the input may finish ranges of keys."""
+        """Whether the input may finish all keys in a range of whole numbers at once."""
         return self.waits or self.ends_with_traces
 
     @property
     def closes(self) -> bool:
-        """Whether anything finishes keys of the input."""
+        """Whether any condition, event type or ``wait: auto`` finishes keys of the input."""
         return bool(self.closings or self.closing_types or self.waits)
 
 
@@ -97,11 +102,12 @@ class JoinBody:
 
     Attributes:
         emit: ``each``: an event for each combination. ``on_close``: an event for each key, once the key is finished.
-        outer: Aliases of inputs whose absence is reported.
+        outer: Aliases of the inputs that may be absent. Combinations or events that lack them are reported.
         columns: Values of combinations or totals, from which the members of derived events are made.
         members: The members of derived events, made of the columns.
         event_type: Type of the derived events. None for the name of the join.
-        memory_rows: If events are spilled to disk, the most events per shard in memory. None if all are in memory.
+        late: Treatment of an event whose key is finished: report it, drop it, or fail, which suspends the join.
+        memory_rows: If events are spilled to disk, the most events per shard in memory. None if nothing is spilled.
         most_rows: If nothing is spilled, the most events per shard that the join may hold. None for any number.
     """
 
@@ -119,7 +125,10 @@ class JoinBody:
 
     @property
     def multiplying(self) -> tuple[str, ...]:
-        """Aliases of the inputs that may have any number of events of a key, if there are several such inputs."""
+        """Aliases of the inputs without a bound on the number of events of a key. Empty unless there are several.
+
+        The number of combinations of a key is the product of the numbers of such events.
+        """
         aliases = [
             join_input.alias
             for join_input in self.inputs
@@ -129,14 +138,14 @@ class JoinBody:
 
     @property
     def waits(self) -> bool:
-        """Whether the join has ``wait: auto``, so that the measured disorder of keys decides when they are finished."""
+        """Whether the join has ``wait: auto``: the measured disorder of keys decides when keys are finished."""
         return any(join_input.waits for join_input in self.inputs)
 
     @property
     def reporting(self) -> tuple[int, ...]:
-        """The inputs whose unjoined events are reported, because ``outer`` names the other input.
+        """Numbers of the inputs whose unjoined events are reported, because ``outer`` names the other input.
 
-        In a join of more than two inputs, there are none.
+        Empty for a join of more than two inputs.
         """
         if len(self.inputs) > _PAIR:
             return ()
@@ -148,14 +157,14 @@ class JoinBody:
 
     @property
     def optional(self) -> tuple[int, ...]:
-        """The inputs that a combination may lack. In a join of two inputs, there are none."""
+        """Numbers of the inputs that a combination may lack. Empty for a join of two inputs."""
         if len(self.inputs) <= _PAIR:
             return ()
         return tuple(number for number, join_input in enumerate(self.inputs) if join_input.alias in self.outer)
 
 
 def read_join(document: Mapping[str, Any], expressions: Expressions = no_expressions) -> JoinBody:
-    """Read the document of a join. Raise ``JoinRefused`` if it is wrong or its memory is unbounded.
+    """Read the document of a join. Raise ``JoinRefused`` if it is invalid or its memory would be unbounded.
 
     ``expressions`` reads those members of ``return`` that are not a single column.
     """
@@ -250,7 +259,10 @@ def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _without_retractions(join_input: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
-    """Return the input with retractions as ordinary events. Refuse an input that declares another treatment."""
+    """Return the input with retractions as ordinary events.
+
+    Raise ``JoinRefused`` if it declares ``retractions`` otherwise.
+    """
     if value.get("retractions", "event") != "event":
         raise JoinRefused(
             f"'retractions' of inputs[{number}] is {value['retractions']!r}; a join of more than two inputs with "
@@ -303,7 +315,7 @@ def _window(value: object, place: str) -> Window:
 
 
 def _memory(value: object, *, waits: bool) -> tuple[int, bool]:
-    """Return how many events are kept in memory, and whether more are spilled to disk."""
+    """Return the members ``rows`` and ``spill``: the most events in memory, and whether further events go to disk."""
     if not isinstance(value, Mapping) or not _is_number(value.get("rows")):
         raise JoinRefused(
             f"'memory' of a join is {value!r}; write {{rows: 2000000, spill: true}}: at most this many events of each "
@@ -353,11 +365,11 @@ def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_bounds(body: JoinBody) -> None:
-    """Refuse a join that may have to keep events of an input for ever, or whose keys never finish.
+    """Raise ``JoinRefused`` if events of an input may have to be kept for ever, or if ``on_close`` keys never finish.
 
-    An input with a window of time is bounded. So is an input if all other inputs finish their keys, or if one of them
-    finishes its keys, has a window of time and may not be absent. Source: the safety check of punctuation-aware joins
-    (7.2).
+    An input with a window of time is bounded. So is an input if all other inputs finish their keys. So is an input if
+    one other input finishes its keys, has a window of time and may not be absent. Source: the safety check of
+    punctuation-aware joins (7.2).
     """
     if body.emit == "on_close" and not any(join_input.closes for join_input in body.inputs):
         raise JoinRefused(
@@ -398,7 +410,7 @@ def _require_bounds(body: JoinBody) -> None:
 
 
 def _finishes(body: JoinBody) -> bool:
-    """Check whether keys are finished in a join of more than two inputs, some of which may be absent."""
+    """Check whether keys finish: a required input finishes its keys, or all inputs do."""
     required = [join_input.closes for join_input in body.inputs if join_input.alias not in body.outer]
     return any(required) or all(join_input.closes for join_input in body.inputs)
 
@@ -425,9 +437,10 @@ def _text(value: Mapping[str, Any], name: str) -> str:
 
 
 def readings_of(body: JoinBody) -> list[str]:
-    """Return a hash for each input. Inputs with equal hashes read the same merged events, with the same keys.
+    """Return for each input a hash of what it reads: stream, key, event types, treatment of retractions, and ``wait``.
 
-    Merged events, control records and saved states contain the hash, so it must stay the same in later releases.
+    Inputs of two versions with equal hashes can share merged events. Merged events, control records and saved states
+    contain the hash, so it must stay the same in later releases.
     """
     return [
         f"{key_hash(orjson.dumps([number, *_read(join_input), join_input.waits]).decode()):016x}"
@@ -440,12 +453,12 @@ def _read(join_input: JoinInput) -> list[Any]:
 
 
 def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
-    """Check whether a new version of a join changes only members that can change while the join runs.
+    """Check whether a new version of a join can continue with the state of the version before.
 
-    These are windows, closings of keys, the condition, the handling of late events, limits, and the members and type of
-    the derived events. Other changes concern inputs, keys, event types, ``emit``, ``outer``, ``wait``, or the presence
-    of ``where`` in a join with ``outer``. After such a change, the state might contain events that the new version
-    would not have stored, or lack events that the new version needs.
+    Windows, closings of keys, the condition, the handling of late events, limits, and the members and type of the
+    derived events may differ. Inputs, keys, event types, ``emit``, ``outer`` and ``wait`` must be equal. In a join with
+    ``outer``, the presence of ``where`` must be equal too. Otherwise the state might contain events that the new
+    version would not have stored, or lack events that the new version needs.
     """
     return _fixed(before) == _fixed(after)
 

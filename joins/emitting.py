@@ -43,7 +43,10 @@ _TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # further reasons
 
 
 class MemberEvents:
-    """The events of one input in many combinations or totals. ``rows`` are their indices in ``held`` and may repeat."""
+    """The events of one input in many combinations or totals.
+
+    ``rows`` are their indices in ``held``, possibly repeated.
+    """
 
     def __init__(self, held: HeldEvents, rows: NDArray[np.intp]) -> None:
         self._held = held
@@ -52,7 +55,7 @@ class MemberEvents:
 
     @cached_property
     def ids(self) -> pa.Array:
-        """Return the id of each event in its stream, as JSON text without the quotes."""
+        """Return the id of each event in its stream, escaped as in a JSON string but without the quotes."""
         return self._of_each(json_contents(original_ids(self._held.ids(self._distinct))))
 
     def texts(self, column: Column) -> pa.Array:
@@ -72,7 +75,10 @@ class MemberEvents:
         return [plain_values[place] for place in places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
-        """Return a column's values for the distinct events, and the index of each event's value. Times are in us."""
+        """Return the values of a column for the distinct events, and for each event the index of its value.
+
+        Times are in microseconds.
+        """
         if column.function == "id":
             return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
         if column.function == "time":
@@ -80,9 +86,9 @@ class MemberEvents:
         return self._values_of(column), self._places
 
     def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
-        """Return the bytes of each event's values in the given columns, to limit the size of results.
+        """Return for each event the bytes of its values in the given columns. The sizes limit a join's results.
 
-        If no event can have more than ``_LITTLE`` bytes of values, all results are 0.
+        If no event can have more than 512 bytes of values, nothing is measured and all sizes are 0.
         """
         ids, data = (binary_sizes(take(self._distinct)) for take in (self._held.ids, self._held.data))
         sizes = np.full(len(self._distinct), 64 * len(columns), np.int64)
@@ -111,7 +117,7 @@ class MemberEvents:
 
 
 class DerivedEventBuilder:
-    """Makes the derived events of one join."""
+    """Builds the events of a join's derived stream from combinations, totals and retractions."""
 
     def __init__(self, body: JoinBody, name: str, version: int) -> None:
         self._aliases = [join_input.alias for join_input in body.inputs]
@@ -122,9 +128,9 @@ class DerivedEventBuilder:
         self._type = texts_of([self.event_type])
 
     def of_combinations(self, held: HeldEvents, results: JoinedColumns, *, is_over: bool = False) -> EventBatch:
-        """Make an event for each combination, in order.
+        """Return a derived event for each combination, in order.
 
-        ``is_over`` says that the combinations were decided only because the input has ended.
+        ``is_over``: the combinations were decided only because all input has ended.
         """
         if not len(results.members):
             return EventBatch.from_events([])
@@ -136,9 +142,9 @@ class DerivedEventBuilder:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Return the size of the values in the derived event of each combination, in bytes.
+        """Return the bytes of the values in the derived event of each combination, or 0 for small values.
 
-        A small size is returned as 0. All sizes are 0 if ``is_each`` is false.
+        If ``is_each`` is false, the join makes no event for a combination, and all sizes are 0.
         """
         sizes = np.zeros(len(results.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
@@ -154,9 +160,10 @@ class DerivedEventBuilder:
     def of_keys(
         self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any, replaced_id: str = ""
     ) -> EventBatch:
-        """Make the derived event of each key that is over. ``values`` has, for each column, the values of the keys.
+        """Return the derived event with the totals of each finished key. ``keys`` are texts and their hashes.
 
-        If ``replaced_id`` is given, the event replaces the derived event with this id.
+        ``values`` has a list for each column, with the total of each key. If ``replaced_id`` is given, the event
+        replaces the derived event with this id.
         """
         contents = json_contents(keys[0])
         end = f'",{json_text(replaced_id)}]' if replaced_id else '"]'
@@ -170,9 +177,9 @@ class DerivedEventBuilder:
         return self._events_of(keys, times_us, ['["', contents, end], texts)
 
     def of_retractions(self, retracted: Sequence[tuple[str, str]], cause_id: str, key: str, time_us: int) -> EventBatch:
-        """Make retractions for derived events (id and type) that have one key and time.
+        """Return a retraction for each derived event in ``retracted`` (id and type), all with the same key and time.
 
-        ``cause_id`` is the id of the retraction that causes the new ones.
+        ``cause_id`` is the id of the retraction in an input, which causes these retractions.
         """
         return EventBatch.from_events(
             [
@@ -190,7 +197,7 @@ class DerivedEventBuilder:
     def _combined(
         self, held: HeldEvents, results: JoinedColumns, combinations: NDArray[np.intp], *, is_over: bool
     ) -> EventBatch:
-        """Make events for combinations that have members of the same inputs."""
+        """Return a derived event for each of the ``combinations``, which all have events of the same inputs."""
         members, times_us = results.members[combinations], results.result_times_us[combinations]
         events = {
             alias: MemberEvents(held, held.rows_of(members[:, number]))
@@ -238,10 +245,11 @@ class DerivedEventBuilder:
         identity: Sequence[Texts],
         texts: Sequence[Texts],
     ) -> EventBatch:
-        """Make derived events. An id depends only on the join, its version, the key, ``identity`` and the time.
+        """Return derived events.
 
-        ``keys`` are strings and their hashes. ``identity`` has the members or the key of each event, as parts of a JSON
-        text. For each member of the events, ``texts`` has the values as JSON.
+        The id of each is a digest of the join, its version, the key, ``identity`` and the time. ``keys`` are strings
+        and their hashes. ``identity`` has pieces of JSON texts: the members of each combination, or the replaced id.
+        ``texts`` has the values of each member of the derived events, as JSON.
         """
         parts: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *identity, ","]
         ids = text_digests(joined_texts([*parts, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)
@@ -265,7 +273,7 @@ def binary_sizes(pieces: pa.Array) -> NDArray[np.int64]:
 
 
 def json_texts(values: Sequence[Any]) -> pa.Array:
-    """Return plain JSON values as JSON text."""
+    """Return the JSON text of each value."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return joined_texts(['"', json_contents(texts_of(values)), '"'])
@@ -276,7 +284,7 @@ def json_texts(values: Sequence[Any]) -> pa.Array:
 
 
 def _json_of(value: Any) -> bytes:
-    """Return a plain JSON value as JSON. An integer beyond 64 bits, such as a sum, becomes a floating-point number."""
+    """Return a value as JSON. An integer beyond 64 bits, such as a sum, becomes a floating-point number."""
     try:
         return orjson.dumps(value)
     except TypeError:

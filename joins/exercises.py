@@ -9,7 +9,7 @@ JOIN_EXERCISE = "joins.exercises:joined"
 
 
 def joined() -> int:
-    """Run a small join, and grow, drop, take out, put back, save and load its state. Return the number of results."""
+    """Run small joins that call each kernel of the package. Return the number of results of one of them."""
     windows = (Window("time", 10), Window())
     join, restored = WindowJoin(windows, outer=[0]), WindowJoin(windows, outer=[0])
     rows = [(Item.EVENT, number % 2, number // 2 + 1, number) for number in range(200)]

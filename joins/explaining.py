@@ -19,7 +19,7 @@ _CLOSINGS = {
 
 
 def explain(body: JoinBody) -> list[str]:
-    """Describe a join in sentences: its algorithm and the reason, how long events are kept, when events are emitted."""
+    """Describe a join in sentences: its algorithm and why, how long events are kept, and when events are emitted."""
     return [
         _algorithm(body),
         *_memory(body),
@@ -31,7 +31,10 @@ def explain(body: JoinBody) -> list[str]:
 
 
 def warnings(body: JoinBody) -> list[str]:
-    """Return a warning if nothing bounds the product of a join's inputs, so that it may exceed its result limits."""
+    """Return a warning if several inputs may have any number of events of a key. Their product is not bounded then.
+
+    The join may then exceed its limits of results and be suspended. The list is empty without a warning.
+    """
     if (body.emit == "on_close" and body.where is None) or not (inputs := body.multiplying):
         return []
     power = "²" if len(inputs) == _PAIR else f" to the power of {len(inputs)}"

@@ -21,7 +21,11 @@ _Sums: TypeAlias = Mapping[str, int]
 
 
 def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> dict[str, int]:
-    """Return the figures of one shard. ``stored`` is the number of events that the shard stores, by input."""
+    """Return the measurements of a join in one shard: for each input, event rate, stored and expected events, lives.
+
+    ``stored`` is the number of events that the shard stores, by input. The names begin with the alias of the input. All
+    values are whole numbers, to be added over shards.
+    """
     figures_of_shard: dict[str, int] = {}
     for number, join_input in enumerate(body.inputs):
         rate, stay_us = observer.rate(number), observer.stay_us(number)
@@ -39,7 +43,10 @@ def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> di
 
 
 def figures(body: JoinBody, sums: _Sums) -> list[str]:
-    """Return a sentence for each input that has enough observations, or had events without a usable key."""
+    """Return a sentence about the measurements of each input. ``sums`` are the sums of ``numbers_of`` over all shards.
+
+    Inputs without enough observations are left out.
+    """
     return [
         *(sentence for number in range(len(body.inputs)) for sentence in _of_input(body, number, sums)),
         *without_keys(body, sums),
@@ -47,7 +54,7 @@ def figures(body: JoinBody, sums: _Sums) -> list[str]:
 
 
 def without_keys(body: JoinBody, sums: _Sums) -> list[str]:
-    """Return a sentence for each input that had events without a usable key."""
+    """Return a sentence for each input that had events without a usable key. ``sums`` are counts over all shards."""
     return [
         f"{join_input.alias}: events without a usable key: {sums[name]:,}. A key is a text that is not empty or a "
         f"whole number, at {join_input.key}; others join nothing{', and are reported alone' if is_lone else ''}."

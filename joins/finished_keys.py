@@ -18,14 +18,16 @@ _FEW = 1_024
 
 
 class FinishedKeys:
-    """The keys that a join's inputs have finished by ranges, and the newest keys of clustered inputs.
+    """Converts the merged events of a join to items, and keeps what this needs: finished ranges and newest keys.
 
     Attributes:
-        numbers: For each type of merged events that this version reads, the input and the mark (of ``MARKS``). The
-        types that earlier releases wrote, without a reading, are included.
+        numbers: For each type of merged events that this version reads, the input and the mark
+            (``joins.merging.MARKS``). The types that earlier releases wrote are included.
         newest: The newest key (hashed) of each clustered input. In a clustered input, all events of a key are
-        consecutive, so the next key finishes the newest key.
-        other_version: Number of merged events of other versions that read inputs differently. They only advance time.
+            consecutive, so the next key finishes the newest key.
+        broken: Number of late events: a range of their input had finished their key.
+        other_version: Number of merged events of versions that read inputs in another way. They only advance time.
+        ranges: The ranges of keys that inputs have finished.
     """
 
     def __init__(self, body: JoinBody) -> None:
@@ -43,18 +45,21 @@ class FinishedKeys:
         self._most_over = _FEW
 
     def own_events(self, batch: EventBatch) -> EventBatch:
-        """Return the merged events that this version of the join reads. Count all others in ``other_version``."""
+        """Return the merged events that this version of the join reads, and count the others in ``other_version``."""
         is_own = np.array([name in self.numbers for name in batch.type_names], np.bool_)
         own_batch = batch.take(np.flatnonzero(is_own[batch.type_codes]))
         self.other_version += len(batch) - len(own_batch)
         return own_batch
 
     def are_revocable(self, types: Sequence[str]) -> bool:
-        """Check whether any of the ``types`` marks events that may be retracted, in an input of this version."""
+        """Check whether any of these types of merged events marks events of this version that may be retracted."""
         return any(REVOCABLE in name and name in self.numbers for name in types)
 
     def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:
-        """Continue as another version of the join. ``texts`` returns the texts of keys with state, by their hashes."""
+        """Continue as another version of the join.
+
+        ``texts`` returns the text of each key with state, by the key's hash.
+        """
         self._body = body
         self.newest = {
             number: key for number, key in self.newest.items() if "clustered" in body.inputs[number].closings
@@ -64,23 +69,26 @@ class FinishedKeys:
             self.note(texts())
 
     def note(self, texts: Mapping[int, str]) -> None:
-        """Remember which keys are whole numbers. ``texts`` has the text of each key, by its hash."""
+        """Remember the numbers of keys that are whole numbers, as ranges apply to them.
+
+        ``texts`` has the keys by their hashes.
+        """
         self.ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Forget the newest keys of inputs if they are among ``keys``."""
+        """Remove ``keys`` (hashed) from the newest keys of clustered inputs."""
         forgotten = set(keys.tolist())
         self.newest = {number: key for number, key in self.newest.items() if key not in forgotten}
 
     def clear(self) -> None:
-        """Forget all finished and newest keys."""
+        """Forget all finished ranges and newest keys."""
         self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
 
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Forget keys that only ranges have finished, and whole numbers of keys without state, if there are many.
+        """Drop finished keys from ``join`` if only ranges have closed them, once ``join`` remembers many finished keys.
 
-        The state of a key that only ranges have finished follows from the ranges. The newest key of a clustered input
-        is kept, because the next key closes it. ``keys`` returns all hashed keys with state.
+        The state of such a key follows from the ranges. The newest key of a clustered input is kept, because the next
+        key closes it. The numbers of keys without state are dropped too. ``keys`` returns all hashed keys with state.
         """
         if not self.has_ranges:
             return
@@ -93,7 +101,10 @@ class FinishedKeys:
             self.ranges.prune(keys())
 
     def items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """Convert merged events to items. Return the items, and the row of each item."""
+        """Convert merged events to items: events, and closings that follow from marks, clustering and ranges.
+
+        Return the items, and for each item the row of its merged event.
+        """
         marked_inputs = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # rows have only these types
         inputs = np.array([number for number, _ in marked_inputs], np.uint8)[batch.type_codes]
         is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in marked_inputs])[batch.type_codes]
@@ -126,16 +137,17 @@ class FinishedKeys:
         return ItemColumns.in_order(parts, batch.time_us)
 
     def _are_bare(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """Return the mask of rows that lack the text of their key. In a join without ``wait: auto``, it selects none.
+        """Return the mask of rows that lack the text of their key. Without ``wait: auto``, the mask is empty.
 
-        If such a key is not a whole number, no range ever covers it. So a closing must not create state for the key.
+        Without its text, a key is not known to be a whole number, so no range would ever cover it. Therefore a closing
+        must not create state for the key.
         """
         if not self._body.waits:
             return np.zeros(len(batch), np.bool_)
         return batch.lacks_key_text
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """Return a mask (inputs, rows): whether a finished range of the input covers the key of the row."""
+        """Return a mask (inputs, rows): whether the key of the row is in a range that the input has finished."""
         inputs = range(len(self._body.inputs))
         if not self.has_ranges:
             return np.zeros((len(inputs), len(batch)), np.bool_)

@@ -20,7 +20,7 @@ Pairs = Sequence[Sequence[Sequence[int]]]
 
 
 class Intervals:
-    """A set of 64-bit integers as ascending intervals that do not touch. Both bounds are inclusive."""
+    """A set of 64-bit integers, stored as ascending intervals with gaps between them. Both bounds are inclusive."""
 
     def __init__(self, ranges: Iterable[KeyRange] = ()) -> None:
         self.least = np.zeros(0, np.int64)
@@ -32,7 +32,7 @@ class Intervals:
         return len(self.least)
 
     def add(self, new: KeyRange) -> None:
-        """Add the numbers from one bound to the other. A range with crossed bounds is empty."""
+        """Add all numbers of a range to the set. A range whose least number exceeds its greatest is empty."""
         low, high = new.least, new.greatest
         if low > high:
             return
@@ -52,13 +52,16 @@ class Intervals:
         return is_covered
 
     def pairs(self) -> list[list[int]]:
-        """Return the bounds of each interval, ascending."""
+        """Return the least and greatest number of each interval, ascending."""
         bounds: list[list[int]] = np.stack([self.least, self.greatest], 1).tolist()
         return bounds
 
 
 class FinishedRanges:
-    """The ranges of keys that the inputs of a join have finished, and the whole numbers of known keys, by hash."""
+    """The ranges of whole-number keys that each input of a join has finished.
+
+    Keys are hashed elsewhere, so the numbers of the known keys are kept by hash.
+    """
 
     def __init__(self, inputs: int) -> None:
         self._closed = [Intervals() for _ in range(inputs)]
@@ -70,11 +73,11 @@ class FinishedRanges:
         return any(map(len, self._closed))
 
     def are_of(self, number: int) -> bool:
-        """Return whether an input has finished a range of keys."""
+        """Check whether the input ``number`` has finished a range of keys."""
         return len(self._closed[number]) > 0
 
     def note(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Remember which ``keys`` (texts) are whole numbers. Return the mask of whole numbers, and the numbers."""
+        """Remember the numbers of those ``keys`` (texts) that are whole numbers. Return their mask, and the numbers."""
         is_whole, numbers = whole_numbers(keys)
         self._hashes.add(hashes[is_whole])
         self._numbers.add(numbers[is_whole])
@@ -88,15 +91,19 @@ class FinishedRanges:
 
     @property
     def are_many(self) -> bool:
-        """Whether there are enough numbers for ``prune`` to be worth its cost."""
+        """Whether so much has been noted since the last ``prune`` that another one is worth its cost."""
         return len(self._hashes) > self._most
 
     def covers(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of the ``keys``, given as whole numbers, the ranges of an input cover."""
+        """Return the mask of the ``keys``, as whole numbers, that the input ``number`` has finished by a range."""
         return self._closed[number].covers(keys)
 
     def finish(self, number: int, finished: KeyRange, known_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Add a range that an input finishes. Return the known keys in the range, hashed, in numeric order."""
+        """Add a range that the input ``number`` has finished.
+
+        Return the known keys in the range: hashes, in numeric order. Numbers of keys that are not in ``known_keys``
+        (hashes) are forgotten.
+        """
         self.prune(known_keys)
         self._closed[number].add(finished)
         numbers = self._numbers.values
@@ -105,10 +112,9 @@ class FinishedRanges:
         return hashes
 
     def implied(self, keys: NDArray[np.uint64], closed: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return those of the ``keys`` that were closed by finished ranges only. Their state follows from the ranges.
+        """Return those ``keys`` (hashes of finished keys) that no input closed except by a finished range.
 
-        ``keys`` are hashed keys that are over. ``closed`` has the inputs that closed each key, as bits. The caller has
-        called ``prune``.
+        ``closed`` has the inputs that closed each key, as bits. The caller has called ``prune``.
         """
         hashes = self._hashes.values
         places = np.searchsorted(hashes, keys)
@@ -122,7 +128,7 @@ class FinishedRanges:
         return implied_keys
 
     def dump(self) -> tuple[list[list[list[int]]], dict[str, bytes]]:
-        """Return the intervals of each input as pairs of bounds, and the numbers as sections by name."""
+        """Return the intervals of each input as pairs of bounds, and the numbers of known keys as sections by name."""
         return [closed.pairs() for closed in self._closed], {
             "hashes": self._hashes.values.tobytes(),
             "numbers": self._numbers.values.tobytes(),

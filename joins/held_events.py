@@ -18,7 +18,11 @@ _SPARSE = 2  # rows are removed once there are this many times the needed rows
 
 
 class HeldEvents:
-    """Merged events, sorted by sequence number (int64). Events that are part of a result or total are marked."""
+    """The events that a join may still need: merged events with ids, types, times, keys and data.
+
+    They are sorted by sequence number (int64), which counts the events of the join. The kernel stores the sequence
+    numbers only. An event is *counted* (marked) once it is part of a result or total.
+    """
 
     def __init__(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
         self._types: dict[str, int] = {}
@@ -45,7 +49,7 @@ class HeldEvents:
         self._append(batch, np.zeros(len(sequences), np.bool_))
 
     def restore(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
-        """Add events again that were stored before. Events that are present already are left unchanged.
+        """Add events that were stored before and have been removed. Events that are present already are left unchanged.
 
         ``sequences`` are ascending.
         """
@@ -71,7 +75,7 @@ class HeldEvents:
             held.add(batch.columns.column(name))
 
     def rows_of(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Return the rows of stored events, given by their sequence numbers."""
+        """Return the indices of events in the columns, given by sequence number. All must be present."""
         places = np.searchsorted(self._sequences.values, sequences)
         return places if self._rows is None else cast("NDArray[np.intp]", self._rows.values[places])
 
@@ -84,7 +88,7 @@ class HeldEvents:
         return self._keys.take(rows)
 
     def data(self, rows: NDArray[np.intp]) -> pa.Array:
-        """Return the data of the given events, as bytes."""
+        """Return the data of the given events: JSON documents with the type and data of the original events."""
         return self._data.take(rows)
 
     def times_us(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -110,16 +114,19 @@ class HeldEvents:
         return cast("NDArray[np.bool_]", is_new)
 
     def is_sparse(self, needed: int, least: int) -> bool:
-        """Check whether ``only`` is worth its cost: most events are unneeded, and there are more than ``least``."""
+        """Check whether the unneeded events should be removed by ``only``.
+
+        This is so if less than half of the events are needed, and more than ``least`` events are present.
+        """
         return len(self) > max(_SPARSE * needed, least)
 
     def only(self, needed: NDArray[np.int64]) -> HeldEvents:
-        """Return the events that are still needed, and drop all others. ``needed`` has ascending sequence numbers."""
+        """Return a copy with only those events whose sequence numbers are in ``needed`` (ascending)."""
         rows = self.rows_of(needed)
         return HeldEvents(needed, self.batch(rows), self._is_counted.values[rows])
 
     def dump(self, needed: NDArray[np.int64]) -> dict[str, bytes]:
-        """Return the needed events, as sections by name."""
+        """Return the events to save, as sections by name. ``needed`` has their sequence numbers, ascending."""
         rows = self.rows_of(needed)
         return {
             "sequences": needed.tobytes(),

@@ -17,7 +17,7 @@ UNKEYED = -4
 
 
 class Item(IntEnum):
-    """The kind of an item (``joins.kernels.tables``)."""
+    """The kind of an item: event, closing, place, time, reminder or known (see ``ItemColumns``)."""
 
     EVENT = tables.EVENT
     CLOSING = tables.CLOSING
@@ -28,7 +28,7 @@ class Item(IntEnum):
 
 
 class Cause(IntEnum):
-    """The reason why no more combinations of a key can arise."""
+    """The reason why a key is over, that is, can have no further combinations (``joins.kernels.tables``)."""
 
     REGULAR = tables.REGULAR
     WINDOW_ASSISTED = tables.WINDOW_ASSISTED
@@ -36,7 +36,7 @@ class Cause(IntEnum):
 
 
 class Why(IntEnum):
-    """The reason why a result was decided: an event, a window, a closing, a retraction, or the lack of a usable key."""
+    """What decided a result: its last event, a window, a closing, a retraction, or the lack of a usable key."""
 
     LAST_EVENT = tables.LAST_EVENT
     BY_WINDOW = tables.BY_WINDOW
@@ -47,15 +47,15 @@ class Why(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemColumns:
-    """Events, closings and times in the order in which they are processed.
+    """The input of ``WindowJoin``: a sequence of items, which are events, closings of keys, and times.
 
     Attributes:
         kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key arrive on the input.
-        ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: a closing that follows from a
-        finished range. It is not counted as a duplicate. ``KNOWN``: as ``REMINDER``, but without effect if the key
-        has no state.
+            ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: a closing that follows from a
+            finished range. It is not counted as a duplicate. ``KNOWN``: as ``REMINDER``, but without effect if the key
+            has no state.
         inputs: uint8 numbers of inputs. 0 for times.
-        keys: uint64 hashed keys. 0 for times, and for ``PLACE`` items of keys that ranges have finished.
+        keys: uint64 hashed keys. 0 for times, and for ``PLACE`` items of late events, whose keys ranges have finished.
         times_us: int64. If an earlier item has a newer time, the newer time applies.
     """
 
@@ -66,7 +66,7 @@ class ItemColumns:
 
     @classmethod
     def of(cls, items: Sequence[tuple[Item, int, int, int]]) -> ItemColumns:
-        """Create columns of items: kind, input, key, time."""
+        """Create columns from items, each a tuple of kind, input, hashed key and time in microseconds."""
         kinds, inputs, keys, times = zip(*items, strict=True) if items else ((), (), (), ())
         return cls(
             kinds=np.array(kinds, np.uint8),
@@ -77,7 +77,10 @@ class ItemColumns:
 
     @classmethod
     def closing(cls, keys: NDArray[np.uint64], inputs: Sequence[int], now_us: int, kind: Item) -> ItemColumns:
-        """Create items of one kind: for each key, one item for each of the given inputs."""
+        """Create closings of all ``keys`` by all ``inputs``, at one time.
+
+        ``kind`` is their kind, such as ``REMINDER``.
+        """
         return cls(
             kinds=np.full(len(keys) * len(inputs), kind, np.uint8),
             inputs=np.tile(np.array(inputs, np.uint8), len(keys)),
@@ -87,9 +90,9 @@ class ItemColumns:
 
     @classmethod
     def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """Merge the items of several parts. Return the items, sorted by row and then by part, and the row of each.
+        """Merge items that were made from the rows of a batch. ``times_us`` are the times of the rows.
 
-        An item has the time of its row.
+        Return the items, sorted by row and then by part, and the row of each. An item has the time of its row.
         """
         places = np.concatenate([part[0] for part in parts])
         order = np.argsort(places, kind="stable")
@@ -120,18 +123,20 @@ class ItemColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedColumns:
-    """The results of a sequence of items, and the keys that they closed.
+    """The output of ``WindowJoin`` for a sequence of items: results, and keys that are over.
+
+    A result is a combination of events, or the report of an unjoined event.
 
     Attributes:
-        members: int64 (results, inputs): the sequence numbers of each combination's events. All ``EVENT`` and
-        ``PLACE`` items are counted from 0. Negative if the combination has no event of the input and can get none.
+        members: int64 (results, inputs): the sequence numbers of each combination's events. All ``EVENT`` and ``PLACE``
+            items are counted from 0. Negative if the combination has no event of the input and can get none.
         result_times_us: int64: when each combination was complete, or could no longer be completed.
         result_items: int32: the index of the item that led to each combination.
         result_whys: uint8 ``Why``: what decided each combination.
         closing_keys: uint64: keys that have no further combinations.
-        closing_causes: uint8 ``Cause``.
-        closing_times_us: int64.
-        closing_items: int32.
+        closing_causes: uint8 ``Cause``: why each of these keys is over.
+        closing_times_us: int64: when each of these keys was over.
+        closing_items: int32: the index of the item that led to each closing.
         closing_places: int64: the number of results before each closing.
         violations: int32: indices of the events whose key their own input had closed before. They joined nothing.
         cuts: int64: for each event that led to more results than allowed, the index of its last reported result.
@@ -150,13 +155,16 @@ class JoinedColumns:
     cuts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def up_to(self, result: int) -> JoinedColumns:
-        """Return the results, closings, violations and cuts up to and including the result with index ``result``."""
+        """Return the results up to and including the one with index ``result``.
+
+        Closings, violations and cuts end before it.
+        """
         closings = int(np.searchsorted(self.closing_places, result, side="right"))
         violations = int(np.searchsorted(self.violations, self.result_items[result]))
         return replace(self._first(result + 1, closings, violations), cuts=self.cuts[self.cuts < result])
 
     def until(self, item: int) -> JoinedColumns:
-        """Return the results of all items up to and including item number ``item``."""
+        """Return the part of the output that the items up to and including index ``item`` led to."""
         results = int(np.searchsorted(self.result_items, item, side="right"))
         closings = int(np.searchsorted(self.closing_items, item, side="right"))
         violations = int(np.searchsorted(self.violations, item, side="right"))
@@ -168,7 +176,7 @@ class JoinedColumns:
         return JoinedColumns(**columns, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-        """Return the results that a mask selects, with all closings and violations.
+        """Return the output with only the results that a mask selects, and with all closings and violations.
 
         The mask must select all results in ``cuts``. It may be longer than the results.
         """
@@ -196,7 +204,7 @@ def are_events(items: ItemColumns) -> NDArray[np.bool_]:
 
 
 def are_late(items: ItemColumns) -> NDArray[np.bool_]:
-    """Return the mask of late events: a range of their input had finished their key."""
+    """Return the mask of late events, that is, events whose key is in a range that their input had finished."""
     is_late: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys == 0)
     return is_late
 
@@ -214,9 +222,10 @@ def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
 
 
 def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
-    """Return ``REMINDER`` items: for each row, one for each input that has finished the key of the row by a range.
+    """Return a ``REMINDER`` for each row and each input that has finished the key of the row by a range.
 
-    ``is_finished`` is a mask (inputs, rows) of such inputs. ``hashes`` are the keys of the rows.
+    A ``REMINDER`` is the closing of a key. ``is_finished`` is the mask (inputs, rows) of such inputs. ``hashes`` are
+    the hashed keys of the rows.
     """
     rows_of_inputs = [np.flatnonzero(mask) for mask in is_finished]
     return [
@@ -232,11 +241,10 @@ def keys_before(
     keys: NDArray[np.uint64],
     is_event: NDArray[np.bool_],
 ) -> NDArray[np.uint64]:
-    """Return the key that each row finishes, or 0 if the row finishes none.
+    """Return for each row the hashed key that the row finishes in a clustered input, or 0.
 
-    In a ``clustered`` input, all events of a key are consecutive. So an event with a new key finishes the key of the
-    previous event of its input. ``newest_keys`` has the newest key of each clustered input and is updated. Keys are
-    hashed.
+    In a clustered input, all events of a key are consecutive. So an event with a new key finishes the key of the
+    previous event of its input. ``newest_keys`` has the newest key of each ``clustered`` input and is updated.
     """
     before = np.zeros(len(keys), np.uint64)
     for number in clustered:

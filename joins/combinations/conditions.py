@@ -25,40 +25,47 @@ _PART = 65_536  # most combinations whose values are in memory at a time
 
 
 class Condition(Protocol):
-    """A condition over the events of a combination."""
+    """The compiled ``where`` of a join: a predicate over the events of a combination, one event of each input."""
 
     @property
     def reads(self) -> Sequence[Column]:
-        """The columns of events that the condition reads. ``time`` is in microseconds."""
+        """The attributes that the condition reads, each of one input.
+
+        A ``time`` is passed to ``holds`` in microseconds.
+        """
         ...
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
         """Return a mask of the ``size`` combinations for which the condition holds.
 
-        For each column, ``values`` has the distinct values as plain JSON, and the index of each combination's value.
+        ``values`` has an entry for each column of ``reads``: the column's distinct values as plain JSON, and for each
+        combination the index of its value.
         """
         ...
 
 
 class Conditions(Protocol):
-    """A function that makes the condition of a join from its text."""
+    """A function that compiles the text in ``where`` of a join."""
 
     def __call__(self, body: JoinBody) -> Condition | None:
-        """Return the condition of a join, or None for a join without a condition."""
+        """Return the compiled ``where`` of a join, or None for a join without ``where``."""
         ...
 
 
 def unconditional(body: JoinBody) -> None:
-    """Refuse a join with a condition by ``ValueError``. Callers without a language use this as their ``Conditions``."""
+    """Raise ``ValueError`` if the join has a ``where``.
+
+    This is the ``Conditions`` of callers that cannot compile any.
+    """
     if body.where is not None:
         raise ValueError(f"nothing reads the condition {body.where!r} of a join")
 
 
 @dataclass(slots=True)
 class Conditional:
-    """Applies the condition of a join to its results.
+    """Applies the condition (``where``) of a join to its results.
 
-    ``left_out`` counts dropped results of three kinds: combinations for which the condition does not hold, reports of
+    ``left_out`` has three counts of dropped results: combinations for which the condition does not hold, reports of
     events as unjoined although they have joined, and combinations beyond the limit for one event.
     """
 
@@ -68,7 +75,10 @@ class Conditional:
 
     @classmethod
     def of(cls, body: JoinBody, conditions: Conditions, before: Conditional | None = None) -> Conditional | None:
-        """Return the condition of a join, or None if the join has none. Counts continue from ``before``, if given."""
+        """Return the ``Conditional`` of a join, or None for a join without ``where``.
+
+        Counts continue from ``before``, if given.
+        """
         condition = conditions(body)
         if condition is None:
             return None
@@ -79,9 +89,10 @@ class Conditional:
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
         """Apply the condition. Return the results with new ``cuts``, and the mask of the results to keep.
 
-        A combination is kept if it meets the condition. The report of an unjoined event is kept if no combination with
-        the event has met the condition. ``held`` and ``retractions`` remember the events of such combinations. If an
-        event completes more than ``most`` such combinations, the excess is dropped, and ``cuts`` notes this.
+        A combination is kept if the condition holds for it. If an event completes more than ``most`` such combinations,
+        the excess is dropped, and ``cuts`` notes this. The report of an unjoined event is kept if the event is in no
+        combination for which the condition holds. Events that have joined are remembered in ``held`` or
+        ``retractions``.
         """
         is_whole = np.all(results.members >= 0, axis=1)
         combinations, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
@@ -109,7 +120,10 @@ class Conditional:
         return replace(results, cuts=held_in[np.flatnonzero(ranks == most) - 1]), is_kept
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
-        """Return the counts of a join without the results that the condition has dropped."""
+        """Return the counts of ``JoinStats`` without the results that the condition has dropped.
+
+        The count ``contradicting`` is added: combinations for which the condition does not hold.
+        """
         contradicting, joined, cut = self.left_out
         return {
             **counts,

@@ -22,7 +22,10 @@ FIGURE = ":"
 
 
 def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
-    """Return the mask of the inputs whose events can be reported alone, because all other inputs may be absent."""
+    """Return a mask over the inputs of a join: true if all other inputs may be absent (``outer``).
+
+    An event without a usable key is reported alone if its input is in the mask.
+    """
     lone = [
         all(other.alias in body.outer for other in body.inputs if other is not join_input) for join_input in body.inputs
     ]
@@ -30,7 +33,10 @@ def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
 
 
 class UnkeyedEvents:
-    """Counts a join's events without a usable key, by input. ``counts`` are the numbers so far, or None for 0."""
+    """Counts a join's events without a usable key (null, an object or a list), by input.
+
+    ``counts`` are the numbers so far, or None to begin with 0.
+    """
 
     def __init__(self, body: JoinBody, counts: Sequence[int] | None = None) -> None:
         self._aliases = [join_input.alias for join_input in body.inputs]
@@ -44,7 +50,7 @@ class UnkeyedEvents:
         return counts
 
     def reported(self, results: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
-        """Count the events without a usable key, and add the reports of these events to the results."""
+        """Count the events without a usable key among ``items``, and add their results as ``with_lone`` does."""
         self._counts += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._counts))
         return with_lone(results, items, self._is_lone, first, now_us)
 
@@ -59,10 +65,11 @@ class UnkeyedEvents:
 def with_lone(
     joined: JoinedColumns, items: ItemColumns, is_lone: NDArray[np.bool_], first: int, now_us: int | None
 ) -> JoinedColumns:
-    """Add reports of events without a usable key to the results of a join. The key of such an event ends at once.
+    """Return ``joined`` with a result and a closed key for each event that has no usable key and is reported alone.
 
-    ``joined`` has the results of all other items. ``is_lone`` is the mask of the inputs whose events may be reported
-    alone. ``first`` is the sequence number of the first event. ``now_us`` is the time of the join before the items.
+    ``joined`` has the results of the other items. ``is_lone`` is the mask of the inputs whose events are reported alone
+    (``lone_inputs``). ``first`` is the sequence number of the first event in ``items``. ``now_us`` is the time of the
+    join before the items.
     """
     lone_items = np.flatnonzero(are_unkeyed(items) & is_lone[items.inputs])
     if not len(lone_items):

@@ -14,7 +14,10 @@ from collections.abc import Sequence
 
 
 def stay_case(life: float, lag: float, window: float) -> int:
-    """Return which case of Eq. 6.1 applies (1 to 6). If several cases apply, the first of them is returned."""
+    """Return which case (1 to 6) of Eq. 6.1, the mean stay of an event in a join's state, applies to the arguments.
+
+    If several cases apply, the first of them is returned.
+    """
     if lag <= 0:
         return 2
     if lag > 1 and (lag - 1) * life >= window:
@@ -25,7 +28,10 @@ def stay_case(life: float, lag: float, window: float) -> int:
 
 
 def mean_stay_us(life: float, lag: float, window: float) -> float:
-    """Return the mean stay of an event by Eq. 6.1, in the arguments' unit. Raise ``ValueError`` if it is infinite."""
+    """Return the mean time that an event remains in a join's state (Eq. 6.1), in the unit of ``life`` and ``window``.
+
+    ``lag`` is a share of ``life``. Raise ``ValueError`` if the result is infinite.
+    """
     if life < 0 or window < 0:
         raise ValueError(f"a life and a window are not negative, got {life} and {window}")
     if math.isinf(lag) and lag > 0:
@@ -44,10 +50,10 @@ def mean_stay_us(life: float, lag: float, window: float) -> float:
 
 
 def purge_time_us(closings: Sequence[float], expiries: Sequence[float]) -> float:
-    """Return the time T_p at which the events of a key in one input become useless, for any number of other inputs.
+    """Return the time T_p from which the events of a key in one input can no longer join.
 
     ``closings`` has the time at which each other input closes the key, or infinity if it never does. ``expiries`` has
-    the time at which the last event of the key leaves the window of each other input, or minus infinity without events.
+    the time at which the key's last event of each other input leaves its window, or minus infinity without events.
     """
     assisted = min(max(closing, expiry) for closing, expiry in zip(closings, expiries, strict=True))
     return min(max(closings), assisted)

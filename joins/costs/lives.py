@@ -12,12 +12,12 @@ from joins.items import Item
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """The observations of one input about a key that is over.
+    """The observations of a finished key in one input.
 
     Attributes:
         life_us: Time from the first event to the closing of the key by this input. Without closing, to the last event.
-        lag: Time from the key's first event until events of the key became useless, divided by the life.
-        stay_us: Mean stay of the key's events, by Eq. 6.1.
+        lag: Time from the key's first event until the key's events could no longer join, divided by the life.
+        stay_us: Mean time that an event of the key remains in the state of the join (Eq. 6.1).
     """
 
     events: int
@@ -28,7 +28,7 @@ class KeyRecord:
 
 @dataclass(slots=True)
 class SeenKey:
-    """The observations of all inputs about an open key. Each list has one entry for each input.
+    """The observations of one unfinished key. Each list has one entry for each input of the join.
 
     Times are in microseconds. For an input without events, ``first`` is infinite and ``last`` is minus infinite.
     ``closed`` is infinite until the input closes the key.
@@ -45,7 +45,10 @@ class SeenKey:
         return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
 
     def see(self, kind: int, number: int, time_us: int) -> None:
-        """Note an event of the key in input ``number``, or a closing of the key by this input. Ignore other items."""
+        """Note an item of the key: an event in input ``number``, or the closing of the key by this input.
+
+        Other kinds (``Item``) are ignored.
+        """
         if kind == Item.EVENT:
             self.first[number] = min(self.first[number], time_us)
             self.last[number] = time_us
@@ -54,9 +57,11 @@ class SeenKey:
             self.closed[number] = min(self.closed[number], time_us)
 
     def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:
-        """Yield the number and the record of each input that has events of the key.
+        """Yield the number and the ``KeyRecord`` of each input that has events of the key.
 
-        ``windows`` are in microseconds, or infinite. ``optional`` inputs make events useless only by closing the key.
+        ``windows`` are the lengths of the inputs' windows in microseconds, or infinity. Combinations may lack
+        ``optional`` inputs. So events become useless when an optional input closes the key, but not when its events
+        leave the window.
         """
         inputs = range(len(windows))
         for number in inputs:

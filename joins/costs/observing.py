@@ -29,10 +29,9 @@ _S = 1_000_000
 
 
 class StateObserver:
-    """Observes a running join: the rates of its inputs, and how long the events of sampled keys remain useful.
+    """Measures the inputs of a running join: event rates, and how long events of sampled keys can still join.
 
-    An event becomes useless when it can no longer join. An ``optional`` input alone does not make an event useless,
-    because combinations may lack this input.
+    ``closes`` says of each input whether it finishes keys. Combinations may lack ``optional`` inputs.
     """
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:
@@ -49,7 +48,7 @@ class StateObserver:
 
     @classmethod
     def of(cls, body: JoinBody) -> StateObserver:
-        """Create the observer of a join."""
+        """Create the observer of a join from its document."""
         return cls(
             [join_input.window for join_input in body.inputs],
             [join_input.closes for join_input in body.inputs],
@@ -57,7 +56,7 @@ class StateObserver:
         )
 
     def observe(self, items: ItemColumns) -> None:
-        """Update rates and lives with the next items of the join, in their order."""
+        """Add the next items of the join, in their order, to the measurements."""
         if not len(items):
             return
         if self._begin_us is None:
@@ -75,13 +74,13 @@ class StateObserver:
         return None if span_us <= 0 else int(self._events[number]) * _S / span_us
 
     def records(self, number: int) -> Sequence[KeyRecord]:
-        """Return the records of an input's sampled keys. Only keys that are over have records."""
+        """Return the observations of the newest sampled keys that are finished, in the input ``number``."""
         return self._records[number]
 
     def stay_us(self, number: int) -> float | None:
-        """Return the mean stay of an event of an input by Eq. 6.1, or None if the stay is unbounded.
+        """Return the mean time that an event of an input remains in the state (Eq. 6.1), or None if it is unbounded.
 
-        The result is the length of the window if the other inputs close no keys, or if no sampled key is over yet.
+        The result is the length of the window if the other inputs close no keys, or if no sampled key is finished yet.
         """
         others = [closes for other, closes in enumerate(self._closes) if other != number]
         records = self._records[number]
@@ -93,7 +92,7 @@ class StateObserver:
         return None if math.isinf(stay) else stay
 
     def _shorten(self) -> None:
-        """Compute rates from the newer half of the events only, once there are many events."""
+        """Drop the older half of the counted events once there are many, so that rates follow the newer half."""
         if self._middle is None and self._events.sum() >= _SPAN:
             self._middle = self._now_us, self._events.copy()
         elif self._middle is not None and self._events.sum() >= 2 * _SPAN:
